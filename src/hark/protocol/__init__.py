@@ -1,0 +1,1 @@
+"""The words of Hark as data and ports: no I/O, no behaviour."""

@@ -1,0 +1,72 @@
+"""What goes in: a closed union of commands, each with an id that makes it idempotent."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from hark.protocol.messages import Attachment
+
+
+class Delivery(StrEnum):
+    """What a message does to a running turn."""
+
+    INTERRUPT = "interrupt"
+    STEER = "steer"
+    QUEUE = "queue"
+
+
+class Say(Struct, frozen=True, omit_defaults=True, tag="say"):
+    """A person's message."""
+
+    id: str
+    text: str
+    delivery: Delivery = Delivery.INTERRUPT
+    author: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Interrupt(Struct, frozen=True, omit_defaults=True, tag="interrupt"):
+    """End the running turn and keep the session.
+
+    With `turn`, only that one. `shown` is how many characters of the running reply the person had seen.
+    """
+
+    id: str
+    source: str
+    turn: str = ""
+    shown: int | None = None
+
+
+class Edit(Struct, frozen=True, omit_defaults=True, tag="edit"):
+    """Change the text of a message that still waits."""
+
+    id: str
+    message: str
+    text: str
+
+
+class Move(Struct, frozen=True, omit_defaults=True, tag="move"):
+    """Put a message that still waits at another position, from 1."""
+
+    id: str
+    message: str
+    position: int
+
+
+class Withdraw(Struct, frozen=True, omit_defaults=True, tag="withdraw"):
+    """Take a message that still waits out of the queue."""
+
+    id: str
+    message: str
+
+
+class Answer(Struct, frozen=True, omit_defaults=True, tag="answer"):
+    """A person's reply to a question of the running turn."""
+
+    id: str
+    question: str
+    text: str
+
+
+QueueCommand = Edit | Move | Withdraw
+Command = Say | Interrupt | Edit | Move | Withdraw | Answer

@@ -1,0 +1,92 @@
+"""The port to a model API: a request goes in, chunks come out."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from hark.protocol.messages import Message, Reasoning
+from hark.protocol.outcomes import Usage
+from hark.protocol.tool import ToolSpec
+
+
+class TextChunk(Struct, frozen=True):
+    """A piece of the visible reply."""
+
+    text: str
+
+
+class ReasoningChunk(Struct, frozen=True):
+    """A piece of thinking, as it is shown."""
+
+    text: str
+
+
+class ReasoningEnd(Struct, frozen=True):
+    """A finished piece of thinking, as it is kept and replayed."""
+
+    reasoning: Reasoning
+
+
+class CallChunk(Struct, frozen=True):
+    """A piece of a call: the first of an `index` brings id and name, the others more of the arguments."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class UsageChunk(Struct, frozen=True):
+    """Tokens used, as the provider counted them."""
+
+    usage: Usage
+
+
+class EndChunk(Struct, frozen=True):
+    """The reply is complete. `reason` is stop, calls, length or refusal."""
+
+    reason: str = "stop"
+
+
+Chunk = TextChunk | ReasoningChunk | ReasoningEnd | CallChunk | UsageChunk | EndChunk
+
+
+class Request(Struct, frozen=True):
+    """All that a model needs for one reply."""
+
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    max_tokens: int | None = None
+
+
+class ProviderError(Exception):
+    """The model can't answer, and asking again would not help. `code` is stable, the text is for a person."""
+
+    def __init__(self, message: str, code: str = "provider_error") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class TransientProviderError(ProviderError):
+    """The same request may succeed later; `retry_after` is the server's own wish, in seconds."""
+
+    def __init__(self, message: str, code: str = "network", retry_after: float | None = None) -> None:
+        super().__init__(message, code)
+        self.retry_after = retry_after
+
+
+class Provider(Protocol):
+    """A model, behind its wire protocol."""
+
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Yield the reply's chunks; the last one is the only EndChunk.
+
+        Cancelling or closing it closes the connection at once: the server sees it.
+
+        Raises:
+            TransientProviderError: The network or the server failed; nothing is known to be wrong with the request.
+            ProviderError: Any other reason; the text has the server's own words.
+        """
+        ...

@@ -1,0 +1,98 @@
+"""The port to an ability: what a tool is told, what it may do, what it returns."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+
+from hark.protocol.messages import Effect
+
+
+class ToolSpec(Struct, frozen=True):
+    """What the model is told of a tool, and what the engine must know to run it.
+
+    `is_changing`: it may change something outside the session. `grace_seconds`: how long it may take to tidy up after
+    a cancel, before it is abandoned.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    is_changing: bool = False
+    grace_seconds: float = 0.1
+
+
+class ToolOutput(Struct, frozen=True):
+    """What a tool says when it is done."""
+
+    text: str
+    is_error: bool = False
+    effect: Effect = Effect.COMPLETED
+
+
+class Question(Struct, frozen=True):
+    """What the agent asks a person."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+
+
+class CallContext(Protocol):
+    """What a running call may use of its turn."""
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        ...
+
+    @property
+    def turn(self) -> str:
+        """The turn's id."""
+        ...
+
+    @property
+    def call(self) -> str:
+        """This call's id."""
+        ...
+
+    @property
+    def workspace(self) -> Path:
+        """The directory that the session works in."""
+        ...
+
+    def output(self, text: str) -> None:
+        """Show a piece of output while the call runs. What was shown is kept if the call is cut."""
+        ...
+
+    async def ask(self, question: Question) -> str:
+        """Return a person's answer. Cancelling withdraws the question.
+
+        Raises:
+            NobodyToAsk: No person can answer in this session.
+        """
+        ...
+
+    async def steered(self) -> None:
+        """Return when a message for this turn waits, so that a tool which only waits can end early."""
+        ...
+
+
+class NobodyToAsk(Exception):
+    """There is no person who could answer."""
+
+
+class Tool(Protocol):
+    """An ability of the agent."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        ...
+
+    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+        """Do it. Any exception but a cancellation becomes an error result.
+
+        Cancelling must end all that was started, within `grace_seconds`.
+        """
+        ...
