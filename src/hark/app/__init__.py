@@ -1,0 +1,1 @@
+"""Settings, the one place where the parts meet, and the exit."""

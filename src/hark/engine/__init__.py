@@ -1,0 +1,1 @@
+"""The agent: sessions, turns and steps; it knows the protocol only."""

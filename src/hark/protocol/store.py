@@ -87,9 +87,7 @@ class Inbox(Protocol):
 class Journal(Protocol):
     """The durable records of all sessions, each written by its one owner."""
 
-    async def append(
-        self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary
-    ) -> None:
+    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
         """Append all records or none, durably, if the lease holds and the journal has `expected` records.
 
         The order of calls is the order of appends, even when a caller doesn't wait for the one before. An append that

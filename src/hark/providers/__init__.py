@@ -1,0 +1,1 @@
+"""Model APIs, each behind its wire protocol."""

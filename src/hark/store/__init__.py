@@ -1,0 +1,1 @@
+"""What lasts: inbox, journal, leases and bus, behind one port each."""
