@@ -61,6 +61,12 @@ class Refused(Record, frozen=True, omit_defaults=True, kw_only=True, tag="refuse
     message: str
 
 
+class Handled(Record, frozen=True, omit_defaults=True, kw_only=True, tag="handled"):
+    """A command that leaves no other record was carried out."""
+
+    command: str
+
+
 class TurnStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn.started"):
     """A turn took these messages as its prompt."""
 
@@ -87,11 +93,15 @@ class Replied(Record, frozen=True, omit_defaults=True, kw_only=True, tag="replie
 
 
 class Progress(Record, frozen=True, omit_defaults=True, kw_only=True, tag="progress"):
-    """More of the running reply's text, kept now and then so that a crash does not lose what a person saw."""
+    """More of the running reply's text, kept now and then so that a crash does not lose what a person saw.
+
+    `is_first`: the text of a new stream, which takes the place of what a broken one had said.
+    """
 
     turn: str
     step: int
     text: str
+    is_first: bool = False
 
 
 class CallStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="call.started"):
@@ -135,6 +145,7 @@ AnyRecord = (
     | Moved
     | Withdrawn
     | Refused
+    | Handled
     | TurnStarted
     | Steered
     | Replied

@@ -1,0 +1,129 @@
+"""What a record means to people: the events and receipts that it makes true."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hark.engine.arrivals import Arrivals
+from hark.engine.fanout import Fanout
+from hark.engine.state import SessionState
+from hark.engine.transcript import CRASH
+from hark.protocol.commands import Delivery
+from hark.protocol.events import CallEnd, CallStart, Event, Notice, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.outcomes import Interrupted
+from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.records import (
+    AnyRecord,
+    CallEnded,
+    CallStarted,
+    Edited,
+    Held,
+    Moved,
+    Quarantined,
+    Queued,
+    Released,
+    Steered,
+    TurnEnded,
+    TurnStarted,
+    Withdrawn,
+)
+
+CRASH_NOTICE = (
+    "The last turn was cut by a crash. What it had said is kept; what its running tools did is not known. "
+    "Nothing was run again: say how to go on."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """An event that waits for its record to be durable."""
+
+    kind: type[Event]
+    turn: str | None
+    fields: tuple[object, ...]
+
+
+def tell(news: Iterable[Announcement], arrivals: Arrivals, fanout: Fanout) -> None:
+    """Tell what has become true: a receipt to whoever brought the message, and everything to the readers."""
+    for announcement in news:
+        first = announcement.fields[0]
+        if isinstance(first, Receipt):
+            arrivals.tell(first)
+        fanout.emit(announcement.kind, announcement.turn, *announcement.fields)
+
+
+def drop_outdated(news: Sequence[list[Announcement]]) -> None:
+    """Of what comes true at one moment, keep only the last receipt of each message."""
+    told: set[str] = set()
+    for announcements in reversed(news):
+        for announcement in reversed(list(announcements)):
+            receipt = announcement.fields[0]
+            if isinstance(receipt, Receipt):
+                if receipt.id in told:
+                    announcements.remove(announcement)
+                told.add(receipt.id)
+
+
+def announcements(session: str, state: SessionState, record: AnyRecord) -> Iterator[Announcement]:
+    """Yield what to tell of a record that was just applied to `state`."""
+    for receipt in _receipts(session, state, record):
+        yield Announcement(ReceiptChanged, receipt.turn, (receipt,))
+    match record:
+        case TurnStarted(turn=turn, messages=messages):
+            yield Announcement(TurnStart, turn, (tuple(message.id for message in messages),))
+        case CallStarted(turn=turn, call=call):
+            asked = state.turn.calls[call] if state.turn else None
+            if asked:
+                yield Announcement(CallStart, turn, (call, asked.name, asked.arguments))
+        case CallEnded(turn=turn, result=result):
+            fields = (result.call, result.name, result.effect, result.text, result.is_error)
+            yield Announcement(CallEnd, turn, fields)
+        case TurnEnded(turn=turn, outcome=outcome):
+            if isinstance(outcome, Interrupted) and outcome.source == CRASH:
+                yield Announcement(Notice, turn, ("crash", CRASH_NOTICE))
+            yield Announcement(TurnEnd, turn, (outcome, record.timings, record.usage, record.cost))
+        case Quarantined(turn=turn):
+            text = f"{record.name} ended after its turn was over; the model does not see this: {record.text}"
+            yield Announcement(Notice, turn, ("late_result", text))
+        case _:
+            pass
+
+
+def _receipts(session: str, state: SessionState, record: AnyRecord) -> Iterator[Receipt]:
+    match record:
+        case TurnStarted(turn=turn, messages=messages):
+            for message in messages:
+                yield Receipt(message.id, session, ReceiptState.STARTED, turn)
+            yield from _waiting(session, state)
+        case Steered(turn=turn, messages=messages):
+            for message in messages:
+                yield Receipt(message.id, session, ReceiptState.STEERED, turn)
+        case Queued():
+            yield waiting_receipt(session, state, record.message.id)
+        case Held() | Released() | Moved():
+            yield from _waiting(session, state)
+        case Edited(message=message):
+            yield Receipt(message, session, ReceiptState.EDITED, position=state.position(message))
+        case Withdrawn(message=message):
+            yield Receipt(message, session, ReceiptState.WITHDRAWN)
+        case _:
+            pass
+
+
+def _waiting(session: str, state: SessionState) -> Iterator[Receipt]:
+    for waiting in state.queue:
+        yield waiting_receipt(session, state, waiting.message.id)
+
+
+def waiting_receipt(session: str, state: SessionState, message: str) -> Receipt:
+    """Return the receipt of a message that waits."""
+    waiting = state.waiting(message)
+    assert waiting is not None
+    position = state.position(message)
+    if state.is_held:
+        return Receipt(message, session, ReceiptState.HELD, position=position)
+    if state.turn is not None and waiting.turn == state.turn.id:
+        if waiting.delivery is Delivery.INTERRUPT:
+            return Receipt(message, session, ReceiptState.INTERRUPTING, state.turn.id, position)
+        if waiting.delivery is Delivery.STEER:
+            return Receipt(message, session, ReceiptState.STEERING, state.turn.id, position)
+    return Receipt(message, session, ReceiptState.QUEUED, position=position)

@@ -1,0 +1,82 @@
+"""Messages on their way in: known from the very call that brings them, so that a stop can reach them too."""
+
+import asyncio
+
+from hark.protocol.commands import Interrupt
+from hark.protocol.receipts import Receipt, ReceiptState
+
+
+class Arrival:
+    """A message between its call and its receipt. A stop that comes meanwhile is noted on it."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        self.interrupt: Interrupt | None = None
+        self._receipt: Receipt | None = None
+        self._told = asyncio.Event()
+
+    @property
+    def is_told(self) -> bool:
+        """True when what became of it is known."""
+        return self._told.is_set()
+
+    def tell(self, receipt: Receipt) -> None:
+        """Take the first receipt; what comes later is news, not the answer."""
+        if self._receipt is None:
+            self._receipt = receipt
+            self._told.set()
+
+    async def receipt(self) -> Receipt:
+        """Return what became of the message."""
+        await self._told.wait()
+        assert self._receipt is not None
+        return self._receipt
+
+
+class Arrivals:
+    """A session's arrivals, whoever owns the session."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[Arrival]] = {}
+
+    def add(self, message: str) -> Arrival:
+        """Note a message that is on its way."""
+        arrival = Arrival(message)
+        self._open.setdefault(message, []).append(arrival)
+        return arrival
+
+    def remove(self, arrival: Arrival) -> None:
+        """Forget it: it has its receipt, or its bringer gave up."""
+        others = [other for other in self._open.get(arrival.message, []) if other is not arrival]
+        if others:
+            self._open[arrival.message] = others
+        else:
+            self._open.pop(arrival.message, None)
+
+    def interrupt(self, interrupt: Interrupt) -> list[Arrival]:
+        """Note a stop on all that is on its way; return those that it met."""
+        met = [arrival for arrivals in self._open.values() for arrival in arrivals if not arrival.is_told]
+        for arrival in met:
+            arrival.interrupt = arrival.interrupt or interrupt
+        return met
+
+    def stop_on(self, message: str) -> Interrupt | None:
+        """Return the stop that was asked for while this message came in, if there was one."""
+        return next((one.interrupt for one in self._open.get(message, []) if one.interrupt), None)
+
+    def tell(self, receipt: Receipt) -> None:
+        """Hand a receipt to whoever brought the message."""
+        for arrival in self._open.get(receipt.id, []):
+            arrival.tell(receipt)
+
+    def close(self, session: str) -> None:
+        """The process lets the session go: what is in the inbox and not decided stays there, and that is told."""
+        for message, arrivals in self._open.items():
+            for arrival in arrivals:
+                if not arrival.is_told:
+                    arrival.tell(Receipt(message, session, ReceiptState.QUEUED))
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing is on its way."""
+        return not self._open

@@ -1,0 +1,234 @@
+"""The door of a session: commands come in here, whichever process owns it."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+
+from hark.engine.arrivals import Arrivals
+from hark.engine.fanout import Fanout, Subscription
+from hark.engine.guest import Guest
+from hark.engine.session import Session
+from hark.engine.state import SessionState
+from hark.engine.text import clean
+from hark.engine.workbench import Workbench
+from hark.protocol.commands import Answer, Interrupt, QueueCommand, Say
+from hark.protocol.events import Notice
+from hark.protocol.outcomes import Outcome
+from hark.protocol.receipts import Receipt, ReceiptState, Refusal, Settled
+from hark.protocol.store import Entry, Lease, LeaseLost, StoreError
+
+FOLLOW_SECONDS = 0.02
+ADOPT_SECONDS = 0.25
+RECOVER_SECONDS = 1.0
+CLOSING = Refusal("closing", "Hark is shutting down.")
+
+
+class Door:
+    """Knows whether this process owns the session; whoever stands in front of it need not."""
+
+    def __init__(self, session: str, bench: Workbench) -> None:
+        self.id = session
+        self._bench = bench
+        self._arrivals = Arrivals()
+        self._fanout = Fanout(session, bench.clock)
+        self._session: Session | None = None
+        self._guest: Guest | None = None
+        self._is_known = asyncio.Event()
+        self._knock = asyncio.Event()
+        self._is_closing = False
+        self._users = 0
+
+    @property
+    def state(self) -> SessionState:
+        """What is known of the session; wait for `known` first."""
+        owner = self._session or self._guest
+        return owner.state if owner else SessionState()
+
+    @property
+    def is_busy(self) -> bool:
+        """True when a turn runs here or a message is on its way."""
+        return not self._arrivals.is_empty or (self._session is not None and not self._session.is_idle)
+
+    async def known(self) -> None:
+        """Return when the session is loaded, here or in the process that owns it."""
+        await self._is_known.wait()
+
+    def subscribe(self) -> Subscription:
+        """Return the events from now on."""
+        return self._fanout.subscribe()
+
+    async def say(self, say: Say) -> Receipt:
+        """Accept a message; return what became of it, true and durable.
+
+        Cancelling leaves open whether it was accepted; the same id can be said again.
+
+        Raises:
+            StoreError: It could not be accepted.
+        """
+        say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments)
+        arrival = self._arrivals.add(say.id)
+        try:
+            accepted = await self._bench.store.inbox.put(self.id, say)
+            if not accepted.is_new:
+                return Receipt(say.id, self.id, ReceiptState.DUPLICATE)
+            if self._session is None or not self._session.take(Entry(accepted.seq, say)):
+                self.wake()
+                await self._bench.store.bus.wake(self.id)
+            return await arrival.receipt()
+        finally:
+            self._arrivals.remove(arrival)
+
+    async def interrupt(self, interrupt: Interrupt) -> Settled | None:
+        """End the running turn, its cancel in this very tick; return when it has settled, or None when none ran.
+
+        A message that is on its way in counts as running: it is accepted, and goes no further.
+        """
+        turn = self._session.interrupt(interrupt) if self._session else None
+        met = [] if interrupt.turn else self._arrivals.interrupt(interrupt)
+        if turn is not None:
+            return await asyncio.shield(turn.settled)
+        for arrival in met:
+            receipt = await arrival.receipt()
+            turn = self._session.turn if self._session else None
+            if receipt.state is ReceiptState.STARTED and turn is not None and turn.id == receipt.turn:
+                return await asyncio.shield(turn.settled)
+        if met:
+            return None
+        async with self._used():
+            return await self._interrupt_unknown(interrupt)
+
+    async def change(self, command: QueueCommand) -> Refusal | None:
+        """Change the queue; return why not, or None when it is done and durable."""
+        async with self._used():
+            if self._session is not None:
+                return await self._session.change(command)
+            return await self._guest.change(command) if self._guest else CLOSING
+
+    async def answer(self, answer: Answer) -> Refusal | None:
+        """Answer a question; return why not."""
+        async with self._used():
+            if self._session is not None:
+                return self._session.answer(answer)
+            return await self._guest.change(answer) if self._guest else CLOSING
+
+    async def idle(self) -> Outcome | None:
+        """Return the last turn's outcome when nothing runs and nothing may run."""
+        reader = self._fanout.subscribe()
+        try:
+            async with self._used():
+                while not self._is_idle():
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(ADOPT_SECONDS):
+                            await anext(reader, None)
+                return self.state.last_end.outcome if self.state.last_end else None
+        finally:
+            reader.close()
+
+    def wake(self) -> None:
+        """Say that the inbox may have something new."""
+        self._knock.set()
+
+    def close(self) -> None:
+        """Settle the running turn, let the session go and end `run`."""
+        self._is_closing = True
+        if self._session is not None:
+            self._session.close()
+        self._knock.set()
+
+    # The door's own task.
+
+    async def run(self) -> None:
+        """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
+        try:
+            while not self._is_closing:
+                lease = await self._bench.store.leases.acquire(self.id)
+                if lease is not None:
+                    await self._own(lease)
+                elif not await self._visit():
+                    return
+        finally:
+            self._arrivals.close(self.id)
+            self._fanout.close()
+            self._is_known.set()
+
+    async def _own(self, lease: Lease) -> None:
+        session = Session(lease, self._bench, self._fanout, self._arrivals)
+        try:
+            await session.load()
+            self._guest, self._session = None, session
+            if self._is_closing:
+                session.close()
+            self._is_known.set()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._read_inbox, session)
+                await session.run()
+                tasks.cancel_scope.cancel()
+        except* LeaseLost:
+            pass  # another process has it now: this one becomes its guest
+        except* StoreError as group:
+            await self._recover(group.exceptions[0])
+        finally:
+            self._session = None
+            self._is_known.clear()
+            with anyio.move_on_after(RECOVER_SECONDS, shield=True), suppress(StoreError):
+                await self._bench.store.leases.release(lease)
+
+    async def _read_inbox(self, session: Session) -> None:
+        """Take what others put into the inbox. Wakes may be lost, so it is looked at now and then anyway."""
+        while True:
+            await self._knock.wait()
+            self._knock.clear()
+            for entry in await self._bench.store.inbox.after(self.id, session.state.cursor):
+                session.take(entry)
+
+    async def _visit(self) -> bool:
+        """Follow the owner for a while; False when nobody here needs it."""
+        if self._guest is None:
+            self._guest = Guest(self.id, self._bench.store)
+        await self._guest.follow(self._arrivals, self._fanout)
+        self._is_known.set()
+        if self._arrivals.is_empty and not self._users and not self._fanout.has_readers:
+            return False
+        for _ in range(round(ADOPT_SECONDS / FOLLOW_SECONDS)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FOLLOW_SECONDS):
+                    await self._knock.wait()
+            self._knock.clear()
+            await self._guest.follow(self._arrivals, self._fanout)
+        return True
+
+    async def _recover(self, error: BaseException) -> None:
+        """The store failed under a session: say so, and open it anew after a while."""
+        self._fanout.emit(Notice, None, "store", f"The session can't be saved: {error}")
+        await anyio.sleep(RECOVER_SECONDS)
+
+    async def _interrupt_unknown(self, interrupt: Interrupt) -> Settled | None:
+        """Interrupt a session that was not loaded a moment ago, or that is another's."""
+        if self._session is not None:
+            turn = self._session.interrupt(interrupt)
+            return await asyncio.shield(turn.settled) if turn else None
+        if self._guest is None:
+            return None
+        running = self._guest.state.turn
+        aimed = Interrupt(interrupt.id, interrupt.source, interrupt.turn or (running.id if running else ""))
+        return await self._guest.interrupt(aimed)
+
+    def _is_idle(self) -> bool:
+        if not self._arrivals.is_empty:
+            return False
+        if self._session is not None:
+            return self._session.is_idle
+        state = self.state
+        return state.turn is None and (not state.queue or state.is_held)
+
+    @asynccontextmanager
+    async def _used(self) -> AsyncGenerator[None]:
+        """Keep the door open while somebody waits at it, and wait until it is known who owns the session."""
+        self._users += 1
+        try:
+            await self._is_known.wait()
+            yield
+        finally:
+            self._users -= 1

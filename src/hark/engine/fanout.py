@@ -1,0 +1,108 @@
+"""One session's events to every reader: pieces may be joined for a slow one, ends never get lost."""
+
+import asyncio
+from collections import deque
+
+from hark.protocol.clock import Clock
+from hark.protocol.events import AnyEvent, CallOutput, Event, ReasoningDelta, ReplyDelta
+
+SLOW_BACKLOG = 256
+JOINED_CHARACTERS = 65_536
+
+
+class Subscription:
+    """One reader's events, in order, from the moment that it was made. Iterate it; it ends with the session."""
+
+    def __init__(self, fanout: "Fanout") -> None:
+        self._fanout = fanout
+        self._events: deque[AnyEvent] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self._is_closed = False
+
+    def put(self, event: AnyEvent) -> None:
+        """Take an event; never waits."""
+        if len(self._events) >= SLOW_BACKLOG and self._join(event):
+            return
+        self._events.append(event)
+        self._wake_reader()
+
+    def close(self) -> None:
+        """End the reader's iteration, behind what it has not read yet."""
+        self._is_closed = True
+        self._fanout.leave(self)
+        self._wake_reader()
+
+    def _wake_reader(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _join(self, event: AnyEvent) -> bool:
+        """Put a piece of text together with the last one. A piece of endless output that has no room is let go."""
+        last = self._events[-1]
+        if isinstance(event, CallOutput):
+            if not isinstance(last, CallOutput) or last.call != event.call:
+                return False
+            if len(last.text) < JOINED_CHARACTERS:
+                text = last.text + event.text
+                self._events[-1] = CallOutput(event.session, event.turn, event.seq, event.at, event.call, text)
+            return True
+        for kind in (ReplyDelta, ReasoningDelta):
+            if isinstance(event, kind) and isinstance(last, kind) and last.turn == event.turn:
+                self._events[-1] = kind(event.session, event.turn, event.seq, event.at, last.text + event.text)
+                return True
+        return False
+
+    def __aiter__(self) -> "Subscription":
+        return self
+
+    async def __anext__(self) -> AnyEvent:
+        while not self._events:
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        return self._events.popleft()
+
+
+class Fanout:
+    """Numbers a session's events and hands them to its readers."""
+
+    def __init__(self, session: str, clock: Clock) -> None:
+        self._session = session
+        self._clock = clock
+        self._seq = 0
+        self._readers: list[Subscription] = []
+
+    def start_at(self, journal_length: int) -> None:
+        """Number from here so that numbers rise across restarts: a journal only grows."""
+        self._seq = max(self._seq, journal_length << 20)
+
+    def subscribe(self) -> Subscription:
+        """Return a reader of all that comes from now on."""
+        reader = Subscription(self)
+        self._readers.append(reader)
+        return reader
+
+    def leave(self, reader: Subscription) -> None:
+        """Forget a reader; one that is not known is fine."""
+        if reader in self._readers:
+            self._readers.remove(reader)
+
+    @property
+    def has_readers(self) -> bool:
+        """True when somebody reads."""
+        return bool(self._readers)
+
+    def emit(self, kind: type[Event], turn: str | None, *fields: object) -> None:
+        """Tell every reader; costs next to nothing when there is none."""
+        self._seq += 1
+        if not self._readers:
+            return
+        event: AnyEvent = kind(self._session, turn, self._seq, self._clock.now(), *fields)  # type: ignore[assignment]
+        for reader in self._readers:
+            reader.put(event)
+
+    def close(self) -> None:
+        """End all readers."""
+        for reader in list(self._readers):
+            reader.close()

@@ -1,0 +1,84 @@
+"""A session that another process owns: its journal is followed, and tells what became of our commands."""
+
+import asyncio
+from collections.abc import Callable
+
+from hark.engine.announce import announcements, tell
+from hark.engine.arrivals import Arrivals
+from hark.engine.fanout import Fanout
+from hark.engine.state import SessionState
+from hark.protocol.commands import Command
+from hark.protocol.receipts import Refusal, Settled
+from hark.protocol.records import AnyRecord, Edited, Handled, Moved, Refused, TurnEnded, Withdrawn
+from hark.protocol.store import Store
+
+
+class Guest:
+    """Reads along. It decides nothing and writes only to the inbox."""
+
+    def __init__(self, session: str, store: Store) -> None:
+        self.id = session
+        self.state = SessionState()
+        self._store = store
+        self._answers: list[Callable[[AnyRecord], None]] = []
+
+    async def follow(self, arrivals: Arrivals, fanout: Fanout) -> None:
+        """Read what is new in the journal and tell it."""
+        is_first = self.state.length == 0
+        for record in await self._store.journal.read(self.id, self.state.length):
+            self.state.apply(record)
+            for answer in list(self._answers):
+                answer(record)
+            if not is_first:
+                tell(announcements(self.id, self.state, record), arrivals, fanout)
+
+    async def send(self, command: Command) -> int:
+        """Put a command into the owner's inbox and wake it; return its place there."""
+        accepted = await self._store.inbox.put(self.id, command)
+        await self._store.bus.wake(self.id)
+        return accepted.seq
+
+    async def interrupt(self, command: Command) -> Settled | None:
+        """Have the owner end its running turn; someone else must `follow` meanwhile."""
+        loop = asyncio.get_running_loop()
+        settled: asyncio.Future[Settled | None] = loop.create_future()
+        turn = ""
+
+        def answer(record: AnyRecord) -> None:
+            nonlocal turn
+            if isinstance(record, Handled) and record.command == command.id and self.state.turn:
+                turn = self.state.turn.id
+            elif isinstance(record, Refused) and record.command == command.id:
+                settled.set_result(None)
+            elif isinstance(record, TurnEnded) and record.turn == turn:
+                settled.set_result(Settled(record.turn, record.outcome, record.timings))
+
+        return await self._ask(command, answer, settled)
+
+    async def change(self, command: Command) -> Refusal | None:
+        """Have the owner change its queue or take an answer; someone else must `follow` meanwhile."""
+        done: asyncio.Future[Refusal | None] = asyncio.get_running_loop().create_future()
+        place = 0
+
+        def answer(record: AnyRecord) -> None:
+            if isinstance(record, Refused) and record.command == command.id:
+                done.set_result(Refusal(record.code, record.message))
+            elif place and record.inbox == place and isinstance(record, Edited | Moved | Withdrawn | Handled):
+                done.set_result(None)
+
+        self._answers.append(answer)
+        try:
+            place = await self.send(command)
+            return await done
+        finally:
+            self._answers.remove(answer)
+
+    async def _ask(
+        self, command: Command, answer: Callable[[AnyRecord], None], done: "asyncio.Future[Settled | None]"
+    ) -> Settled | None:
+        self._answers.append(answer)
+        try:
+            await self.send(command)
+            return await done
+        finally:
+            self._answers.remove(answer)

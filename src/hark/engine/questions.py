@@ -1,0 +1,52 @@
+"""Questions that a turn asks a person: open until answered, or withdrawn with the turn."""
+
+import asyncio
+
+from hark.engine.fanout import Fanout
+from hark.protocol.clock import Clock
+from hark.protocol.events import QuestionAsked, QuestionClosed
+from hark.protocol.tool import NobodyToAsk, Question
+
+
+class Questions:
+    """A session's open questions. A message is never taken for an answer: an answer names its question."""
+
+    def __init__(self, fanout: Fanout, clock: Clock, *, can_ask: bool) -> None:
+        self._fanout = fanout
+        self._clock = clock
+        self._can_ask = can_ask
+        self._open: dict[str, asyncio.Future[str]] = {}
+
+    async def ask(self, turn: str, question: Question) -> str:
+        """Return the answer. Cancelling withdraws the question on every surface.
+
+        Raises:
+            NobodyToAsk: The rules say that no person is there.
+        """
+        if not self._can_ask:
+            raise NobodyToAsk
+        name = self._clock.new_id()
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._open[name] = answer
+        self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices)
+        reason = "withdrawn"
+        try:
+            text = await answer
+            reason = "answered"
+        finally:
+            del self._open[name]
+            self._fanout.emit(QuestionClosed, turn, name, reason)
+        return text
+
+    def answer(self, question: str, text: str) -> bool:
+        """Give an answer; False when the question is not open any more."""
+        answer = self._open.get(question)
+        if answer is None or answer.done():
+            return False
+        answer.set_result(text)
+        return True
+
+    def is_open(self, question: str) -> bool:
+        """Tell whether an answer would be taken."""
+        answer = self._open.get(question)
+        return answer is not None and not answer.done()

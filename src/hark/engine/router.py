@@ -1,0 +1,84 @@
+"""From a session's name to its door, and the housekeeping that all doors share."""
+
+import anyio
+from anyio.abc import TaskGroup
+
+from hark.engine.door import Door
+from hark.engine.workbench import Workbench
+
+HEARTBEAT_SECONDS = 3.0
+
+
+class Router:
+    """Opens doors as they are asked for; `run` keeps them going. With `sweeps`, it also adopts work left by others."""
+
+    def __init__(self, bench: Workbench, *, sweeps: bool) -> None:
+        self._bench = bench
+        self._sweeps = sweeps
+        self._doors: dict[str, Door] = {}
+        self._tasks: TaskGroup | None = None
+        self._is_closing = False
+        self._is_empty = anyio.Event()
+
+    def door(self, session: str) -> Door:
+        """Return the session's door; it is there at once, and loads behind it."""
+        door = self._doors.get(session)
+        if door is None:
+            door = self._doors[session] = Door(session, self._bench)
+            assert self._tasks is not None, "the router is not running"
+            self._tasks.start_soon(self._keep, door, name=f"session {session}")
+        return door
+
+    @property
+    def doors(self) -> list[Door]:
+        """The doors that are open."""
+        return list(self._doors.values())
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Run until cancelled; `close` first to settle what runs."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            tasks.start_soon(self._heartbeat)
+            tasks.start_soon(self._listen)
+            if self._sweeps:
+                await self._sweep()
+            task_status.started()
+
+    async def close(self) -> None:
+        """Settle every running turn and let all sessions go. Bound it from outside."""
+        self._is_closing = True
+        for door in self.doors:
+            door.close()
+        if not self._doors:
+            return
+        await self._is_empty.wait()
+
+    async def _keep(self, door: Door) -> None:
+        try:
+            await door.run()
+        finally:
+            if self._doors.get(door.id) is door:
+                del self._doors[door.id]
+            if self._is_closing and not self._doors:
+                self._is_empty.set()
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await anyio.sleep(HEARTBEAT_SECONDS)
+            await self._bench.store.leases.renew()
+            if self._sweeps and not self._is_closing:
+                await self._sweep()
+            for door in self.doors:
+                door.wake()
+
+    async def _listen(self) -> None:
+        async for session in self._bench.store.bus.wakes():
+            if session in self._doors:
+                self._doors[session].wake()
+            elif self._sweeps and not self._is_closing:
+                await self._sweep() if not session else self.door(session)
+
+    async def _sweep(self) -> None:
+        """Open what has work and no door here; a door whose session is another's closes by itself."""
+        for session in await self._bench.store.inbox.unfinished():
+            self.door(session)

@@ -1,0 +1,197 @@
+"""One conversation: it decides about every command at once, and runs one turn after the other."""
+
+import asyncio
+from collections import deque
+
+from hark.engine import decide
+from hark.engine.announce import Announcement, tell
+from hark.engine.arrivals import Arrivals
+from hark.engine.context import TurnLines
+from hark.engine.decide import NEW_MESSAGE, Moment
+from hark.engine.fanout import Fanout
+from hark.engine.log import Log
+from hark.engine.questions import Questions
+from hark.engine.state import SessionState
+from hark.engine.turn import Turn
+from hark.engine.workbench import Workbench
+from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.events import MessageAccepted
+from hark.protocol.receipts import Refusal, Settled
+from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
+from hark.protocol.store import Entry, Lease, StoreError
+
+SHUTDOWN = "shutdown"
+FENCED = "the session was taken over"
+
+
+class Session:
+    """A session that this process owns. Deciding never waits, so no two decisions can cross.
+
+    Every public method may be called from any task of the loop; `run` is the session's own task.
+    """
+
+    def __init__(self, lease: Lease, bench: Workbench, fanout: Fanout, arrivals: Arrivals) -> None:
+        self.id = lease.session
+        self.state = SessionState()
+        self._bench = bench
+        self._fanout = fanout
+        self._arrivals = arrivals
+        self._questions = Questions(fanout, bench.clock, can_ask=bench.rules.can_ask)
+        self._log = Log(bench.store.journal, lease, self.state)
+        self._log.on_durable(self._tell)
+        self._log.on_broken(self._fence)
+        # Decided and not durably ended, in order: the first is the one that people see running.
+        self._turns: deque[tuple[Turn, asyncio.Future[None]]] = deque()
+        self._changed = asyncio.Event()
+        self._is_closing = False
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn that people see running, up to its durable end."""
+        return self._turns[0][0] if self._turns else None
+
+    @property
+    def is_idle(self) -> bool:
+        """True when nothing runs, and nothing that waits may run."""
+        return not self._turns and (not self.state.queue or self.state.is_held)
+
+    # Commands.
+
+    def take(self, entry: Entry) -> bool:
+        """Decide about an inbox entry. False: there are others before it, which must be read first."""
+        if entry.seq <= self.state.cursor:
+            return True
+        if entry.seq > self.state.cursor + 1 or self._is_closing:
+            return False
+        moment = self._moment(entry.seq)
+        match entry.command:
+            case Say() as say:
+                self._say(say, moment)
+            case Interrupt() as interrupt:
+                self._interrupt(interrupt, moment)
+            case Answer() as answer:
+                is_open = self._questions.is_open(answer.question)
+                self._append(*decide.on_answer(answer, moment, is_open=is_open))
+                self._questions.answer(answer.question, answer.text)
+            case Edit() | Move() | Withdraw() as command:
+                self._append(decide.on_queue_command(self.state, command, moment))
+        return True
+
+    def interrupt(self, interrupt: Interrupt) -> Turn | None:
+        """Cancel the running turn, in this very tick; return it, or None when that turn does not run."""
+        turn = self.turn
+        if turn is None or interrupt.turn not in ("", turn.id):
+            return None
+        aimed = Interrupt(interrupt.id, interrupt.source, turn.id, interrupt.shown)
+        turn.interrupt(aimed)
+        self._append(*decide.on_interrupt(self.state, aimed, self._bench.rules.after_stop, self._moment()))
+        return turn
+
+    async def change(self, command: QueueCommand) -> Refusal | None:
+        """Change the queue; return why not, or None when it is done and durable."""
+        record = decide.on_queue_command(self.state, command, self._moment())
+        if isinstance(record, Refused):
+            return Refusal(record.code, record.message)
+        await self._append(record)
+        return None
+
+    def answer(self, answer: Answer) -> Refusal | None:
+        """Answer a question of the running turn; return why not."""
+        if self._questions.answer(answer.question, answer.text):
+            return None
+        return Refusal("not_asked", "That question is not open any more.")
+
+    def close(self, source: str = SHUTDOWN) -> None:
+        """End the running turn and then `run`; what waits stays for the next owner."""
+        self._is_closing = True
+        if self.turn is not None:
+            self.turn.interrupt(Interrupt(self._bench.clock.new_id(), source))
+        self._changed.set()
+
+    # The session's own task.
+
+    async def load(self) -> None:
+        """Read the journal, close what a crash left open, and decide about what came meanwhile."""
+        for record in await self._bench.store.journal.read(self.id):
+            self.state.apply(record)
+        self._fanout.start_at(self.state.length + 1)
+        entries = await self._bench.store.inbox.after(self.id, self.state.cursor)
+        self._append(*decide.on_load(self.state, self._moment()))
+        for entry in entries:
+            self.take(entry)
+
+    async def run(self) -> None:
+        """Run turn after turn until `close`. Cancelling leaves an open turn as a crash does.
+
+        Raises:
+            StoreError: The journal can't be written, or is another's.
+        """
+        while True:
+            while not self._turns and not self._is_closing:
+                self._changed.clear()
+                await self._changed.wait()
+            if not self._turns:
+                return await self._log.flush()
+            turn, is_durable = self._turns[0]
+            await is_durable
+            await self._end(await turn.run())
+
+    def _end(self, records: list[AnyRecord]) -> asyncio.Future[None]:
+        if not self._is_closing:
+            records = decide.on_end(self.state, records, self._moment())
+        return self._append(*records)
+
+    # Deciding.
+
+    def _say(self, say: Say, moment: Moment) -> None:
+        self._fanout.emit(MessageAccepted, None, say.id, say.text, say.author)
+        stop = self._arrivals.stop_on(say.id)
+        is_running = self.state.turn is not None
+        if is_running and say.delivery is Delivery.INTERRUPT and stop is None:
+            self._last_turn().interrupt(Interrupt(say.id, NEW_MESSAGE))
+        self._append(*decide.on_say(self.state, say, moment, is_stopped=stop is not None))
+        if is_running and say.delivery is Delivery.STEER:
+            self._last_turn().steering.set()
+        if not is_running and self._turns and stop is not None:
+            self._last_turn().interrupt(stop)
+
+    def _interrupt(self, interrupt: Interrupt, moment: Moment) -> None:
+        """Take an interrupt of another process: without a name it means the turn that runs when it is read."""
+        turn = self.state.turn.id if self.state.turn else ""
+        aimed = Interrupt(interrupt.id, interrupt.source, interrupt.turn or turn, interrupt.shown)
+        if turn and aimed.turn == turn:
+            self._last_turn().interrupt(aimed)
+        self._append(*decide.on_interrupt(self.state, aimed, self._bench.rules.after_stop, moment))
+
+    def _last_turn(self) -> Turn:
+        return self._turns[-1][0]
+
+    def _append(self, *records: AnyRecord) -> asyncio.Future[None]:
+        """Write records; a turn that they start exists from here on, and runs once its start is durable."""
+        done = self._log.append(*records)
+        for record in records:
+            if isinstance(record, TurnStarted):
+                lines = TurnLines(self.id, record.turn, self._fanout, self._questions)
+                self._turns.append((Turn(self._bench, self._log, lines), done))
+                self._changed.set()
+        return done
+
+    def _moment(self, inbox: int = 0) -> Moment:
+        return Moment(self._bench.clock.now(), self.id, inbox)
+
+    # Telling.
+
+    def _tell(self, record: AnyRecord, news: list[Announcement]) -> None:
+        """Tell what has become durable."""
+        if isinstance(record, TurnEnded) and self.turn is not None and self.turn.id == record.turn:
+            turn, _ = self._turns.popleft()
+            turn.settle(Settled(turn.id, record.outcome, record.timings))
+        tell(news, self._arrivals, self._fanout)
+
+    def _fence(self, error: StoreError) -> None:
+        """The journal is closed to us: stop working at once, and write nothing more."""
+        for turn, _ in self._turns:
+            turn.interrupt(Interrupt(self._bench.clock.new_id(), FENCED))
+            turn.settle(None)
+        self._is_closing = True
+        self._changed.set()

@@ -1,0 +1,16 @@
+"""Text that can be stored and sent: valid Unicode, of bounded length."""
+
+
+def clean(text: str) -> str:
+    """Return the text with lone surrogates replaced: no wire or store can carry them."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return the text with its middle left out when it is longer than `limit`, and say how much is gone."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

@@ -1,0 +1,68 @@
+"""The transcript: what the model sees, valid for every wire protocol after a cut at any point."""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Message, Note
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
+
+CRASH = "crash"
+
+
+class Transcript:
+    """Messages in order, each with the turn that it belongs to."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.turns: list[str] = []
+
+    def add(self, turn: str, message: Message) -> None:
+        """Append a message; a reply that says nothing at all leaves no trace, as no API accepts it."""
+        if isinstance(message, AssistantMessage) and not (message.text or message.calls or message.reasoning):
+            return
+        self.messages.append(message)
+        self.turns.append(turn)
+
+    def end_turn(self, turn: str, outcome: Outcome) -> None:
+        """Tell the model how the turn ended, unless it ended by itself."""
+        text = ending_note(outcome, has_reply=self._has_reply(turn))
+        if text:
+            self.add(turn, Note(text))
+
+    def _has_reply(self, turn: str) -> bool:
+        for message, owner in zip(reversed(self.messages), reversed(self.turns), strict=True):
+            if owner != turn:
+                return False
+            if isinstance(message, AssistantMessage):
+                return True
+        return False
+
+
+def ending_note(outcome: Outcome, *, has_reply: bool) -> str:
+    """Return what the model is told of a turn's end; it never repeats what was said."""
+    reply = "The reply above was cut off there and is not finished." if has_reply else "There was no reply yet."
+    match outcome:
+        case Completed():
+            return ""
+        case Interrupted(source) if source == CRASH:
+            return f"[This turn was cut by a crash of the program. {reply}]"
+        case Interrupted(source):
+            return f"[This turn was interrupted: {source}. {reply}]"
+        case Failed(error):
+            return f"[This turn failed: {error.code}. {reply}]"
+        case LimitReached(limit):
+            return f"[This turn reached its limit of {limit}. {reply}]"
+        case _:
+            assert_never(outcome)
+
+
+def close_calls(calls: Iterable[Call], started: Sequence[str], why: str) -> list[CallResult]:
+    """Return results for calls that have none: what was started has an unknown effect, the others have none."""
+    return [
+        CallResult(
+            call.id, call.name, f"[{why}; its effect is unknown: check before you repeat it]", Effect.UNKNOWN, True
+        )
+        if call.id in started
+        else CallResult(call.id, call.name, f"[{why}; it was not started]", Effect.NOT_STARTED, True)
+        for call in calls
+    ]
