@@ -1,3 +1,69 @@
 """Hark: an AI agent that listens while it works."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hark.app.build import Agent, open_agent
+    from hark.app.handle import SessionHandle
+    from hark.app.settings import SettingsError
+    from hark.protocol.commands import Delivery
+    from hark.protocol.messages import Attachment
+    from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
+    from hark.protocol.receipts import Receipt, Refusal, Settled
+    from hark.protocol.store import StoreError
+    from hark.providers.scripted import ScriptedProvider
+    from hark.tools.function import tool
+
+    open = open_agent  # noqa: A001
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Agent",
+    "Attachment",
+    "Completed",
+    "Delivery",
+    "Failed",
+    "Interrupted",
+    "LimitReached",
+    "Receipt",
+    "Refusal",
+    "ScriptedProvider",
+    "SessionHandle",
+    "Settled",
+    "SettingsError",
+    "StoreError",
+    "open",
+    "tool",
+]
+
+# Names are loaded when they are first used: `import hark` and `hark --version` must cost next to nothing.
+_PLACES = {
+    "Agent": "hark.app.build",
+    "Attachment": "hark.protocol.messages",
+    "Completed": "hark.protocol.outcomes",
+    "Delivery": "hark.protocol.commands",
+    "Failed": "hark.protocol.outcomes",
+    "Interrupted": "hark.protocol.outcomes",
+    "LimitReached": "hark.protocol.outcomes",
+    "Receipt": "hark.protocol.receipts",
+    "Refusal": "hark.protocol.receipts",
+    "ScriptedProvider": "hark.providers.scripted",
+    "SessionHandle": "hark.app.handle",
+    "Settled": "hark.protocol.receipts",
+    "SettingsError": "hark.app.settings",
+    "StoreError": "hark.protocol.store",
+    "open": "hark.app.build:open_agent",
+    "tool": "hark.tools.function",
+}
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'hark' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, _, attribute = place.partition(":")
+    value = globals()[name] = vars(import_module(module))[attribute or name]
+    return value

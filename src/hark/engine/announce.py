@@ -10,7 +10,7 @@ from hark.engine.transcript import CRASH
 from hark.protocol.commands import Delivery
 from hark.protocol.events import CallEnd, CallStart, Event, Notice, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.outcomes import Interrupted
-from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.receipts import QueueItem, Receipt, ReceiptState
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
@@ -112,6 +112,19 @@ def _receipts(session: str, state: SessionState, record: AnyRecord) -> Iterator[
 def _waiting(session: str, state: SessionState) -> Iterator[Receipt]:
     for waiting in state.queue:
         yield waiting_receipt(session, state, waiting.message.id)
+
+
+def queue_items(session: str, state: SessionState) -> list[QueueItem]:
+    """Return what waits, in running order."""
+    return [
+        QueueItem(
+            waiting.message.id,
+            waiting.message.text,
+            waiting.delivery,
+            waiting_receipt(session, state, waiting.message.id).state,
+        )
+        for waiting in state.queue
+    ]
 
 
 def waiting_receipt(session: str, state: SessionState, message: str) -> Receipt:

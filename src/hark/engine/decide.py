@@ -64,6 +64,14 @@ def on_say(state: SessionState, say: Say, moment: Moment, *, is_stopped: bool = 
     return records
 
 
+def on_backlog(state: SessionState, say: Say, moment: Moment) -> list[AnyRecord]:
+    """A message came while nobody owned the session: it waits until all that came is read, then `on_ready`."""
+    message = UserMessage(say.id, say.text, say.author, say.attachments)
+    is_first = say.delivery is Delivery.INTERRUPT
+    queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=moment.inbox, at=moment.at)
+    return [queued, Released(at=moment.at)] if state.is_held else [queued]
+
+
 def on_interrupt(state: SessionState, interrupt: Interrupt, after_stop: AfterStop, moment: Moment) -> list[AnyRecord]:
     """A stop came. It names a turn, so one that comes too late meets nothing."""
     if state.turn is None or state.turn.id != interrupt.turn:
@@ -111,18 +119,24 @@ def on_end(state: SessionState, records: list[AnyRecord], moment: Moment) -> lis
 
 def on_load(state: SessionState, moment: Moment) -> list[AnyRecord]:
     """A session is opened. A turn that is still open was cut by a crash: it is closed, and never run again."""
+    turn = state.turn
+    if turn is None:
+        return []
     records: list[AnyRecord] = []
-    if state.turn is not None:
-        turn = state.turn
-        if turn.progress:
-            partial = AssistantMessage(turn.progress, is_partial=True)
-            records.append(Replied(turn=turn.id, step=turn.step + 1, message=partial, at=moment.at))
-        records.extend(
-            CallEnded(turn=turn.id, result=result, at=moment.at)
-            for result in close_calls(turn.calls.values(), turn.started, "the program crashed")
-        )
-        records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), at=moment.at))
-    return [*records, *_after(state, records, moment)]
+    if turn.progress:
+        partial = AssistantMessage(turn.progress, is_partial=True)
+        records.append(Replied(turn=turn.id, step=turn.step + 1, message=partial, at=moment.at))
+    records.extend(
+        CallEnded(turn=turn.id, result=result, at=moment.at)
+        for result in close_calls(turn.calls.values(), turn.started, "the program crashed")
+    )
+    records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), at=moment.at))
+    return records
+
+
+def on_ready(state: SessionState, moment: Moment) -> list[AnyRecord]:
+    """A session is loaded, and all that waited for it is read: what may run, runs."""
+    return _after(state, [], moment)
 
 
 def _after(state: SessionState, records: list[AnyRecord], moment: Moment) -> list[AnyRecord]:

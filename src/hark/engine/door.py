@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
+from hark.engine.announce import queue_items
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout, Subscription
 from hark.engine.guest import Guest
@@ -16,7 +17,7 @@ from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Interrupt, QueueCommand, Say
 from hark.protocol.events import Notice
 from hark.protocol.outcomes import Outcome
-from hark.protocol.receipts import Receipt, ReceiptState, Refusal, Settled
+from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.store import Entry, Lease, LeaseLost, StoreError
 
 FOLLOW_SECONDS = 0.02
@@ -125,6 +126,11 @@ class Door:
                 return self.state.last_end.outcome if self.state.last_end else None
         finally:
             reader.close()
+
+    async def queue(self) -> list[QueueItem]:
+        """Return what waits, in running order."""
+        async with self._used():
+            return queue_items(self.id, self.state)
 
     def wake(self) -> None:
         """Say that the inbox may have something new."""

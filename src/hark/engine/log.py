@@ -1,7 +1,8 @@
 """A session's journal and its fold, written in one order; nothing is told before it is durable."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from hark.engine.announce import Announcement, announcements, drop_outdated
 from hark.engine.state import SessionState
@@ -55,6 +56,13 @@ class Log:
         if self._writer is None:
             self._writer = asyncio.create_task(self._write(), name=f"log {self._lease.session}")
         return done
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """Have all that is appended inside become durable, and be told, as one. Nothing may wait inside."""
+        first = len(self._pending)
+        yield
+        drop_outdated([news for batch in self._pending[first:] for _, news in batch.news])
 
     def on_broken(self, broken: Callable[[StoreError], None]) -> None:
         """Call `broken` once when nothing can be written any more."""

@@ -116,9 +116,14 @@ class Session:
             self.state.apply(record)
         self._fanout.start_at(self.state.length + 1)
         entries = await self._bench.store.inbox.after(self.id, self.state.cursor)
-        self._append(*decide.on_load(self.state, self._moment()))
-        for entry in entries:
-            self.take(entry)
+        with self._log.together():
+            self._append(*decide.on_load(self.state, self._moment()))
+            for entry in entries:
+                self._take_backlog(entry)
+            self._append(*decide.on_ready(self.state, self._moment()))
+        stops = [stop for entry in entries if (stop := self._arrivals.stop_on(entry.command.id))]
+        if stops and self._turns:
+            self._last_turn().interrupt(stops[0])
 
     async def run(self) -> None:
         """Run turn after turn until `close`. Cancelling leaves an open turn as a crash does.
@@ -154,6 +159,12 @@ class Session:
             self._last_turn().steering.set()
         if not is_running and self._turns and stop is not None:
             self._last_turn().interrupt(stop)
+
+    def _take_backlog(self, entry: Entry) -> None:
+        if isinstance(entry.command, Say):
+            self._append(*decide.on_backlog(self.state, entry.command, self._moment(entry.seq)))
+        else:
+            self.take(entry)
 
     def _interrupt(self, interrupt: Interrupt, moment: Moment) -> None:
         """Take an interrupt of another process: without a name it means the turn that runs when it is read."""

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from hark.protocol.commands import Delivery
 from hark.protocol.outcomes import Outcome, Timings
 
 
@@ -30,6 +31,15 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     turn: str | None = None
     position: int | None = None
     transcript: str | None = None
+
+
+class QueueItem(Struct, frozen=True):
+    """A message that waits."""
+
+    id: str
+    text: str
+    delivery: Delivery
+    state: ReceiptState
 
 
 class Settled(Struct, frozen=True):

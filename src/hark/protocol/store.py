@@ -119,6 +119,10 @@ class Leases(Protocol):
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
         ...
 
+    async def is_owned(self, session: str) -> bool:
+        """Tell whether a live process owns a session."""
+        ...
+
     async def renew(self) -> None:
         """Say that this process lives; all its leases go on."""
         ...

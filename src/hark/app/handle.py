@@ -1,0 +1,113 @@
+"""A session in a program's hand: the Python API of one conversation."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+
+from hark.engine.door import Door
+from hark.engine.router import Router
+from hark.protocol.clock import Clock
+from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.events import AnyEvent
+from hark.protocol.messages import Attachment, Message
+from hark.protocol.outcomes import Outcome
+from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+
+_NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
+
+
+def check_name(session: str) -> str:
+    """Return the name if a session can have it.
+
+    Raises:
+        ValueError: It can't.
+    """
+    if not _NAME.fullmatch(session):
+        raise ValueError(f"{session!r} can't name a session: use 1 to 200 letters, digits and . _ : @ + -")
+    return session
+
+
+class SessionHandle:
+    """One session. Every method may be called from any task of the loop; `interrupt_soon` from any thread."""
+
+    def __init__(self, session: str, router: Router, clock: Clock, delivery: Delivery) -> None:
+        self._id = check_name(session)
+        self._router = router
+        self._clock = clock
+        self._delivery = delivery
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def id(self) -> str:
+        """The session's name."""
+        return self._id
+
+    @property
+    def _door(self) -> Door:
+        return self._router.door(self._id)
+
+    async def say(
+        self,
+        text: str,
+        delivery: Delivery | str | None = None,
+        *,
+        id: str = "",  # noqa: A002
+        author: str = "",
+        attachments: Sequence[Attachment] = (),
+    ) -> Receipt:
+        """Accept a message, durably; return what became of it. The same id is taken once.
+
+        Raises:
+            ValueError: There is no such delivery.
+            StoreError: It was not accepted.
+        """
+        way = self._delivery if delivery is None else Delivery(delivery)
+        return await self._door.say(Say(id or self._clock.new_id(), text, way, author, tuple(attachments)))
+
+    async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
+        """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.
+
+        `shown` is how many characters of the running reply the person had seen; the rest is not kept.
+        """
+        return await self._door.interrupt(Interrupt(self._clock.new_id(), source, turn, shown))
+
+    def interrupt_soon(self, source: str = "user") -> None:
+        """Interrupt from any thread, without waiting."""
+        asyncio.run_coroutine_threadsafe(self.interrupt(source), self._loop)
+
+    def events(self) -> AsyncIterator[AnyEvent]:
+        """Yield the events from this call on, until the session closes."""
+        return self._door.subscribe()
+
+    async def idle(self) -> Outcome | None:
+        """Return the last turn's outcome when nothing runs and nothing may run."""
+        return await self._door.idle()
+
+    async def answer(self, question: str, text: str) -> Refusal | None:
+        """Answer a question of the running turn; return why not."""
+        return await self._door.answer(Answer(self._clock.new_id(), question, text))
+
+    async def transcript(self) -> list[Message]:
+        """Return what the model would see."""
+        door = self._door
+        await door.known()
+        return list(door.state.transcript.messages)
+
+    async def queue(self) -> list[QueueItem]:
+        """Return what waits, in running order."""
+        return await self._door.queue()
+
+    async def edit(self, message: str, text: str) -> Refusal | None:
+        """Change the text of a message that waits; return why not."""
+        return await self._change(Edit(self._clock.new_id(), message, text))
+
+    async def move(self, message: str, position: int) -> Refusal | None:
+        """Put a message that waits at another position, from 1; return why not."""
+        return await self._change(Move(self._clock.new_id(), message, position))
+
+    async def withdraw(self, message: str) -> Refusal | None:
+        """Take a message that waits out of the queue; return why not."""
+        return await self._change(Withdraw(self._clock.new_id(), message))
+
+    async def _change(self, command: QueueCommand) -> Refusal | None:
+        return await self._door.change(command)

@@ -1,0 +1,58 @@
+"""The settings: what may stand in config.toml, as types."""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+from hark.protocol.commands import Delivery
+from hark.protocol.rules import AfterStop, Approvals, Limits
+
+STOP_WORDS = ("stop", "wait", "halt")
+
+
+class SettingsError(Exception):
+    """The settings can't be used; the text says where, why, and what to do."""
+
+
+class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[[routes]]`: a model under a name. Prices are in USD for a million tokens."""
+
+    name: str = "main"
+    provider: str = "openai"
+    base_url: str = ""
+    model: str = ""
+    api_key_env: str = ""
+    api_key: str = ""
+    stream: bool = True
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+
+
+class DeliverySettings(Struct, frozen=True, omit_defaults=True):
+    """`[delivery]`: what a message does to a running turn, by default and on each surface."""
+
+    default: Delivery = Delivery.INTERRUPT
+    after_stop: AfterStop = AfterStop.HOLD
+    stop_words: tuple[str, ...] = STOP_WORDS
+    surfaces: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
+
+
+class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[store]`: where sessions live."""
+
+    url: str = "sqlite"
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All of it."""
+
+    routes: tuple[RouteSettings, ...] = ()
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    limits: Limits = field(default_factory=Limits)
+    approvals: Approvals = field(default_factory=Approvals)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    mcp: dict[str, Any] = field(default_factory=dict[str, Any])
+    surfaces: dict[str, Any] = field(default_factory=dict[str, Any])
+    voice: dict[str, Any] = field(default_factory=dict[str, Any])

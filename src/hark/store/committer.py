@@ -1,0 +1,125 @@
+"""The seam between SQL and threads: operations go in, and are committed together before any of them is answered."""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from hark.protocol.store import StoreError
+from hark.store.failures import explain, place_of
+
+T = TypeVar("T")
+
+
+class Committer(Protocol):
+    """Runs operations on one connection, in the order of their submission."""
+
+    def submit(self, operation: Callable[[sqlite3.Connection], T]) -> Awaitable[T]:
+        """Take an operation at once; the answer comes after its commit. Cancelling the wait doesn't undo it.
+
+        Raises:
+            StoreError: Raised by the operation, or its whole transaction failed and nothing of it is in the database.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish what was submitted and end; what is submitted later is refused."""
+        ...
+
+
+class Job:
+    """An operation on its way to a commit, with the future of whoever waits."""
+
+    __slots__ = ("error", "future", "operation", "result")
+
+    def __init__(self, operation: Callable[[sqlite3.Connection], Any], future: "asyncio.Future[Any]") -> None:
+        self.operation = operation
+        self.future = future
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
+def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job], begin: str) -> None:
+    """Run all jobs in one transaction and note their results; one that refuses takes nothing from the others."""
+    try:
+        connection.execute(begin)
+        for job in jobs:
+            try:
+                job.result = job.operation(connection)
+            except (StoreError, UnicodeError) as refusal:
+                job.error = refusal
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        place = place_of(connection)
+        for job in jobs:
+            job.error = explain(error, place)
+
+
+def answer(jobs: Sequence[Job]) -> None:
+    """Tell all who still wait; to be called on their loop."""
+    for job in jobs:
+        future = job.future
+        if future.done():
+            continue
+        if job.error is None:
+            future.set_result(job.result)
+        else:
+            future.set_exception(job.error)
+
+
+class InlineCommitter:
+    """Runs operations on the caller's own loop, with no thread: for a simulation on a database in memory."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, before_commit: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`before_commit` is awaited before each commit; what was submitted until it returns is in that commit.
+
+        It may raise a StoreError, as a disk would: then nothing of that commit is made.
+        """
+        self._connection = connection
+        self._before_commit = before_commit
+        self._waiting: list[Job] = []
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def submit(self, operation: Callable[[sqlite3.Connection], T]) -> Awaitable[T]:
+        """Take an operation at once; the answer comes after its commit."""
+        if self._is_closed:
+            raise closed()
+        loop = asyncio.get_running_loop()
+        job = Job(operation, loop.create_future())
+        self._waiting.append(job)
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._commit_all())
+        return job.future
+
+    async def close(self) -> None:
+        """Finish what was submitted; the connection stays its maker's."""
+        self._is_closed = True
+        if self._task is not None:
+            await self._task
+
+    async def _commit_all(self) -> None:
+        while self._waiting:
+            failure: StoreError | None = None
+            if self._before_commit is not None:
+                try:
+                    await self._before_commit()
+                except StoreError as error:
+                    failure = error
+            jobs, self._waiting = self._waiting, []
+            if failure is None:
+                commit_together(self._connection, jobs, "BEGIN IMMEDIATE")
+            else:
+                for job in jobs:
+                    job.error = failure
+            answer(jobs)
+
+
+def closed() -> StoreError:
+    """Return the error for work that comes after the end."""
+    return StoreError("The store is closed. Open it again to go on.")

@@ -1,0 +1,195 @@
+"""A store in one SQLite file, shared by the processes of one machine."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+
+from hark.protocol.clock import Clock
+from hark.protocol.commands import Command
+from hark.protocol.records import AnyRecord
+from hark.protocol.store import Accepted, Bus, Entry, Lease, SessionLine, StoreError, Summary
+from hark.store import rows
+from hark.store.codec import encode
+from hark.store.commit_thread import CommitThread
+from hark.store.committer import Committer
+from hark.store.database_file import connect, connect_reader
+from hark.store.local_bus import LocalBus, bus_directory
+
+LEASE_SECONDS = 10.0
+CLOSE_SECONDS = 2.0
+
+
+class SqliteInbox:
+    """The inbox; the first step of a put is its place in the order."""
+
+    def __init__(self, writes: Committer, reads: Committer) -> None:
+        self._writes = writes
+        self._reads = reads
+
+    async def put(self, session: str, command: Command) -> Accepted:
+        """Accept a command, durably and once."""
+        name, body = command.id, encode(command)
+        return await self._writes.submit(lambda connection: rows.put(connection, session, name, body))
+
+    async def after(self, session: str, seq: int) -> list[Entry]:
+        """Return the entries behind `seq`, in order."""
+        return await self._reads.submit(lambda connection: rows.after(connection, session, seq))
+
+    async def unfinished(self) -> list[str]:
+        """Return the sessions that have work."""
+        return await self._reads.submit(rows.unfinished)
+
+
+class SqliteJournal:
+    """The journal; the first step of an append is its place in the order."""
+
+    def __init__(self, writes: Committer, reads: Committer) -> None:
+        self._writes = writes
+        self._reads = reads
+
+    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
+        """Append all records or none, durably, if the lease holds and the journal has `expected` records."""
+        bodies = [encode(record) for record in records]
+        await self._writes.submit(lambda connection: rows.append(connection, lease, expected, bodies, summary))
+
+    async def read(self, session: str, after: int = 0) -> list[AnyRecord]:
+        """Return the records behind the first `after`."""
+        return await self._reads.submit(lambda connection: rows.read(connection, session, after))
+
+    async def sessions(self) -> list[SessionLine]:
+        """Return all sessions, the last changed first."""
+        return await self._reads.submit(rows.sessions)
+
+    async def delete(self, session: str) -> bool:
+        """Forget a session wholly; whoever owned it loses its lease."""
+        return await self._writes.submit(lambda connection: rows.delete(connection, session))
+
+
+class SqliteLeases:
+    """The leases of one owner, kept alive by one row whatever their number."""
+
+    def __init__(
+        self, writes: Committer, owner: str, clock: Clock, is_alive: Callable[[str], bool], lease_seconds: float
+    ) -> None:
+        """`is_alive` says of another owner whether its process lives; it must not block."""
+        self._writes = writes
+        self._owner = owner
+        self._clock = clock
+        self._is_alive = is_alive
+        self._lease_seconds = lease_seconds
+
+    async def acquire(self, session: str) -> Lease | None:
+        """Own a session, with a higher epoch than any before; None while another live owner has it."""
+        owner, now, is_alive = self._owner, self._clock.now(), self._is_alive
+        return await self._writes.submit(lambda connection: rows.acquire(connection, session, owner, now, is_alive))
+
+    async def is_owned(self, session: str) -> bool:
+        """Tell whether a live process owns a session."""
+        now, is_alive = self._clock.now(), self._is_alive
+        return await self._writes.submit(lambda connection: rows.is_owned(connection, session, now, is_alive))
+
+    async def renew(self) -> None:
+        """Say that this process lives."""
+        owner, expires_at = self._owner, self._clock.now() + self._lease_seconds
+        await self._writes.submit(lambda connection: rows.beat(connection, owner, expires_at))
+
+    async def release(self, lease: Lease) -> None:
+        """Give a session up; a lease that is another's by now is left alone."""
+        await self._writes.submit(lambda connection: rows.release(connection, lease))
+
+    async def enter(self) -> None:
+        """Say that this process lives, and forget those that don't."""
+        now = self._clock.now()
+        swept = self._writes.submit(lambda connection: rows.sweep_owners(connection, now))
+        await self.renew()
+        await swept
+
+    async def leave(self) -> None:
+        """Give up all sessions."""
+        owner = self._owner
+        await self._writes.submit(lambda connection: rows.leave(connection, owner))
+
+
+class ClosableBus(Bus, Protocol):
+    """A bus that ends with its store."""
+
+    def close(self) -> None:
+        """Leave the bus."""
+        ...
+
+
+class SqliteStore:
+    """Inbox, journal and leases of one process, on one database."""
+
+    def __init__(self, writes: Committer, reads: Committer, leases: SqliteLeases, bus: ClosableBus) -> None:
+        """Take the parts; `open` makes them for a file, a simulation makes its own."""
+        self._writes = writes
+        self._reads = reads
+        self._inbox = SqliteInbox(writes, reads)
+        self._journal = SqliteJournal(writes, reads)
+        self._leases = leases
+        self._bus = bus
+        self._is_closed = False
+
+    @classmethod
+    async def open(cls, path: Path, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> "SqliteStore":
+        """Open the database, made or migrated where needed. `owner` names this process and is never used again.
+
+        Raises:
+            StoreUnusable: The database is damaged, newer, or not Hark's. It was not changed.
+            StoreError: The file or its directory can't be used.
+        """
+        async with AsyncExitStack() as on_failure:
+            writes = CommitThread(lambda: connect(path))
+            on_failure.push_async_callback(_close, writes)
+            await writes.submit(lambda _: None)  # the reader needs what the writer makes
+            reads = CommitThread(lambda: connect_reader(path), begin="BEGIN", limit=1)
+            on_failure.push_async_callback(_close, reads)
+            bus = LocalBus(bus_directory(path.parent), owner)
+            on_failure.callback(bus.close)
+            leases = SqliteLeases(writes, owner, clock, bus.is_alive, lease_seconds)
+            await leases.enter()
+            on_failure.pop_all()
+            return cls(writes, reads, leases, bus)
+
+    @property
+    def inbox(self) -> SqliteInbox:
+        """Its inbox."""
+        return self._inbox
+
+    @property
+    def journal(self) -> SqliteJournal:
+        """Its journal."""
+        return self._journal
+
+    @property
+    def leases(self) -> SqliteLeases:
+        """Its leases."""
+        return self._leases
+
+    @property
+    def bus(self) -> ClosableBus:
+        """Its bus."""
+        return self._bus
+
+    async def close(self) -> None:
+        """Commit what was submitted, let go of every lease, fold the log into the file; within two seconds."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            # On a full or broken disk the leases stay; they end with the process.
+            with suppress(StoreError):
+                await self._leases.leave()
+            # The writer's connection is the last to be closed, and so the one that folds the log into the file.
+            await self._reads.close()
+            await self._writes.close()
+        self._bus.close()
+
+
+async def _close(committer: Committer) -> None:
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        await committer.close()
