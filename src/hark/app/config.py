@@ -1,4 +1,4 @@
-"""Where settings come from: the home's file, the project's over it, then the environment, then what the caller gives."""
+"""Where settings come from: the home's file, the project's over it, the environment over both, the caller last."""
 
 import os
 import tomllib
@@ -20,6 +20,11 @@ _ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "store")
 def home_directory(home: str | Path | None = None) -> Path:
     """Return the directory that holds settings and sessions."""
     return Path(home or os.environ.get("HARK_HOME") or Path.home() / ".hark").expanduser()
+
+
+def workspace() -> Path:
+    """Return the directory that the agent works in."""
+    return Path.cwd()
 
 
 def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:

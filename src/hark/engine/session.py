@@ -149,7 +149,7 @@ class Session:
     # Deciding.
 
     def _say(self, say: Say, moment: Moment) -> None:
-        self._fanout.emit(MessageAccepted, None, say.id, say.text, say.author)
+        self._accepted(say)
         stop = self._arrivals.stop_on(say.id)
         is_running = self.state.turn is not None
         if is_running and say.delivery is Delivery.INTERRUPT and stop is None:
@@ -162,6 +162,7 @@ class Session:
 
     def _take_backlog(self, entry: Entry) -> None:
         if isinstance(entry.command, Say):
+            self._accepted(entry.command)
             self._append(*decide.on_backlog(self.state, entry.command, self._moment(entry.seq)))
         else:
             self.take(entry)
@@ -173,6 +174,9 @@ class Session:
         if turn and aimed.turn == turn:
             self._last_turn().interrupt(aimed)
         self._append(*decide.on_interrupt(self.state, aimed, self._bench.rules.after_stop, moment))
+
+    def _accepted(self, say: Say) -> None:
+        self._fanout.emit(MessageAccepted, None, say.id, say.text, say.author)
 
     def _last_turn(self) -> Turn:
         return self._turns[-1][0]

@@ -1,0 +1,51 @@
+# Each target sets up all that it needs on a fresh machine: Python 3.11+, pip and a network are enough.
+
+UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
+RUN := $(UV) run --frozen --no-sync
+SEED ?=
+COUNT ?= 2000
+JOBS ?= 2
+KILLS ?= 500
+
+.DEFAULT_GOAL := help
+.PHONY: help setup chat test check format simulate crash bench clean
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+$(UV):
+	python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
+
+.venv/.ready: pyproject.toml uv.lock | $(UV)
+	$(UV) sync --frozen --quiet
+	@touch $@
+
+setup: .venv/.ready ## install everything into .venv
+
+chat: setup ## talk to the agent
+	@$(RUN) hark $(ARGS)
+
+test: setup ## run all tests
+	$(RUN) pytest -n $(JOBS) --dist worksteal
+
+check: setup ## style, types, layers
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+	$(RUN) lint-imports
+	$(RUN) pyright
+
+format: setup ## put the code into shape
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix .
+
+simulate: setup ## explore schedules: COUNT=100000, or SEED=n to replay one
+	$(RUN) python -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--count $(COUNT) --jobs $(JOBS))
+
+crash: setup ## kill -9 a process under load, KILLS=500 times, and count what is lost or doubled
+	$(RUN) python -m tests.crash --kills $(KILLS)
+
+bench: setup ## measure latency, CPU and memory against a bare loop
+	$(RUN) python -m bench
+
+clean: ## remove what setup made
+	rm -rf .venv .uv

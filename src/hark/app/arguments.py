@@ -1,0 +1,65 @@
+"""The words of the command line, parsed."""
+
+import argparse
+from collections.abc import Sequence
+
+COMMANDS = ("send", "stop", "queue", "sessions", "trace", "config")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Return what the words say; exits with code 2 and a usage line when they say nothing sensible."""
+    if words and words[0] in COMMANDS:
+        return _commands().parse_args(words)
+    options = _chat().parse_args(words)
+    options.command = "prompt" if options.prompt is not None else "chat"
+    return options
+
+
+def _chat() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hark",
+        description="An AI agent that listens while it works.",
+        epilog=f"Commands: {', '.join(COMMANDS)} (hark COMMAND --help)",
+    )
+    parser.add_argument("-p", "--prompt", metavar="PROMPT", help="one shot: the answer on stdout, progress on stderr")
+    parser.add_argument("--output", choices=("text", "json", "events"), default="text", help="what -p prints")
+    parser.add_argument("--session", metavar="ID", help="the session to use")
+    parser.add_argument("--model", metavar="ROUTE", help="the route to use")
+    parser.add_argument("--yes", action="store_true", help="allow every tool without asking")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end the turn after so long")
+    parser.add_argument("--max-cost", type=float, metavar="USD", help="end the turn when it cost that much")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="end the turn after so many steps")
+    parser.add_argument("-c", "--continue", dest="continues", action="store_true", help="continue the last session")
+    parser.add_argument("-r", "--resume", metavar="ID", help="resume a session")
+    parser.add_argument("--plain", action="store_true", help="a line-by-line terminal")
+    parser.add_argument("--verbose", action="store_true", help="show logs on stderr")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
+    return parser
+
+
+def _commands() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="hark")
+    commands = parser.add_subparsers(dest="command", required=True)
+    send = commands.add_parser("send", help="put a message into a session, whoever owns it")
+    send.add_argument("session")
+    send.add_argument("text")
+    send.add_argument("--delivery", choices=("interrupt", "steer", "queue"))
+    send.add_argument("--id", default="", help="a name for the message: the same one is taken once")
+    stop = commands.add_parser("stop", help="stop what runs")
+    stop.add_argument("session", nargs="?")
+    stop.add_argument("--all", action="store_true", help="in every session")
+    queue = commands.add_parser("queue", help="list or change what waits in a session")
+    queue.add_argument("session")
+    queue.add_argument("action", nargs="?", choices=("list", "edit", "move", "withdraw"), default="list")
+    queue.add_argument("message", nargs="?", help="the message's id")
+    queue.add_argument("value", nargs="?", help="edit: the new text; move: the new position, from 1")
+    sessions = commands.add_parser("sessions", help="list, show, search, export or delete sessions")
+    sessions.add_argument("action", nargs="?", choices=("list", "show", "search", "export", "delete"), default="list")
+    sessions.add_argument("value", nargs="?", help="the session, or the words to search for")
+    sessions.add_argument("--json", action="store_true", help="print JSON")
+    trace = commands.add_parser("trace", help="show where a turn's time went")
+    trace.add_argument("session")
+    trace.add_argument("turn", nargs="?")
+    config = commands.add_parser("config", help="show, check or find the settings")
+    config.add_argument("action", nargs="?", choices=("path", "show", "check"), default="check")
+    return parser

@@ -1,0 +1,73 @@
+"""Runs a parsed command, and turns its end into an exit code."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from hark.app.settings import SettingsError
+from hark.app.shutdown import BAD_USAGE, FAILED
+from hark.protocol.store import StoreError
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; errors become a sentence on stderr."""
+    try:
+        return _loop(_command(options))
+    except SettingsError as error:
+        sys.stderr.write(f"hark: {error}\n")
+        return BAD_USAGE
+    except (StoreError, OSError) as error:
+        sys.stderr.write(f"hark: {error}\n")
+        return FAILED
+    except ValueError as error:
+        sys.stderr.write(f"hark: {error}\n")
+        return BAD_USAGE
+
+
+def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
+    match options.command:
+        case "prompt":
+            from hark.app.chat import prompt
+
+            return prompt(options)
+        case "chat":
+            from hark.app.chat import chat
+
+            return chat(options)
+        case "send":
+            from hark.app.remote import send
+
+            return send(options)
+        case "stop":
+            from hark.app.remote import stop
+
+            return stop(options)
+        case "queue":
+            from hark.app.remote import queue
+
+            return queue(options)
+        case "config":
+            from hark.app.inspect import config
+
+            return config(options)
+        case "trace":
+            from hark.app.inspect import trace
+
+            return trace(options)
+        case _:
+            from hark.app.inspect import sessions
+
+            return sessions(options)
+
+
+def _loop(command: Coroutine[Any, Any, int]) -> int:
+    """Run on a loop of our own. Store errors may come wrapped by task groups: the first one is told."""
+    try:
+        return asyncio.run(command)
+    except* (SettingsError, StoreError, ValueError, OSError) as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -1,0 +1,108 @@
+"""A terminal without cursor tricks: lines in, lines out, and typing works while the agent does."""
+
+import asyncio
+import sys
+from typing import TextIO
+
+from hark.protocol.events import (
+    AnyEvent,
+    CallEnd,
+    CallStart,
+    Notice,
+    QuestionAsked,
+    ReceiptChanged,
+    ReplyDelta,
+    ReplyRestarted,
+    TurnEnd,
+)
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
+from hark.protocol.surface import SessionPort
+
+SAID = {"interrupting": "interrupting", "steering": "steering", "queued": "queued", "held": "held"}
+
+
+class Plain:
+    """One person at a line-by-line terminal. A question is answered by the next line; /stop stops."""
+
+    def __init__(self, session: SessionPort, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
+        """`waits`: answer each line before the next is read, as for input from a file."""
+        self._session = session
+        self._out = out
+        self._waits = waits
+        self._question = ""
+        self._is_mid_line = False
+
+    async def run(self, lines: asyncio.StreamReader) -> None:
+        """Read until the end of input; what still runs is finished first. Cancelling ends at once."""
+        showing = asyncio.create_task(self._show_all(), name="plain screen")
+        try:
+            while line := await lines.readline():
+                await self._take(line.decode("utf-8", "replace").strip())
+            await self._session.idle()
+        finally:
+            showing.cancel()
+
+    async def _take(self, text: str) -> None:
+        if not text:
+            return
+        if text == "/stop":
+            if await self._session.interrupt("user") is None:
+                self._line("nothing runs")
+        elif self._question:
+            question, self._question = self._question, ""
+            refusal = await self._session.answer(question, text)
+            if refusal:
+                self._line(refusal.message)
+        else:
+            await self._session.say(text)
+            if self._waits:
+                await self._session.idle()
+
+    async def _show_all(self) -> None:
+        async for event in self._session.events():
+            self._show(event)
+
+    def _show(self, event: AnyEvent) -> None:
+        match event:
+            case ReplyDelta(text=text):
+                self._out.write(text)
+                self._out.flush()
+                self._is_mid_line = not text.endswith("\n")
+            case ReplyRestarted():
+                self._line("[the connection broke; the reply starts again]")
+            case CallStart(name=name, arguments=arguments):
+                self._line(f"[{name} {arguments[:200]}]")
+            case CallEnd(name=name, effect=effect):
+                self._line(f"[{name}: {effect}]")
+            case ReceiptChanged(receipt=receipt) if receipt.state in SAID:
+                place = f" #{receipt.position}" if receipt.state in ("queued", "held") else ""
+                self._line(f"[{SAID[receipt.state]}{place}]")
+            case QuestionAsked(question=question, text=text, choices=choices):
+                self._question = question
+                self._line(f"? {text} ({' / '.join(choices)})" if choices else f"? {text}")
+            case Notice(text=text):
+                self._line(f"[{text}]")
+            case TurnEnd():
+                self._question = ""
+                self._end(event)
+            case _:
+                pass
+
+    def _end(self, event: TurnEnd) -> None:
+        match event.outcome:
+            case Completed():
+                self._line("")
+            case Interrupted(source):
+                self._line(f"[stopped by {source} in {event.timings.settle:.0f} ms]")
+            case Failed(error):
+                self._line(f"[failed: {error.message}]")
+            case LimitReached(_, message):
+                self._line(f"[{message}]")
+
+    def _line(self, text: str) -> None:
+        if self._is_mid_line:
+            self._out.write("\n")
+        self._is_mid_line = False
+        if text:
+            self._out.write(text + "\n")
+        self._out.flush()
