@@ -3,7 +3,7 @@
 import inspect
 import os
 import random
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from hark.protocol.clock import Clock
 from hark.protocol.provider import Provider
 from hark.protocol.rules import Rules
 from hark.protocol.store import Store
+from hark.protocol.surface import SessionPort
 from hark.protocol.tool import Tool
 
 RouteGiven = Mapping[str, Any]
@@ -78,7 +79,7 @@ async def open_agent(
         bench = Workbench(
             store=store,
             routes=opened,
-            tools=_toolbox(directory, tools),
+            tools=_toolbox(directory, tools, lambda name: agent.session(name)),
             rules=rules,
             clock=clock,
             quarantine=quarantine,
@@ -87,15 +88,20 @@ async def open_agent(
             jitter=random.random,
         )
         router = Router(bench, sweeps=sweeps)
+        agent = Agent(bench, router, settings)
+        failure: BaseException | None = None
         async with anyio.create_task_group() as tasks:
             await tasks.start(router.run)
             try:
-                yield Agent(bench, router, settings)
-            finally:
-                with anyio.move_on_after(rules.limits.exit_seconds * 0.8, shield=True):
-                    await router.close()
-                    await quarantine.close()
-                tasks.cancel_scope.cancel()
+                yield agent
+            except BaseException as error:  # noqa: BLE001 raised again below, outside of the group that would wrap it
+                failure = error
+            with anyio.move_on_after(rules.limits.exit_seconds * 0.8, shield=True):
+                await router.close()
+                await quarantine.close()
+            tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
 
 @asynccontextmanager
@@ -145,12 +151,13 @@ def _object_route(route: RouteGiven) -> Route:
     return Route(str(route.get("name", "main")), provider, route.get("input_price"), route.get("output_price"))
 
 
-def _toolbox(home: Path, given: Iterable[ToolGiven]) -> Tools:
+def _toolbox(home: Path, given: Iterable[ToolGiven], open_session: Callable[[str], SessionPort]) -> Tools:
     from hark.tools.ask import Ask
     from hark.tools.cookies import this_process
+    from hark.tools.delegate import Delegate
     from hark.tools.function import tool as as_tool
     from hark.tools.shell import Shell
     from hark.tools.toolbox import Toolbox
 
-    own: list[Tool] = [Shell(this_process(home)), Ask()]
+    own: list[Tool] = [Shell(this_process(home)), Ask(), Delegate(open_session)]
     return Toolbox([*own, *(as_tool(one) if inspect.isroutine(one) else one for one in given)])

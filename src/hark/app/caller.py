@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from hark.app.clock import SystemClock
 from hark.app.handle import check_name
-from hark.engine.announce import queue_items
 from hark.engine.arrivals import Arrivals
 from hark.engine.decide import Moment, on_backlog, on_queue_command
 from hark.engine.fanout import Fanout
 from hark.engine.guest import Guest
+from hark.engine.receipts import queue_items
 from hark.engine.state import SessionState
 from hark.protocol.commands import Edit, Interrupt, Move, QueueCommand, Say, Withdraw
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled

@@ -8,6 +8,7 @@ from typing import Any
 
 from hark.app.settings import SettingsError
 from hark.app.shutdown import BAD_USAGE, FAILED
+from hark.engine.text import first_of
 from hark.protocol.store import StoreError
 
 
@@ -67,7 +68,4 @@ def _loop(command: Coroutine[Any, Any, int]) -> int:
     try:
         return asyncio.run(command)
     except* (SettingsError, StoreError, ValueError, OSError) as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None
+        raise first_of(group) from None

@@ -5,27 +5,13 @@ from dataclasses import dataclass
 
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout
+from hark.engine.receipts import receipts
 from hark.engine.state import SessionState
 from hark.engine.transcript import CRASH
-from hark.protocol.commands import Delivery
 from hark.protocol.events import CallEnd, CallStart, Event, Notice, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.outcomes import Interrupted
-from hark.protocol.receipts import QueueItem, Receipt, ReceiptState
-from hark.protocol.records import (
-    AnyRecord,
-    CallEnded,
-    CallStarted,
-    Edited,
-    Held,
-    Moved,
-    Quarantined,
-    Queued,
-    Released,
-    Steered,
-    TurnEnded,
-    TurnStarted,
-    Withdrawn,
-)
+from hark.protocol.receipts import Receipt
+from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined, TurnEnded, TurnStarted
 
 CRASH_NOTICE = (
     "The last turn was cut by a crash. What it had said is kept; what its running tools did is not known. "
@@ -65,7 +51,7 @@ def drop_outdated(news: Sequence[list[Announcement]]) -> None:
 
 def announcements(session: str, state: SessionState, record: AnyRecord) -> Iterator[Announcement]:
     """Yield what to tell of a record that was just applied to `state`."""
-    for receipt in _receipts(session, state, record):
+    for receipt in receipts(session, state, record):
         yield Announcement(ReceiptChanged, receipt.turn, (receipt,))
     match record:
         case TurnStarted(turn=turn, messages=messages):
@@ -86,57 +72,3 @@ def announcements(session: str, state: SessionState, record: AnyRecord) -> Itera
             yield Announcement(Notice, turn, ("late_result", text))
         case _:
             pass
-
-
-def _receipts(session: str, state: SessionState, record: AnyRecord) -> Iterator[Receipt]:
-    match record:
-        case TurnStarted(turn=turn, messages=messages):
-            for message in messages:
-                yield Receipt(message.id, session, ReceiptState.STARTED, turn)
-            yield from _waiting(session, state)
-        case Steered(turn=turn, messages=messages):
-            for message in messages:
-                yield Receipt(message.id, session, ReceiptState.STEERED, turn)
-        case Queued():
-            yield waiting_receipt(session, state, record.message.id)
-        case Held() | Released() | Moved():
-            yield from _waiting(session, state)
-        case Edited(message=message):
-            yield Receipt(message, session, ReceiptState.EDITED, position=state.position(message))
-        case Withdrawn(message=message):
-            yield Receipt(message, session, ReceiptState.WITHDRAWN)
-        case _:
-            pass
-
-
-def _waiting(session: str, state: SessionState) -> Iterator[Receipt]:
-    for waiting in state.queue:
-        yield waiting_receipt(session, state, waiting.message.id)
-
-
-def queue_items(session: str, state: SessionState) -> list[QueueItem]:
-    """Return what waits, in running order."""
-    return [
-        QueueItem(
-            waiting.message.id,
-            waiting.message.text,
-            waiting.delivery,
-            waiting_receipt(session, state, waiting.message.id).state,
-        )
-        for waiting in state.queue
-    ]
-
-
-def waiting_receipt(session: str, state: SessionState, message: str) -> Receipt:
-    """Return the receipt of a message that waits."""
-    waiting = state.waiting(message)
-    assert waiting is not None
-    position = state.position(message)
-    if state.is_held:
-        return Receipt(message, session, ReceiptState.HELD, position=position)
-    if state.turn is not None and waiting.turn == state.turn.id:
-        if waiting.delivery is Delivery.INTERRUPT:
-            return Receipt(message, session, ReceiptState.INTERRUPTING, state.turn.id, position)
-        if waiting.delivery is Delivery.STEER:
-            return Receipt(message, session, ReceiptState.STEERING, state.turn.id, position)
-    return Receipt(message, session, ReceiptState.QUEUED, position=position)

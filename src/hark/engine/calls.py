@@ -15,7 +15,6 @@ from hark.engine.timeline import Timeline
 from hark.engine.workbench import Workbench
 from hark.protocol.messages import Call, CallResult, Effect
 from hark.protocol.records import CallEnded, CallStarted, Quarantined
-from hark.protocol.store import StoreError
 from hark.protocol.tool import NobodyToAsk, Question, Tool, ToolOutput
 
 RESULT_CHARACTERS = 100_000
@@ -62,7 +61,7 @@ class Calls:
             await self._log.append(*(self._record_start(prepared.call) for prepared in ready))
             running.extend(self._start(prepared) for prepared in ready)
             await self._finish(running)
-        except (anyio.get_cancelled_exc_class(), StoreError):
+        except BaseException:  # whatever ends the step early, no tool may outlive it
             with anyio.CancelScope(shield=True):
                 await self._cut(running)
             self._close_unstarted(calls)
@@ -134,6 +133,7 @@ class Calls:
             await asyncio.wait([one.task], timeout=left)
             self._timeline.add("tool", one.call.name, one.started_at)
             if one.task.done():
+                self.abandoned.extend(one.context.left)
                 self._log.append(self._record_end(_result(one)))
             else:
                 self._abandon(one)

@@ -50,6 +50,7 @@ class Context:
         self._workspace = workspace
         self._said = ""
         self._is_live = True
+        self.left: list[str] = []
 
     @property
     def session(self) -> str:
@@ -81,6 +82,10 @@ class Context:
         if self._is_live and text:
             self._said = (self._said + text)[-KEPT_CHARACTERS:]
             self._lines.fanout.emit(CallOutput, self.turn, self._call, text)
+
+    def left_running(self, what: str) -> None:
+        """Name something that could not be stopped."""
+        self.left.append(what)
 
     async def ask(self, question: Question) -> str:
         """Return a person's answer; cancelling withdraws the question."""

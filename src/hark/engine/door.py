@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from hark.engine.announce import queue_items
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout, Subscription
 from hark.engine.guest import Guest
+from hark.engine.receipts import queue_items
 from hark.engine.session import Session
 from hark.engine.state import SessionState
-from hark.engine.text import clean
+from hark.engine.text import clean, first_of
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Interrupt, QueueCommand, Say
 from hark.protocol.events import Notice
@@ -149,11 +149,16 @@ class Door:
         """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
         try:
             while not self._is_closing:
-                lease = await self._bench.store.leases.acquire(self.id)
-                if lease is not None:
-                    await self._own(lease)
-                elif not await self._visit():
-                    return
+                try:
+                    lease = await self._bench.store.leases.acquire(self.id)
+                    if lease is not None:
+                        await self._own(lease)
+                    elif not await self._visit():
+                        return
+                except* LeaseLost:
+                    pass  # another process has it now: this one becomes its guest
+                except* Exception as group:  # noqa: BLE001 the session's boundary: it fails alone, and is opened anew
+                    await self._recover(group)
         finally:
             self._arrivals.close(self.id)
             self._fanout.close()
@@ -171,10 +176,6 @@ class Door:
                 tasks.start_soon(self._read_inbox, session)
                 await session.run()
                 tasks.cancel_scope.cancel()
-        except* LeaseLost:
-            pass  # another process has it now: this one becomes its guest
-        except* StoreError as group:
-            await self._recover(group.exceptions[0])
         finally:
             self._session = None
             self._is_known.clear()
@@ -206,8 +207,10 @@ class Door:
         return True
 
     async def _recover(self, error: BaseException) -> None:
-        """The store failed under a session: say so, and open it anew after a while."""
-        self._fanout.emit(Notice, None, "store", f"The session can't be saved: {error}")
+        """The session failed: say so, and open it anew after a while. What was accepted is in the store."""
+        error = first_of(error)
+        code = "store" if isinstance(error, StoreError) else "internal"
+        self._fanout.emit(Notice, None, code, f"The session failed and is opened again: {error}")
         await anyio.sleep(RECOVER_SECONDS)
 
     async def _interrupt_unknown(self, interrupt: Interrupt) -> Settled | None:

@@ -1,10 +1,13 @@
 """From a session's name to its door, and the housekeeping that all doors share."""
 
+from contextlib import suppress
+
 import anyio
 from anyio.abc import TaskGroup
 
 from hark.engine.door import Door
 from hark.engine.workbench import Workbench
+from hark.protocol.store import StoreError
 
 HEARTBEAT_SECONDS = 3.0
 
@@ -65,9 +68,10 @@ class Router:
     async def _heartbeat(self) -> None:
         while True:
             await anyio.sleep(HEARTBEAT_SECONDS)
-            await self._bench.store.leases.renew()
-            if self._sweeps and not self._is_closing:
-                await self._sweep()
+            with suppress(StoreError):  # the lease outlasts a beat that fails, and the next one may not
+                await self._bench.store.leases.renew()
+                if self._sweeps and not self._is_closing:
+                    await self._sweep()
             for door in self.doors:
                 door.wake()
 
@@ -76,7 +80,8 @@ class Router:
             if session in self._doors:
                 self._doors[session].wake()
             elif self._sweeps and not self._is_closing:
-                await self._sweep() if not session else self.door(session)
+                with suppress(StoreError):
+                    await self._sweep() if not session else self.door(session)
 
     async def _sweep(self) -> None:
         """Open what has work and no door here; a door whose session is another's closes by itself."""

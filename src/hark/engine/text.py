@@ -1,4 +1,6 @@
-"""Text that can be stored and sent: valid Unicode, of bounded length."""
+"""Text that can be stored, sent and read: valid Unicode, of bounded length, without wrappings."""
+
+from typing import cast
 
 
 def clean(text: str) -> str:
@@ -14,3 +16,10 @@ def cut_middle(text: str, limit: int) -> str:
         return text
     half = limit // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the error that a person should read of those that a task group wrapped."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("tuple[BaseException, ...]", error.exceptions)[0]
+    return error

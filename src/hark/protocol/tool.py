@@ -65,6 +65,10 @@ class CallContext(Protocol):
         """Show a piece of output while the call runs. What was shown is kept if the call is cut."""
         ...
 
+    def left_running(self, what: str) -> None:
+        """Name something that could not be stopped: the turn's outcome tells it."""
+        ...
+
     async def ask(self, question: Question) -> str:
         """Return a person's answer. Cancelling withdraws the question.
 

@@ -1,0 +1,95 @@
+"""A reply as it arrives: the body's events, folded into chunks by whoever knows the wire protocol."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import aiohttp
+
+from hark.protocol.provider import Chunk, ProviderError
+from hark.providers.body import Body
+from hark.providers.errors import bad_stream
+from hark.providers.sse import EventStream, EventTooLong
+
+
+class Fold(Protocol):
+    """Makes chunks of one reply's events."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all text and calls are there, though more may follow."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the server said that nothing follows."""
+        ...
+
+    @property
+    def error(self) -> ProviderError | None:
+        """Why the reply can't go on."""
+        ...
+
+    def take(self, payloads: Iterable[bytes]) -> list[Chunk]:
+        """Return the chunks in these events, up to the end or the first that is broken."""
+        ...
+
+    def take_rest(self, payloads: Iterable[bytes]) -> list[Chunk]:
+        """Like `take`, for what the end of the stream may have cut in half."""
+        ...
+
+    def take_whole(self, body: bytes) -> list[Chunk]:
+        """Return the chunks of a reply that came in one piece."""
+        ...
+
+    def end(self) -> list[Chunk]:
+        """Return the last chunks, or raise what makes the reply broken."""
+        ...
+
+
+class ReplyStream:
+    """The chunks of one response, in batches: all that arrived together."""
+
+    def __init__(self, response: aiohttp.ClientResponse, fold: Fold) -> None:
+        self._body = Body(response)
+        self._fold = fold
+        self._events = EventStream()
+        self._is_at_start = True
+        self._is_at_end = False
+        self._is_over = False
+
+    async def next(self) -> list[Chunk]:
+        """Return the next chunks; none when all have been given.
+
+        Raises:
+            TransientProviderError, ProviderError: See `Provider.stream`; all chunks before have been given.
+        """
+        fold = self._fold
+        while not self._is_over:
+            if fold.error is not None:
+                raise fold.error
+            if fold.is_done or self._is_at_end:
+                self._is_over = True
+                await self._body.drain()
+                return fold.end()
+            data = await (self._body.read_tail() if fold.is_complete else self._body.read())
+            if chunks := await self._begin(data) if self._is_at_start else self._take(data):
+                return chunks
+        return []
+
+    async def _begin(self, data: bytes) -> list[Chunk]:
+        self._is_at_start = False
+        first = data.lstrip()[:1]
+        if first == b"<":
+            raise ProviderError("The model server answered with a web page: check the base URL.", code="bad_url")
+        if first == b"{":  # not a stream: it was not asked for one, or has none
+            return self._fold.take_whole(await self._body.read_rest(data))
+        return self._take(data)
+
+    def _take(self, data: bytes) -> list[Chunk]:
+        if not data:
+            self._is_at_end = True
+            return self._fold.take_rest(self._events.finish())
+        try:
+            return self._fold.take(self._events.feed(data))
+        except EventTooLong as error:
+            raise bad_stream("an endless event") from error

@@ -1,0 +1,145 @@
+"""A plain typed Python function as a tool."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, cast, get_type_hints, overload
+
+import msgspec
+
+from hark.protocol.messages import Effect
+from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolOutput, ToolSpec
+from hark.tools.worker import as_output, run_in_child
+
+KILL_SECONDS = 0.6
+
+
+@overload
+def tool(function: Callable[..., Any], /, *, name: str | None = None, changes: bool = True) -> Tool: ...
+@overload
+def tool(*, name: str | None = None, changes: bool = True) -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    function: Callable[..., Any] | None = None, /, *, name: str | None = None, changes: bool = True
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a typed function; also a decorator, with or without arguments.
+
+    Its parameters are the tool's, those with a default are optional, and its docstring's first paragraph is what the
+    model is told. A parameter of type CallContext gets the call's context. An `async def` runs on the event loop; any
+    other function runs in a process of its own, which a stop kills.
+
+    Raises:
+        TypeError: A parameter can't be described to a model.
+    """
+    if function is None:
+        return partial(FunctionTool, name=name, changes=changes)
+    return FunctionTool(function, name=name, changes=changes)
+
+
+class FunctionTool:
+    """A tool that calls a function."""
+
+    def __init__(self, function: Callable[..., Any], *, name: str | None = None, changes: bool = True) -> None:
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function)
+        self._signature = Signature(function)
+        self._spec = ToolSpec(
+            name=name or function.__name__,
+            description=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
+            parameters=self._signature.schema,
+            is_changing=changes,
+            grace_seconds=0.1 if self._is_async else KILL_SECONDS,
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        return self._spec
+
+    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+        """Call the function. Cancelling cancels an async one, and kills the process of any other."""
+        try:
+            values = self._signature.convert(arguments)
+        except msgspec.ValidationError as error:
+            return ToolOutput(_sentence(error), is_error=True, effect=Effect.NOT_STARTED)
+        if self._is_async:
+            return as_output(await self._function(**values, **self._signature.context(context)))
+        here = self._signature.context(_ChildContext(context))
+        return await run_in_child(partial(self._function, **values, **here), context.output)
+
+
+class Signature:
+    """A function's parameters: as a schema for the model, and as a struct that checks what the model sends."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        hints = get_type_hints(function, include_extras=True)
+        parameters = inspect.signature(function).parameters.values()
+        for parameter in parameters:
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise TypeError(f"{function.__name__}: a model can't give {parameter}; name each parameter.")
+        self._context_names = [p.name for p in parameters if hints.get(p.name) is CallContext]
+        given = [p for p in parameters if p.name not in self._context_names]
+        self._struct = msgspec.defstruct(
+            "Arguments", [_field(p, hints.get(p.name, Any)) for p in given], kw_only=True, forbid_unknown_fields=True
+        )
+        self.schema = _schema(self._struct, {p.name: p.default for p in given})
+
+    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values to call with; what is absent is left to the function's own default.
+
+        Raises:
+            msgspec.ValidationError: The arguments don't fit.
+        """
+        converted = msgspec.convert(dict(arguments), self._struct)
+        values = msgspec.structs.asdict(converted)
+        return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+    def context(self, context: CallContext) -> dict[str, CallContext]:
+        """Return the context, under the names that the function has for it."""
+        return dict.fromkeys(self._context_names, context)
+
+
+class _ChildContext:
+    """A call's context in another process: nobody can be asked from there, and output is printed."""
+
+    def __init__(self, context: CallContext) -> None:
+        self.session = context.session
+        self.turn = context.turn
+        self.call = context.call
+        self.workspace: Path = context.workspace
+
+    def output(self, text: str) -> None:
+        print(text, end="", flush=True)  # noqa: T201 - the child's stdout is the call's output
+
+    def left_running(self, what: str) -> None:
+        self.output(f"\n[still runs: {what}]\n")
+
+    async def ask(self, question: Question) -> str:
+        raise NobodyToAsk("Only an async tool can ask a person: make the function `async def`.")
+
+    async def steered(self) -> NoReturn:
+        raise NotImplementedError("Only an async tool hears of new messages: make the function `async def`.")
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> Any:
+    if parameter.default is parameter.empty:
+        return (parameter.name, hint)
+    return (parameter.name, hint | msgspec.UnsetType, msgspec.UNSET)
+
+
+def _schema(struct: type[msgspec.Struct], defaults: Mapping[str, object]) -> dict[str, Any]:
+    whole = msgspec.json.schema(struct)
+    definitions: dict[str, Any] = whole["$defs"]
+    schema = cast("dict[str, Any]", definitions.pop("Arguments"))
+    schema.pop("title", None)
+    for name, default in defaults.items():
+        if isinstance(default, str | int | float):
+            schema["properties"][name]["default"] = default
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _sentence(error: msgspec.ValidationError) -> str:
+    """Turn "Expected `int`, got `str` - at `$.count`" into "count: expected int, got str."."""
+    what, _, where = str(error).replace("`", "").partition(" - at ")
+    place = where.removeprefix("$").removeprefix(".")
+    return f"{place}: {what[0].lower()}{what[1:]}." if place else f"{what}."

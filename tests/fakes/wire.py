@@ -1,0 +1,210 @@
+"""Strict checks of a request's history, as the vendors make them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, cast
+
+Wire = dict[str, Any]
+
+
+def check_openai_chat(body: Wire) -> None:
+    """Raise AssertionError unless OpenAI's chat completions would take these messages."""
+    messages = _list(body, "messages")
+    assert messages, "messages is empty"
+    used: set[str] = set()
+    open_ids: list[str] = []
+    for number, message in enumerate(messages):
+        where = f"messages[{number}]"
+        role = message.get("role")
+        assert role in {"system", "developer", "user", "assistant", "tool"}, f"{where}: unknown role {role!r}"
+        if role == "tool":
+            call_id = message.get("tool_call_id")
+            assert call_id in open_ids, f"{where}: tool message for {call_id!r}, which no open call has"
+            assert isinstance(message.get("content"), str), f"{where}: the content of a tool message must be a text"
+            open_ids.remove(call_id)
+            continue
+        assert not open_ids, f"{where}: calls {open_ids} have no tool message before this {role} message"
+        if role == "assistant":
+            open_ids = _chat_assistant(message, where, used)
+        else:
+            _chat_content(message.get("content"), where)
+    assert not open_ids, f"calls {open_ids} have no tool message at the end"
+
+
+def _chat_assistant(message: Wire, where: str, used: set[str]) -> list[str]:
+    content = message.get("content")
+    calls = _list(message, "tool_calls") if "tool_calls" in message else []
+    assert content is None or isinstance(content, str), f"{where}: content must be a text or null"
+    assert content or calls, f"{where}: an assistant message needs a text or tool_calls"
+    assert "tool_calls" not in message or calls, f"{where}: tool_calls is empty"
+    ids: list[str] = []
+    for call in calls:
+        assert call.get("type") == "function", f"{where}: a call's type must be function"
+        _name_and_arguments(call["function"], where)
+        ids.append(_new_id(call.get("id"), where, used))
+    return ids
+
+
+def _chat_content(content: Any, where: str) -> None:
+    assert isinstance(content, str | list), f"{where}: content must be a text or a list of parts"
+    parts: list[Wire] = (
+        cast("list[Wire]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    )
+    assert parts, f"{where}: content has no parts"
+    for part in parts:
+        assert part.get("type") in {"text", "image_url"}, f"{where}: unknown part {part.get('type')!r}"
+        if part["type"] == "image_url":
+            url = part["image_url"]["url"]
+            assert url.startswith(("data:image/", "https://", "http://")), f"{where}: the image has no usable url"
+        else:
+            assert isinstance(part.get("text"), str), f"{where}: a text part without text"
+
+
+def check_responses(body: Wire) -> None:
+    """Raise AssertionError unless OpenAI's responses API would take this input."""
+    items = _list(body, "input")
+    assert items, "input is empty"
+    used: set[str] = set()
+    open_ids: list[str] = []
+    for number, item in enumerate(items):
+        where = f"input[{number}]"
+        kind = item.get("type", "message")
+        if number and items[number - 1].get("type") == "reasoning":
+            is_its_item = kind in {"function_call", "reasoning"} or item.get("role") == "assistant"
+            assert is_its_item, f"{where}: the reasoning before it was not followed by its item"
+        match kind:
+            case "message":
+                assert not open_ids, f"{where}: calls {open_ids} have no output before this message"
+                _responses_message(item, where)
+            case "reasoning":
+                assert item.get("id"), f"{where}: a reasoning item needs its id"
+            case "function_call":
+                _name_and_arguments(item, where)
+                open_ids.append(_new_id(item.get("call_id"), where, used))
+            case "function_call_output":
+                call_id = item.get("call_id")
+                assert call_id in open_ids, f"{where}: output for {call_id!r}, which no open call has"
+                assert isinstance(item.get("output"), str), f"{where}: the output must be a text"
+                open_ids.remove(call_id)
+            case _:
+                raise AssertionError(f"{where}: unknown type {kind!r}")
+    assert not open_ids, f"calls {open_ids} have no output at the end"
+    assert items[-1].get("type") != "reasoning", "the last item is reasoning without its item"
+
+
+def _responses_message(item: Wire, where: str) -> None:
+    role = item.get("role")
+    assert role in {"system", "developer", "user", "assistant"}, f"{where}: unknown role {role!r}"
+    content = item.get("content")
+    if isinstance(content, str):
+        assert content or role != "assistant", f"{where}: an empty assistant message"
+        return
+    known = {"output_text", "refusal"} if role == "assistant" else {"input_text", "input_image", "input_file"}
+    parts = _list(item, "content")
+    assert parts, f"{where}: content has no parts"
+    for part in parts:
+        assert part.get("type") in known, f"{where}: a {role} message can't have a part {part.get('type')!r}"
+
+
+def check_anthropic(body: Wire) -> None:
+    """Raise AssertionError unless Anthropic's messages API would take these messages."""
+    turns = _merged(_list(body, "messages"))
+    assert turns, "messages is empty"
+    assert turns[0][0] == "user", "the first message must be the user's"
+    used: set[str] = set()
+    open_ids: list[str] = []
+    for number, (role, blocks) in enumerate(turns):
+        where = f"turn {number} ({role})"
+        assert blocks, f"{where}: no content"
+        if role == "user":
+            _anthropic_user(blocks, where, open_ids)
+            open_ids = []
+        else:
+            open_ids = _anthropic_assistant(blocks, where, used)
+    assert not open_ids, f"tool_use {open_ids} has no tool_result at the end"
+    role, blocks = turns[-1]
+    if role == "assistant" and blocks[-1].get("type") == "text":
+        text = str(blocks[-1]["text"])
+        assert text == text.rstrip(), "the final assistant text ends with whitespace"
+
+
+def _merged(messages: Sequence[Wire]) -> list[tuple[str, list[Wire]]]:
+    """Join neighbours of the same role, as the API does; a plain text is a text block."""
+    turns: list[tuple[str, list[Wire]]] = []
+    for number, message in enumerate(messages):
+        role = message.get("role")
+        assert role in {"user", "assistant"}, f"messages[{number}]: unknown role {role!r}"
+        content = message.get("content")
+        blocks: list[Wire] = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else _list(message, "content")
+        )
+        if turns and turns[-1][0] == role:
+            turns[-1][1].extend(blocks)
+        else:
+            turns.append((role, list(blocks)))
+    return turns
+
+
+def _anthropic_user(blocks: Sequence[Wire], where: str, open_ids: Sequence[str]) -> None:
+    waiting = list(open_ids)
+    has_other = False
+    for block in blocks:
+        kind = block.get("type")
+        assert kind in {"text", "image", "document", "tool_result"}, f"{where}: unknown block {kind!r}"
+        if kind != "tool_result":
+            has_other = True
+            _no_empty_text(block, where)
+            continue
+        call_id = block.get("tool_use_id")
+        assert not has_other, f"{where}: the tool_result for {call_id!r} must come before other blocks"
+        assert call_id in waiting, f"{where}: tool_result for {call_id!r}, which the turn before did not ask for"
+        waiting.remove(call_id)
+    assert not waiting, f"{where}: tool_use {waiting} has no tool_result right behind it"
+
+
+def _anthropic_assistant(blocks: Sequence[Wire], where: str, used: set[str]) -> list[str]:
+    ids: list[str] = []
+    for block in blocks:
+        kind = block.get("type")
+        assert kind in {"text", "thinking", "redacted_thinking", "tool_use"}, f"{where}: unknown block {kind!r}"
+        _no_empty_text(block, where)
+        if kind == "thinking":
+            assert block.get("signature"), f"{where}: thinking without its signature"
+        if kind == "tool_use":
+            assert block.get("name"), f"{where}: a call without a name"
+            assert isinstance(block.get("input"), dict), f"{where}: the input of a tool_use must be an object"
+            ids.append(_new_id(block.get("id"), where, used))
+    return ids
+
+
+def _no_empty_text(block: Wire, where: str) -> None:
+    if block.get("type") == "text":
+        text = block.get("text")
+        assert isinstance(text, str), f"{where}: a text block without text"
+        assert text.strip(), f"{where}: an empty text block"
+
+
+def _list(body: Wire, name: str) -> list[Wire]:
+    value = body.get(name)
+    assert isinstance(value, list), f"{name} must be a list"
+    for item in cast("list[Any]", value):
+        assert isinstance(item, dict), f"{name} must hold objects"
+    return cast("list[Wire]", value)
+
+
+def _name_and_arguments(function: Wire, where: str) -> None:
+    assert function.get("name"), f"{where}: a call without a name"
+    arguments = function.get("arguments")
+    try:
+        parsed = json.loads(arguments) if isinstance(arguments, str) else None
+    except ValueError:
+        parsed = None
+    assert isinstance(parsed, dict), f"{where}: the arguments {arguments!r} are not the text of a JSON object"
+
+
+def _new_id(call_id: Any, where: str, used: set[str]) -> str:
+    assert isinstance(call_id, str), f"{where}: a call without an id"
+    assert call_id, f"{where}: a call with an empty id"
+    assert call_id not in used, f"{where}: the call id {call_id!r} is used twice"
+    used.add(call_id)
+    return call_id

@@ -1,0 +1,56 @@
+"""A chat provider against a fake server, and what comes out of it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from hark.protocol.messages import UserMessage
+from hark.protocol.provider import Chunk, EndChunk, ProviderError, Request, TextChunk
+from hark.providers.connections import open_session
+from hark.providers.endpoint import Endpoint
+from hark.providers.openai_chat import OpenAIChat
+from tests.fakes.behaviours import Behaviour
+from tests.fakes.model_server import ModelServer
+
+KEY = "sk-very-secret-key-0123456789"
+REQUEST = Request("be brief", [UserMessage("1", "hi")])
+ENDPOINT = Endpoint("", "fake", KEY)
+
+
+@asynccontextmanager
+async def chat(*script: Behaviour, endpoint: Endpoint = ENDPOINT) -> AsyncGenerator[tuple[OpenAIChat, ModelServer]]:
+    async with ModelServer(script) as server, open_session() as session:
+        yield OpenAIChat(session, replace(endpoint, base_url=server.base_url)), server
+
+
+@dataclass
+class Heard:
+    """All that one request brought: exactly one end, or an error."""
+
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
+    error: ProviderError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(chunk.text for chunk in self.chunks if isinstance(chunk, TextChunk))
+
+    @property
+    def ends(self) -> list[EndChunk]:
+        return [chunk for chunk in self.chunks if isinstance(chunk, EndChunk)]
+
+
+async def hear(provider: OpenAIChat, request: Request = REQUEST) -> Heard:
+    heard = Heard()
+    try:
+        async for chunk in provider.stream(request):
+            heard.chunks.append(chunk)
+    except ProviderError as error:
+        heard.error = error
+    assert len(heard.ends) == (1 if heard.error is None else 0)
+    assert heard.error is not None or heard.chunks[-1] == heard.ends[0]
+    return heard
+
+
+async def hear_one(behaviour: Behaviour, endpoint: Endpoint = ENDPOINT) -> Heard:
+    async with chat(behaviour, endpoint=endpoint) as (provider, _):
+        return await hear(provider)

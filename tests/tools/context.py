@@ -1,0 +1,66 @@
+"""A call's context for tests, and what lives of the processes that a test started."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from hark.protocol.tool import NobodyToAsk, Question
+
+
+class FakeContext:
+    """Keeps what is shown; answers questions with the given text, or not at all."""
+
+    def __init__(self, workspace: Path, answer: str | None = None) -> None:
+        self.session = "session"
+        self.turn = "turn"
+        self.call = "call"
+        self.workspace = workspace
+        self.pieces: list[str] = []
+        self.questions: list[Question] = []
+        self.left: list[str] = []
+        self._answer = answer
+        self._changed = asyncio.Event()
+
+    @property
+    def shown(self) -> str:
+        return "".join(self.pieces)
+
+    def output(self, text: str) -> None:
+        self.pieces.append(text)
+        self._changed.set()
+
+    def left_running(self, what: str) -> None:
+        self.left.append(what)
+
+    async def ask(self, question: Question) -> str:
+        self.questions.append(question)
+        if self._answer is None:
+            raise NobodyToAsk
+        return self._answer
+
+    async def steered(self) -> None:
+        await asyncio.Event().wait()
+
+    async def until(self, is_there: Callable[[str], bool]) -> None:
+        while not is_there(self.shown):
+            self._changed.clear()
+            await self._changed.wait()
+
+
+def living(needle: str) -> dict[int, str]:
+    """Return the processes that have this text in their environment, with their commands; zombies don't count."""
+    found: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and needle.encode() in (entry / "environ").read_bytes():
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def is_living(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
