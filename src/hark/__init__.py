@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from hark.app.build import Agent, open_agent
     from hark.app.handle import SessionHandle
     from hark.app.settings import SettingsError
+    from hark.protocol import events
     from hark.protocol.commands import Delivery
     from hark.protocol.messages import Attachment
     from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
@@ -33,6 +34,7 @@ __all__ = [
     "SettingsError",
     "Settled",
     "StoreError",
+    "events",
     "open",
     "tool",
 ]
@@ -53,6 +55,7 @@ _PLACES = {
     "Settled": "hark.protocol.receipts",
     "SettingsError": "hark.app.settings",
     "StoreError": "hark.protocol.store",
+    "events": "hark.protocol.events:",
     "open": "hark.app.build:open_agent",
     "tool": "hark.tools.function",
 }
@@ -64,6 +67,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'hark' has no attribute {name!r}")
     from importlib import import_module
 
-    module, _, attribute = place.partition(":")
-    value = globals()[name] = vars(import_module(module))[attribute or name]
+    module, colon, attribute = place.partition(":")
+    found = import_module(module)
+    value = globals()[name] = found if colon and not attribute else vars(found)[attribute or name]
     return value

@@ -1,0 +1,33 @@
+"""Interrupt, redirect and queue, without any model: the scripted provider plays one."""
+
+import asyncio
+import tempfile
+
+import hark
+from hark.providers.scripted import Pause, ScriptedProvider
+
+COUNTING = [step for number in range(1, 301) for step in (f"{number} ", Pause(0.02))]
+
+
+async def main() -> None:
+    """Count slowly, be cut off, do something else, then what was lined up."""
+    provider = ScriptedProvider([COUNTING, [Pause(0.3), "Paris."], ["It has about two million people."]])
+    with tempfile.TemporaryDirectory() as home:
+        async with hark.open(home=home, routes=[{"name": "script", "provider": provider}]) as agent:
+            session = agent.session("demo")
+            events = session.events()
+            await session.say("count to 300 slowly")
+            await asyncio.sleep(0.5)
+            print((await session.say("no: what is the capital of France?")).state)
+            print((await session.say("and how many live there?", delivery="queue")).state)
+            ends = 0
+            async for event in events:
+                if isinstance(event, hark.events.TurnEnd):
+                    print(event.outcome, f"settled in {event.timings.settle:.2f} ms")
+                    ends += 1
+                    if ends == 3:
+                        break
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
