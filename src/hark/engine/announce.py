@@ -37,6 +37,14 @@ def tell(news: Iterable[Announcement], arrivals: Arrivals, fanout: Fanout) -> No
         fanout.emit(announcement.kind, announcement.turn, *announcement.fields)
 
 
+def tell_receipts(news: Iterable[Announcement], arrivals: Arrivals) -> None:
+    """Tell receipts to whoever brought the message, and nothing to the readers."""
+    for announcement in news:
+        receipt = announcement.fields[0]
+        if isinstance(receipt, Receipt):
+            arrivals.tell(receipt)
+
+
 def drop_outdated(news: Sequence[list[Announcement]]) -> None:
     """Of what comes true at one moment, keep only the last receipt of each message."""
     told: set[str] = set()

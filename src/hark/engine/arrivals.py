@@ -26,10 +26,19 @@ class Arrival:
             self._receipt = receipt
             self._told.set()
 
+    def leave(self) -> None:
+        """Whoever brought it waits no longer: nobody else may wait for its receipt either."""
+        self._told.set()
+
     async def receipt(self) -> Receipt:
         """Return what became of the message."""
+        receipt = await self.outcome()
+        assert receipt is not None
+        return receipt
+
+    async def outcome(self) -> Receipt | None:
+        """Return what became of the message; None when it was known already, not accepted, or given up."""
         await self._told.wait()
-        assert self._receipt is not None
         return self._receipt
 
 
@@ -38,15 +47,19 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._open: dict[str, list[Arrival]] = {}
+        self._closed_session: str | None = None
 
     def add(self, message: str) -> Arrival:
         """Note a message that is on its way."""
         arrival = Arrival(message)
+        if self._closed_session is not None:
+            arrival.tell(Receipt(message, self._closed_session, ReceiptState.QUEUED))
         self._open.setdefault(message, []).append(arrival)
         return arrival
 
     def remove(self, arrival: Arrival) -> None:
         """Forget it: it has its receipt, or its bringer gave up."""
+        arrival.leave()
         others = [other for other in self._open.get(arrival.message, []) if other is not arrival]
         if others:
             self._open[arrival.message] = others
@@ -70,7 +83,11 @@ class Arrivals:
             arrival.tell(receipt)
 
     def close(self, session: str) -> None:
-        """The process lets the session go: what is in the inbox and not decided stays there, and that is told."""
+        """The process lets the session go: what is in the inbox and not decided stays there, and that is told.
+
+        So does what comes from now on.
+        """
+        self._closed_session = session
         for message, arrivals in self._open.items():
             for arrival in arrivals:
                 if not arrival.is_told:

@@ -172,7 +172,9 @@ class Calls:
 async def _run_tool(prepared: Prepared, context: Context) -> ToolOutput:
     try:
         return await prepared.tool.run(prepared.arguments, context)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 the tool boundary: becomes a result
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 the tool boundary: becomes a result
         return ToolOutput(f"{type(error).__name__}: {error}", is_error=True, effect=Effect.UNKNOWN)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from hark.engine.fanout import Fanout
 from hark.engine.questions import Questions
+from hark.engine.text import clean
 from hark.protocol.events import CallOutput
-from hark.protocol.tool import Question
+from hark.protocol.tool import NobodyToAsk, Question
 
 KEPT_CHARACTERS = 8_000
 
@@ -80,6 +81,7 @@ class Context:
     def output(self, text: str) -> None:
         """Show a piece of output, and keep the last of it in case the call is cut."""
         if self._is_live and text:
+            text = clean(text)
             self._said = (self._said + text)[-KEPT_CHARACTERS:]
             self._lines.fanout.emit(CallOutput, self.turn, self._call, text)
 
@@ -88,7 +90,13 @@ class Context:
         self.left.append(what)
 
     async def ask(self, question: Question) -> str:
-        """Return a person's answer; cancelling withdraws the question."""
+        """Return a person's answer; cancelling withdraws the question.
+
+        Raises:
+            NobodyToAsk: No person is there, or the turn has gone on without this call.
+        """
+        if not self._is_live:
+            raise NobodyToAsk
         return await self._lines.questions.ask(self.turn, question)
 
     async def steered(self) -> None:

@@ -48,7 +48,7 @@ class Moment:
 def on_say(state: SessionState, say: Say, moment: Moment, *, is_stopped: bool = False) -> list[AnyRecord]:
     """A message came. `is_stopped`: a stop was asked for while it was on its way in, so it must not set work off."""
     message = UserMessage(say.id, say.text, say.author, say.attachments)
-    if state.turn is None and (not state.queue or (say.delivery is Delivery.INTERRUPT and not is_stopped)):
+    if state.turn is None and not state.queue:
         release: list[AnyRecord] = [Released(at=moment.at)] if state.is_held else []
         return [*release, _start(state, (message,), moment)]
     turn = state.turn.id if state.turn else ""

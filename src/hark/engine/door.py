@@ -91,11 +91,11 @@ class Door:
         if turn is not None:
             return await asyncio.shield(turn.settled)
         for arrival in met:
-            receipt = await arrival.receipt()
+            receipt = await arrival.outcome()
             turn = self._session.turn if self._session else None
-            if receipt.state is ReceiptState.STARTED and turn is not None and turn.id == receipt.turn:
+            if receipt is not None and turn is not None and turn.id == receipt.turn:
                 return await asyncio.shield(turn.settled)
-        if met:
+        if met and self._guest is None:
             return None
         async with self._used():
             return await self._interrupt_unknown(interrupt)
@@ -167,7 +167,12 @@ class Door:
     async def _own(self, lease: Lease) -> None:
         session = Session(lease, self._bench, self._fanout, self._arrivals)
         try:
+            guest = self._guest
+            if guest is not None:
+                await guest.follow(self._arrivals, self._fanout)  # the last words of the owner before us
             await session.load()
+            if guest is not None and guest.is_asking:
+                session.on_durable(guest.hear)
             self._guest, self._session = None, session
             if self._is_closing:
                 session.close()
@@ -221,7 +226,8 @@ class Door:
         if self._guest is None:
             return None
         running = self._guest.state.turn
-        aimed = Interrupt(interrupt.id, interrupt.source, interrupt.turn or (running.id if running else ""))
+        turn_id = interrupt.turn or (running.id if running else "")
+        aimed = Interrupt(interrupt.id, interrupt.source, turn_id, interrupt.shown)
         return await self._guest.interrupt(aimed)
 
     def _is_idle(self) -> bool:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import deque
+from weakref import ref
 
 from hark.protocol.clock import Clock
 from hark.protocol.events import AnyEvent, CallOutput, Event, ReasoningDelta, ReplyDelta
 
 SLOW_BACKLOG = 256
-JOINED_CHARACTERS = 65_536
+JOINED_CHARACTERS = 4_096  # each join copies the text, so a long one would make a slow reader slow for all
+OUTPUT_CHARACTERS = 65_536
 
 
 class Subscription:
@@ -42,12 +44,14 @@ class Subscription:
         if isinstance(event, CallOutput):
             if not isinstance(last, CallOutput) or last.call != event.call:
                 return False
-            if len(last.text) < JOINED_CHARACTERS:
+            if len(last.text) < OUTPUT_CHARACTERS:
                 text = last.text + event.text
                 self._events[-1] = CallOutput(event.session, event.turn, event.seq, event.at, event.call, text)
             return True
         for kind in (ReplyDelta, ReasoningDelta):
             if isinstance(event, kind) and isinstance(last, kind) and last.turn == event.turn:
+                if len(last.text) >= JOINED_CHARACTERS:
+                    return False
                 self._events[-1] = kind(event.session, event.turn, event.seq, event.at, last.text + event.text)
                 return True
         return False
@@ -65,13 +69,13 @@ class Subscription:
 
 
 class Fanout:
-    """Numbers a session's events and hands them to its readers."""
+    """Numbers a session's events and hands them to its readers. One that nobody holds any more is forgotten."""
 
     def __init__(self, session: str, clock: Clock) -> None:
         self._session = session
         self._clock = clock
         self._seq = 0
-        self._readers: list[Subscription] = []
+        self._readers: list[ref[Subscription]] = []
 
     def start_at(self, journal_length: int) -> None:
         """Number from here so that numbers rise across restarts: a journal only grows."""
@@ -80,13 +84,12 @@ class Fanout:
     def subscribe(self) -> Subscription:
         """Return a reader of all that comes from now on."""
         reader = Subscription(self)
-        self._readers.append(reader)
+        self._readers.append(ref(reader, self._forget))
         return reader
 
     def leave(self, reader: Subscription) -> None:
         """Forget a reader; one that is not known is fine."""
-        if reader in self._readers:
-            self._readers.remove(reader)
+        self._forget(ref(reader))
 
     @property
     def has_readers(self) -> bool:
@@ -99,10 +102,18 @@ class Fanout:
         if not self._readers:
             return
         event: AnyEvent = kind(self._session, turn, self._seq, self._clock.now(), *fields)  # type: ignore[assignment]
-        for reader in self._readers:
-            reader.put(event)
+        for reference in self._readers:
+            reader = reference()
+            if reader is not None:
+                reader.put(event)
 
     def close(self) -> None:
         """End all readers."""
-        for reader in list(self._readers):
-            reader.close()
+        for reference in self._readers:
+            reader = reference()
+            if reader is not None:
+                reader.close()
+
+    def _forget(self, gone: ref[Subscription]) -> None:
+        # A new list, for this may come in the middle of an `emit`.
+        self._readers = [reference for reference in self._readers if reference != gone]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from hark.engine.announce import announcements, tell
+from hark.engine.announce import announcements, tell, tell_receipts
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout
 from hark.engine.state import SessionState
@@ -21,16 +21,30 @@ class Guest:
         self.state = SessionState()
         self._store = store
         self._answers: list[Callable[[AnyRecord], None]] = []
+        self._is_new = True
 
     async def follow(self, arrivals: Arrivals, fanout: Fanout) -> None:
-        """Read what is new in the journal and tell it."""
-        is_first = self.state.length == 0
-        for record in await self._store.journal.read(self.id, self.state.length):
-            self.state.apply(record)
-            for answer in list(self._answers):
-                answer(record)
-            if not is_first:
-                tell(announcements(self.id, self.state, record), arrivals, fanout)
+        """Read what is new in the journal and tell it. What was there before is no news, but may have our receipts."""
+        records = await self._store.journal.read(self.id, self.state.length)
+        is_new, self._is_new = self._is_new, False
+        for record in records:
+            self.hear(record)
+            news = announcements(self.id, self.state, record)
+            if is_new:
+                tell_receipts(news, arrivals)
+            else:
+                tell(news, arrivals, fanout)
+
+    def hear(self, record: AnyRecord) -> None:
+        """Take one more record of the journal; whoever waits for it has its answer."""
+        self.state.apply(record)
+        for answer in list(self._answers):
+            answer(record)
+
+    @property
+    def is_asking(self) -> bool:
+        """True when somebody here waits for the owner's answer."""
+        return bool(self._answers)
 
     async def send(self, command: Command) -> int:
         """Put a command into the owner's inbox and wake it; return its place there."""
@@ -69,6 +83,8 @@ class Guest:
         self._answers.append(answer)
         try:
             place = await self.send(command)
+            if self.state.cursor >= place and not done.done():
+                done.set_result(None)  # the owner was faster than the answer to our put; a refusal would be known
             return await done
         finally:
             self._answers.remove(answer)

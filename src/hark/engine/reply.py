@@ -35,11 +35,11 @@ class Reply:
     def add(self, chunk: Chunk) -> None:
         """Take one more chunk."""
         match chunk:
-            case TextChunk(text):
-                self._text.append(text)
-                self.characters += len(text)
-            case ReasoningChunk(text):
-                self.characters += len(text)
+            case TextChunk():
+                self._text.append(chunk.text)
+                self.characters += len(chunk.text)
+            case ReasoningChunk():
+                self.characters += len(chunk.text)
             case CallChunk():
                 self._calls.setdefault(chunk.index, _OpenCall()).add(chunk)
                 self.characters += len(chunk.arguments)
@@ -83,6 +83,6 @@ class _OpenCall:
         text = "".join(self._arguments).strip() or "{}"
         try:
             _ARGUMENTS.decode(text)
-        except (msgspec.DecodeError, UnicodeEncodeError):
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return Call(self._id, self._name, broken=text)
         return Call(self._id, self._name, text)

@@ -29,6 +29,8 @@ class Router:
         if door is None:
             door = self._doors[session] = Door(session, self._bench)
             assert self._tasks is not None, "the router is not running"
+            if self._is_closing:
+                door.close()
             self._tasks.start_soon(self._keep, door, name=f"session {session}")
         return door
 

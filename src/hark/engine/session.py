@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from hark.engine import decide
-from hark.engine.announce import Announcement, tell
+from hark.engine.announce import Announcement, announcements, tell, tell_receipts
 from hark.engine.arrivals import Arrivals
 from hark.engine.context import TurnLines
 from hark.engine.decide import NEW_MESSAGE, Moment
@@ -78,9 +79,12 @@ class Session:
         return True
 
     def interrupt(self, interrupt: Interrupt) -> Turn | None:
-        """Cancel the running turn, in this very tick; return it, or None when that turn does not run."""
-        turn = self.turn
-        if turn is None or interrupt.turn not in ("", turn.id):
+        """Cancel the running turn, in this very tick; return it, or None when that turn does not run.
+
+        Without a name it is the newest: while one turn's end is being written, the next is decided already.
+        """
+        turn = next((turn for turn, _ in reversed(self._turns) if interrupt.turn in ("", turn.id)), None)
+        if turn is None:
             return None
         aimed = Interrupt(interrupt.id, interrupt.source, turn.id, interrupt.shown)
         turn.interrupt(aimed)
@@ -104,9 +108,13 @@ class Session:
     def close(self, source: str = SHUTDOWN) -> None:
         """End the running turn and then `run`; what waits stays for the next owner."""
         self._is_closing = True
-        if self.turn is not None:
-            self.turn.interrupt(Interrupt(self._bench.clock.new_id(), source))
+        for turn, _ in self._turns:
+            turn.interrupt(Interrupt(self._bench.clock.new_id(), source))
         self._changed.set()
+
+    def on_durable(self, told: Callable[[AnyRecord], None]) -> None:
+        """Call `told` for each record that becomes durable from now on, in order."""
+        self._log.on_durable(lambda record, _: told(record))
 
     # The session's own task.
 
@@ -114,6 +122,8 @@ class Session:
         """Read the journal, close what a crash left open, and decide about what came meanwhile."""
         for record in await self._bench.store.journal.read(self.id):
             self.state.apply(record)
+            if not self._arrivals.is_empty:  # the owner before us may have decided about what was brought here
+                tell_receipts(announcements(self.id, self.state, record), self._arrivals)
         self._fanout.start_at(self.state.length + 1)
         entries = await self._bench.store.inbox.after(self.id, self.state.cursor)
         with self._log.together():
@@ -121,9 +131,9 @@ class Session:
             for entry in entries:
                 self._take_backlog(entry)
             self._append(*decide.on_ready(self.state, self._moment()))
-        stops = [stop for entry in entries if (stop := self._arrivals.stop_on(entry.command.id))]
-        if stops and self._turns:
-            self._last_turn().interrupt(stops[0])
+            stops = [stop for entry in entries if (stop := self._arrivals.stop_on(entry.command.id))]
+            if stops:
+                self.interrupt(stops[0])
 
     async def run(self) -> None:
         """Run turn after turn until `close`. Cancelling leaves an open turn as a crash does.

@@ -1,8 +1,7 @@
 """One step: a reply is streamed from a route, and its calls are run."""
 
+import asyncio
 from contextlib import aclosing
-
-import anyio
 
 from hark.engine.calls import Calls
 from hark.engine.context import TurnLines
@@ -43,7 +42,8 @@ class Steps:
         self._reply = Reply()
         self._number = 0
         self._saved_pieces = 0
-        self._saved_at = anyio.current_time()
+        self._time = asyncio.get_running_loop().time
+        self._saved_at = self._time()
 
     async def run(self, number: int, route: Route) -> AssistantMessage:
         """Take waiting steers, ask the model, run the calls of its reply; return the reply.
@@ -122,7 +122,7 @@ class Steps:
 
     def _save_progress(self) -> None:
         """Keep the text that people see now and then, so that a crash does not lose it. Waits for nothing."""
-        now = anyio.current_time()
+        now = self._time()
         if now - self._saved_at < PROGRESS_SECONDS:
             return
         self._saved_at = now

@@ -1,0 +1,84 @@
+"""Which model serves: an ordered chain of routes, each with its health."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hark.engine.workbench import Route
+from hark.protocol.clock import Clock
+
+FIRST_COOL_DOWN_SECONDS = 60.0
+LONGEST_COOL_DOWN_SECONDS = 4 * 3600.0
+
+
+@dataclass(slots=True)
+class Health:
+    """What is known of a route: how often it failed in a row, and until when it rests."""
+
+    failures: int = 0
+    rests_until: float = 0.0
+    is_tried: bool = False
+
+
+class Routes:
+    """The app's routes. Health belongs to a route, never to a session; an interrupt changes none."""
+
+    def __init__(self, routes: Sequence[Route], clock: Clock) -> None:
+        self._routes = list(routes)
+        self._clock = clock
+        self._health = {route.name: Health() for route in routes}
+
+    @property
+    def names(self) -> list[str]:
+        """The routes by name, in their order."""
+        return [route.name for route in self._routes]
+
+    def first(self, chosen: str = "") -> Route:
+        """Return the route for a new turn: the chosen one or the first that is well.
+
+        When all rest, the one that comes back first is tried: asking costs less than refusing.
+        """
+        chain = self._chain(chosen)
+        for route in chain:
+            if self._may_serve(route):
+                return self._take(route)
+        return self._take(min(chain, key=lambda route: self._health[route.name].rests_until))
+
+    def after(self, tried: Sequence[str], chosen: str = "") -> Route | None:
+        """Return the next route for a turn whose `tried` ones failed, or None."""
+        for route in self._chain(chosen):
+            if route.name not in tried and self._may_serve(route):
+                return self._take(route)
+        return None
+
+    def succeeded(self, route: Route) -> None:
+        """A reply came: the route is well."""
+        self._health[route.name] = Health()
+
+    def let_go(self, route: Route) -> None:
+        """A turn ended without learning anything about the route: by an interrupt, or a bad request of its own."""
+        self._health[route.name].is_tried = False
+
+    def failed(self, route: Route, retry_after: float | None = None) -> None:
+        """A route failed for good in this turn: it rests, longer each time."""
+        health = self._health[route.name]
+        health.failures += 1
+        health.is_tried = False
+        pause = min(FIRST_COOL_DOWN_SECONDS * 2 ** (health.failures - 1), LONGEST_COOL_DOWN_SECONDS)
+        health.rests_until = self._clock.now() + max(pause, retry_after or 0.0)
+
+    def health(self, name: str) -> Health:
+        """Return what is known of a route."""
+        return self._health[name]
+
+    def _chain(self, chosen: str) -> list[Route]:
+        return sorted(self._routes, key=lambda route: route.name != chosen)
+
+    def _may_serve(self, route: Route) -> bool:
+        """A route that failed is tried by one turn at a time after its rest; the others stay away meanwhile."""
+        health = self._health[route.name]
+        return self._clock.now() >= health.rests_until and not (health.failures and health.is_tried)
+
+    def _take(self, route: Route) -> Route:
+        health = self._health[route.name]
+        health.is_tried = health.failures > 0
+        return route
