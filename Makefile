@@ -8,7 +8,7 @@ JOBS ?= 2
 KILLS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test check format simulate crash bench clean
+.PHONY: help setup libgomp chat test check format simulate crash bench clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -17,10 +17,17 @@ $(UV):
 	python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
 
 .venv/.ready: pyproject.toml uv.lock | $(UV)
-	$(UV) sync --frozen --quiet
+	$(UV) sync --frozen --quiet --all-extras
 	@touch $@
 
-setup: .venv/.ready ## install everything into .venv
+# The embedded model needs a library that small Linux images lack. Without it everything else still works.
+libgomp: .venv/.ready
+	@test "$$(uname)" != Linux || .venv/bin/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	{ apt-get install -qq -y libgomp1 || { apt-get update -qq && apt-get install -qq -y libgomp1; } } >/dev/null 2>&1; } || \
+	echo "The embedded model needs libgomp.so.1: apt-get install libgomp1 (Fedora: dnf install libgomp)."
+
+setup: .venv/.ready libgomp ## install everything into .venv
 
 chat: setup ## talk to the agent
 	@$(RUN) hark $(ARGS)

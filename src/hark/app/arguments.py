@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-COMMANDS = ("send", "stop", "queue", "sessions", "trace", "config")
+COMMANDS = ("setup", "doctor", "send", "stop", "queue", "sessions", "trace", "config")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -26,9 +26,9 @@ def _chat() -> argparse.ArgumentParser:
     parser.add_argument("--session", metavar="ID", help="the session to use")
     parser.add_argument("--model", metavar="ROUTE", help="the route to use")
     parser.add_argument("--yes", action="store_true", help="allow every tool without asking")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="end the turn after so long")
-    parser.add_argument("--max-cost", type=float, metavar="USD", help="end the turn when it cost that much")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="end the turn after so many steps")
+    parser.add_argument("--timeout", type=_above_zero, metavar="SECONDS", help="end the turn after so long")
+    parser.add_argument("--max-cost", type=_above_zero, metavar="USD", help="end the turn when it cost that much")
+    parser.add_argument("--max-steps", type=_count, metavar="N", help="end the turn after so many steps")
     parser.add_argument("-c", "--continue", dest="continues", action="store_true", help="continue the last session")
     parser.add_argument("-r", "--resume", metavar="ID", help="resume a session")
     parser.add_argument("--plain", action="store_true", help="a line-by-line terminal")
@@ -40,6 +40,8 @@ def _chat() -> argparse.ArgumentParser:
 def _commands() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hark")
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("setup", help="choose the model that answers")
+    commands.add_parser("doctor", help="see whether a turn can run, and what to do when not")
     send = commands.add_parser("send", help="put a message into a session, whoever owns it")
     send.add_argument("session")
     send.add_argument("text")
@@ -63,3 +65,17 @@ def _commands() -> argparse.ArgumentParser:
     config = commands.add_parser("config", help="show, check or find the settings")
     config.add_argument("action", nargs="?", choices=("path", "show", "check"), default="check")
     return parser
+
+
+def _above_zero(word: str) -> float:
+    number = float(word)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{word} is not a number above 0")
+    return number
+
+
+def _count(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{word} is not a number from 1 on")
+    return number

@@ -24,6 +24,8 @@ from hark.protocol.rules import Rules
 from hark.protocol.store import Store
 from hark.protocol.surface import SessionPort
 from hark.protocol.tool import Tool
+from hark.tools.cookies import Owner, this_process
+from hark.tools.sweep import sweep
 
 RouteGiven = Mapping[str, Any]
 ToolGiven = Any
@@ -57,13 +59,15 @@ async def open_agent(
     workspace: str | Path | None = None,
     sweeps: bool = True,
     can_ask: bool = True,
+    notice: Callable[[str], None] = lambda _: None,
     **sections: Mapping[str, Any],
 ) -> AsyncGenerator[Agent]:
     """Open an agent; every argument is optional, as the settings apply.
 
     `routes` takes dicts with the keys of `[[routes]]` (`provider` may be an object with a `stream` method), `tools`
     adds to the agent's own, `sections` lay over the sections of config.toml: `limits={"steps": 5}`. With `sweeps`,
-    work that an earlier process left is taken up. At the end every running turn is settled, within `exit_seconds`.
+    work that an earlier process left is taken up. `notice` gets lines that a person should see and that belong to no
+    session. At the end every running turn is settled, within `exit_seconds`.
 
     Raises:
         SettingsError: The settings can't be used.
@@ -74,12 +78,13 @@ async def open_agent(
     place = Path(workspace) if workspace else Path.cwd()
     settings = config.load(directory, place, dict(sections))
     rules = Rules(settings.delivery.after_stop, settings.limits, settings.approvals, can_ask)
-    async with _opened_store(settings, directory, clock) as store, _opened_routes(settings, routes) as opened:
+    owner = this_process(directory)
+    async with _opened_store(settings, directory, clock) as store, _opened_routes(settings, routes, notice) as opened:
         quarantine = Quarantine()
         bench = Workbench(
             store=store,
             routes=opened,
-            tools=_toolbox(directory, tools, lambda name: agent.session(name)),
+            tools=_toolbox(owner, tools, lambda name: agent.session(name)),
             rules=rules,
             clock=clock,
             quarantine=quarantine,
@@ -92,6 +97,7 @@ async def open_agent(
         failure: BaseException | None = None
         async with anyio.create_task_group() as tasks:
             await tasks.start(router.run)
+            tasks.start_soon(sweep, owner)  # what a crash left running; nobody waits for it
             try:
                 yield agent
             except BaseException as error:  # noqa: BLE001 raised again below, outside of the group that would wrap it
@@ -125,21 +131,24 @@ async def _opened_store(settings: Settings, home: Path, clock: Clock) -> AsyncGe
 
 
 @asynccontextmanager
-async def _opened_routes(settings: Settings, given: Sequence[RouteGiven] | None) -> AsyncGenerator[list[Route]]:
+async def _opened_routes(
+    settings: Settings, given: Sequence[RouteGiven] | None, notice: Callable[[str], None]
+) -> AsyncGenerator[list[Route]]:
     if given and all(_is_object(route) for route in given):
         yield [_object_route(route) for route in given]
         return
-    from hark.app.routes import detect, make_route
+    from hark.app.detect import detect
+    from hark.app.routes import opened_maker
     from hark.providers.connections import open_session
 
-    async with open_session() as http:
+    async with open_session() as http, opened_maker(http, settings.models, notice) as maker:
         if given:
             yield [
-                _object_route(route) if _is_object(route) else make_route(config.read_routes([route])[0], http)
+                _object_route(route) if _is_object(route) else maker.make(config.read_routes([route])[0])
                 for route in given
             ]
         else:
-            yield [make_route(route, http) for route in settings.routes or (await detect(http),)]
+            yield [maker.make(route) for route in settings.routes or (await detect(http),)]
 
 
 def _is_object(route: RouteGiven) -> bool:
@@ -151,13 +160,12 @@ def _object_route(route: RouteGiven) -> Route:
     return Route(str(route.get("name", "main")), provider, route.get("input_price"), route.get("output_price"))
 
 
-def _toolbox(home: Path, given: Iterable[ToolGiven], open_session: Callable[[str], SessionPort]) -> Tools:
+def _toolbox(owner: Owner, given: Iterable[ToolGiven], open_session: Callable[[str], SessionPort]) -> Tools:
     from hark.tools.ask import Ask
-    from hark.tools.cookies import this_process
     from hark.tools.delegate import Delegate
     from hark.tools.function import tool as as_tool
     from hark.tools.shell import Shell
     from hark.tools.toolbox import Toolbox
 
-    own: list[Tool] = [Shell(this_process(home)), Ask(), Delegate(open_session)]
+    own: list[Tool] = [Shell(owner), Ask(), Delegate(open_session)]
     return Toolbox([*own, *(as_tool(one) if inspect.isroutine(one) else one for one in given)])

@@ -49,7 +49,7 @@ class Caller:
         if not await self._look():
             return None
         running = self._guest.state.turn
-        aimed = Interrupt(interrupt.id, interrupt.source, running.id if running else "")
+        aimed = Interrupt(interrupt.id, interrupt.source, running.id if running else "", interrupt.shown)
         return await self._followed(self._guest.interrupt(aimed))
 
     async def change(self, command: QueueCommand) -> Refusal | None:

@@ -3,78 +3,97 @@
 import argparse
 import asyncio
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hark.app.build import open_agent
 from hark.app.config import home_directory
 from hark.app.handle import SessionHandle
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
+from hark.app.standard_input import is_terminal, line_reader, piped_text
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
+from hark.protocol.store import Store
 
-LONGEST_LINE = 64 * 1024 * 1024
+if TYPE_CHECKING:
+    from hark.surfaces.oneshot import OneShot
 
 
 async def prompt(options: argparse.Namespace) -> int:
-    """`hark -p`: one prompt, one answer."""
+    """`hark -p`: one prompt, one answer. It leaves when nothing that others queued here is left to do."""
     from hark.surfaces.oneshot import OneShot
 
-    text = _prompt_text(options.prompt)
-    async with open_agent(sweeps=False, can_ask=False, **_sections(options)) as agent:
+    text = "\n\n".join(part for part in (options.prompt.strip(), piped_text()) if part)
+    if not text:
+        raise SettingsError('The prompt is empty. Say what to do: hark -p "PROMPT", or pipe it in.')
+    async with open_agent(sweeps=False, can_ask=False, notice=_tell, **_sections(options)) as agent:
         _choose(agent.bench.routes, options.model)
         session = agent.session(options.session or f"p-{agent.bench.clock.new_id()}", surface="oneshot")
         watchdog = Watchdog(agent.settings.limits.exit_seconds)
-        signals = Signals(watchdog, _stopper(session))
+        shot = OneShot(session, options.output)
+        stops: list[asyncio.Task[None]] = []
+        signals = Signals(watchdog, lambda name: stops.append(asyncio.create_task(_stop(session, shot, name))))
         signals.listen()
-        outcome = await OneShot(session, options.output).run(text)
+        if await agent.bench.store.leases.is_owned(session.id):
+            await session.opened()
+        if signals.code is not None:
+            return signals.code
+        outcome = await shot.run(text)
+        if session.is_busy_here:
+            await session.idle()
         watchdog.arm()
     return signals.code or _exit_code(outcome)
+
+
+async def _stop(session: SessionHandle, shot: "OneShot", name: str) -> None:
+    """Take back what we asked for, and nothing of others: the turn that works on it, or the message that waits."""
+    if shot.message and not shot.turn and await session.withdraw(shot.message) is None:
+        return
+    await session.interrupt(name, shot.turn)
 
 
 async def chat(options: argparse.Namespace) -> int:
     """`hark`: lines in, lines out."""
     from hark.surfaces.plain import Plain
 
-    async with open_agent(sweeps=False, can_ask=sys.stdin.isatty(), **_sections(options)) as agent:
+    async with open_agent(sweeps=False, can_ask=is_terminal(), notice=_tell, **_sections(options)) as agent:
         _choose(agent.bench.routes, options.model)
-        name = options.resume or options.session
-        if name is None and options.continues:
-            lines = await agent.bench.store.journal.sessions()
-            name = lines[0].session if lines else None
-        session = agent.session(name or f"chat-{agent.bench.clock.new_id()[:6]}", surface="terminal")
+        name = await _session_name(options, agent.bench.store) or f"chat-{agent.bench.clock.new_id()[:6]}"
+        session = agent.session(name, surface="terminal")
         watchdog = Watchdog(agent.settings.limits.exit_seconds)
-        reading = asyncio.ensure_future(Plain(session, waits=not sys.stdin.isatty()).run(await _stdin()))
+        reading = asyncio.ensure_future(Plain(session, waits=not is_terminal()).run(await line_reader()))
         signals = Signals(watchdog, lambda _: _cancel(reading))
         signals.listen()
         sys.stdout.write(f"hark: session {session.id}, model {agent.bench.routes[0].name}. /stop stops, Ctrl-D ends.\n")
         sys.stdout.flush()
         await asyncio.wait([reading])
         watchdog.arm()
-        if signals.code is not None:
-            sys.stderr.write("hark: shutting down ... (saving the session)\n")
+        if not reading.cancelled():
+            reading.result()  # what went wrong with it is told as any other error
     return signals.code or COMPLETED
+
+
+async def _session_name(options: argparse.Namespace, store: Store) -> str | None:
+    """Return the session that was asked for, or None for a new one.
+
+    Raises:
+        SettingsError: There is none to resume.
+    """
+    if options.resume:
+        if await store.journal.read(options.resume) or await store.inbox.after(options.resume, 0):
+            return options.resume
+        raise SettingsError(f"There is no session {options.resume!r} to resume; `hark sessions` lists what there is.")
+    if options.session is None and options.continues:
+        lines = await store.journal.sessions()
+        return lines[0].session if lines else None
+    return options.session
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"hark: {text}\n")
 
 
 def _cancel(task: asyncio.Future[None]) -> None:
     task.cancel()
-
-
-def _stopper(session: SessionHandle) -> Any:
-    tasks: set[asyncio.Task[Any]] = set()
-
-    def stop(name: str) -> None:
-        sys.stderr.write(f"hark: {name}: stopping ...\n")
-        task = asyncio.ensure_future(session.interrupt(name))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    return stop
-
-
-def _prompt_text(prompt: str) -> str:
-    """Return the prompt, with what is piped in behind it."""
-    piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
-    return "\n\n".join(part for part in (prompt, piped.strip()) if part)
 
 
 def _sections(options: argparse.Namespace) -> dict[str, Any]:
@@ -107,10 +126,3 @@ def _exit_code(outcome: Outcome) -> int:
             return LIMIT_REACHED
         case Interrupted():
             return INTERRUPTED
-
-
-async def _stdin() -> asyncio.StreamReader:
-    reader = asyncio.StreamReader(limit=LONGEST_LINE)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return reader

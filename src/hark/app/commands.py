@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine
 from typing import Any
@@ -19,6 +20,10 @@ def run(options: argparse.Namespace) -> int:
     except SettingsError as error:
         sys.stderr.write(f"hark: {error}\n")
         return BAD_USAGE
+    except BrokenPipeError:
+        # Whoever read our output has left: nothing to say and nobody to hear it, at the interpreter's end neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except (StoreError, OSError) as error:
         sys.stderr.write(f"hark: {error}\n")
         return FAILED
@@ -37,6 +42,14 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
             from hark.app.chat import chat
 
             return chat(options)
+        case "setup":
+            from hark.app.setup import setup
+
+            return setup(options)
+        case "doctor":
+            from hark.app.doctor import doctor
+
+            return doctor(options)
         case "send":
             from hark.app.remote import send
 

@@ -46,6 +46,15 @@ class SessionHandle:
     def _door(self) -> Door:
         return self._router.door(self._id)
 
+    async def opened(self) -> None:
+        """Return when the session is loaded, here or in the process that owns it: from then on no event is missed."""
+        await self._door.known()
+
+    @property
+    def is_busy_here(self) -> bool:
+        """True when this very process has work to do in the session."""
+        return self._door.is_busy
+
     async def say(
         self,
         text: str,

@@ -8,6 +8,7 @@ import msgspec
 
 from hark.app import config as settings
 from hark.app.remote import opened_store
+from hark.app.secrets import without_secrets
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.engine.state import SessionState
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
@@ -128,11 +129,7 @@ async def config(options: argparse.Namespace) -> int:
         return COMPLETED
     loaded = settings.load(home, settings.workspace())
     if options.action == "show":
-        shown = msgspec.to_builtins(loaded)
-        for route in shown.get("routes", ()):
-            if "api_key" in route:
-                route["api_key"] = "(set)"
-        _print(msgspec.json.format(msgspec.json.encode(shown)).decode())
+        _print(msgspec.json.format(msgspec.json.encode(without_secrets(msgspec.to_builtins(loaded)))).decode())
     else:
         _print(f"{home / 'config.toml'}: the settings are right")
     return COMPLETED

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -12,6 +13,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         sys.stdout.write(f"hark {__version__}\n")
         return 0
+    from hark.app.shutdown import leave_at_once
+
+    leave_at_once()
+    # No letter that a terminal lacks may cost an answer.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportUnknownMemberType]
     from hark.app.arguments import parse
     from hark.app.commands import run
 

@@ -1,76 +1,144 @@
-"""From settings and environment to routes: which model answers."""
+"""From settings to routes: which model answers, through which protocol, at which price."""
 
-import asyncio
 import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from msgspec import structs
+
+from hark.app.presets import ANTHROPIC, OPENAI, PRESETS
+from hark.app.secrets import without_secrets
 from hark.app.settings import RouteSettings, SettingsError
 from hark.engine.workbench import Route
+from hark.protocol.provider import Provider
+from hark.providers.catalog import Catalog, ModelFacts
 
 if TYPE_CHECKING:
     import aiohttp
 
-PROBE_SECONDS = 0.3
-LOCAL_SERVERS = (("ollama", 11434), ("llama.cpp", 8080), ("lm-studio", 1234), ("vllm", 8000))
-NO_MODEL = (
-    "No model is set up. Set OPENROUTER_API_KEY or OPENAI_API_KEY, start a local server (Ollama, llama.cpp, "
-    "LM Studio, vLLM), or write a [[routes]] table into config.toml."
-)
-
-
-async def detect(http: "aiohttp.ClientSession") -> RouteSettings:
-    """Return the route that this machine offers when none is configured.
-
-    Raises:
-        SettingsError: There is none.
-    """
-    model = os.environ.get("HARK_MODEL", "")
-    if os.environ.get("OPENROUTER_API_KEY"):
-        base_url = "https://openrouter.ai/api/v1"
-        return RouteSettings("openrouter", "openai", base_url, model or "openrouter/auto", "OPENROUTER_API_KEY")
-    if os.environ.get("OPENAI_API_KEY"):
-        base_url = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
-        return RouteSettings("openai", "openai", base_url, model or "gpt-5-mini", "OPENAI_API_KEY")
-    found = await asyncio.gather(*(_probe(http, name, port, model) for name, port in LOCAL_SERVERS))
-    for route in found:
-        if route is not None:
-            return route
-    raise SettingsError(NO_MODEL)
-
-
-async def _probe(http: "aiohttp.ClientSession", name: str, port: int, model: str) -> RouteSettings | None:
-    """Return a route to a local server that answers, with its first model."""
-    import aiohttp
-
-    base_url = f"http://127.0.0.1:{port}/v1"
-    try:
-        async with asyncio.timeout(PROBE_SECONDS), http.get(f"{base_url}/models") as response:
-            models = await response.json(content_type=None)
-            first = str(models["data"][0]["id"])
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError, IndexError, TypeError):
-        return None  # whatever is there, it is no model server
-    return RouteSettings(name, "openai", base_url, model or first)
-
-
-def make_route(route: RouteSettings, http: "aiohttp.ClientSession") -> Route:
-    """Return a route, ready to use.
-
-    Raises:
-        SettingsError: It can't work.
-    """
     from hark.providers.endpoint import Endpoint
-    from hark.providers.openai_chat import OpenAIChat
 
+PROVIDERS = ("openai", "responses", "anthropic", "local")
+HOMES = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC}
+
+
+class RouteMaker:
+    """Makes routes over one pool of connections; `close` ends what they started."""
+
+    def __init__(
+        self,
+        http: "aiohttp.ClientSession",
+        models: Mapping[str, ModelFacts],
+        notice: Callable[[str], None],
+    ) -> None:
+        self._http = http
+        self._catalog = Catalog(models)
+        self._notice = notice
+        self._ends = AsyncExitStack()
+        self._is_first = True
+
+    def make(self, given: RouteSettings) -> Route:
+        """Return a route, ready to use.
+
+        Raises:
+            SettingsError: It can't work.
+        """
+        route = completed(given)
+        is_first, self._is_first = self._is_first, False
+        if route.provider == "local":
+            return self._embedded(route, starts=is_first)
+        provider = self._provider(route, _endpoint(route))
+        facts = ModelFacts(route.context_tokens, route.input_price, route.output_price, route.cached_price).over(
+            self._catalog.facts(route.model)
+        )
+        return Route(route.name, provider, facts.input_price, facts.output_price)
+
+    async def close(self) -> None:
+        """End what the routes started."""
+        await self._ends.aclose()
+
+    def _provider(self, route: RouteSettings, endpoint: "Endpoint") -> Provider:
+        match route.provider:
+            case "anthropic":
+                from hark.providers.anthropic import Anthropic
+
+                return Anthropic(self._http, endpoint)
+            case "responses":
+                from hark.providers.openai_responses import OpenAIResponses
+
+                return OpenAIResponses(self._http, endpoint)
+            case _:
+                from hark.providers.openai_chat import OpenAIChat
+
+                return OpenAIChat(self._http, endpoint)
+
+    def _embedded(self, route: RouteSettings, *, starts: bool) -> Route:
+        from hark.providers.local import LocalModel
+
+        model = LocalModel(self._http, self._notice)
+        self._ends.push_async_callback(model.close)
+        if starts:
+            model.server.start()  # while the person still types
+        return Route(route.name, model, 0.0, 0.0)
+
+
+@asynccontextmanager
+async def opened_maker(
+    http: "aiohttp.ClientSession", models: Mapping[str, ModelFacts], notice: Callable[[str], None]
+) -> AsyncGenerator[RouteMaker]:
+    """A maker of routes, for as long as they are needed. `notice` gets lines that a person should see."""
+    maker = RouteMaker(http, models, notice)
+    try:
+        yield maker
+    finally:
+        await maker.close()
+
+
+def completed(route: RouteSettings) -> RouteSettings:
+    """Return the route with what is known of its provider: `provider = "ollama"` is enough to find the server.
+
+    Raises:
+        SettingsError: There is no such provider, or something that it needs is missing.
+    """
     where = f"Route {route.name!r}"
-    if route.provider != "openai":
-        raise SettingsError(f"{where}: provider {route.provider!r} is not known; it must be openai.")
+    preset = PRESETS.get(route.provider)
+    if route.provider in PROVIDERS:
+        route = _at_home(route)
+    elif preset is not None:
+        route = structs.replace(
+            route,
+            provider=preset.provider,
+            base_url=route.base_url or preset.base_url,
+            model=route.model or preset.model,
+            api_key_env=route.api_key_env or ("" if route.api_key else preset.key_env),
+        )
+    else:
+        names = ", ".join(dict.fromkeys([*PROVIDERS, *PRESETS]))
+        raise SettingsError(f"{where}: provider {route.provider!r} is not known; it must be one of {names}.")
+    if route.provider == "local":
+        return route
     if urlsplit(route.base_url).scheme not in ("http", "https"):
-        raise SettingsError(f"{where}: base_url {route.base_url!r} is not an http(s) address.")
+        raise SettingsError(f"{where}: base_url {without_secrets(route.base_url)!r} is not an http(s) address.")
     if not route.model:
         raise SettingsError(f"{where}: model is missing.")
-    endpoint = Endpoint(route.base_url, route.model, _key(route), route.stream)
-    return Route(route.name, OpenAIChat(http, endpoint), route.input_price, route.output_price)
+    return route
+
+
+def _at_home(route: RouteSettings) -> RouteSettings:
+    """Return the route; without an address, a protocol is spoken where it comes from."""
+    home = HOMES.get(route.provider)
+    if home is None or route.base_url:
+        return route
+    key_env = route.api_key_env or ("" if route.api_key else home.key_env)
+    return structs.replace(route, base_url=home.base_url, api_key_env=key_env)
+
+
+def _endpoint(route: RouteSettings) -> "Endpoint":
+    from hark.providers.endpoint import Endpoint
+
+    return Endpoint(route.base_url, route.model, _key(route), route.stream)
 
 
 def _key(route: RouteSettings) -> str:

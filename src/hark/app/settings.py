@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, Approvals, Limits
+from hark.providers.catalog import ModelFacts
 
 STOP_WORDS = ("stop", "wait", "halt")
 
@@ -15,7 +16,7 @@ class SettingsError(Exception):
 
 
 class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[[routes]]`: a model under a name. Prices are in USD for a million tokens."""
+    """`[[routes]]`: a model under a name. Prices are in USD for a million tokens, and win over what is known of it."""
 
     name: str = "main"
     provider: str = "openai"
@@ -28,6 +29,8 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     idle_seconds: float | None = None
     input_price: float | None = None
     output_price: float | None = None
+    cached_price: float | None = None
+    context_tokens: int | None = None
 
 
 class DeliverySettings(Struct, frozen=True, omit_defaults=True):
@@ -49,6 +52,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """All of it."""
 
     routes: tuple[RouteSettings, ...] = ()
+    models: dict[str, ModelFacts] = field(default_factory=dict[str, ModelFacts])
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     limits: Limits = field(default_factory=Limits)
     approvals: Approvals = field(default_factory=Approvals)

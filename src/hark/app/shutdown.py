@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 COMPLETED = 0
@@ -14,6 +15,8 @@ LIMIT_REACHED = 3
 FORCED = 70
 INTERRUPTED = 130
 TERMINATED = 143
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watchdog:
@@ -31,8 +34,14 @@ class Watchdog:
 
     def _bite(self) -> None:
         threading.Event().wait(self._seconds)
-        os.write(2, f"hark: the exit took longer than {self._seconds:g} s and was forced\n".encode())
+        _say(f"the exit took longer than {self._seconds:g} s and was forced")
         os._exit(FORCED)
+
+
+def leave_at_once() -> None:
+    """Have the signals end the process, as long as nothing runs that should be settled first."""
+    for number in _wanted():
+        signal.signal(number, lambda number, _: os._exit(_code(number)))
 
 
 class Signals:
@@ -47,14 +56,30 @@ class Signals:
 
     def listen(self) -> None:
         """Take the signals over; must be called in the main thread."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _wanted():
             signal.signal(number, self._come)
 
     def _come(self, number: int, frame: FrameType | None) -> None:
-        # A plain handler, not the loop's: it runs, and arms the watchdog, even when the loop is stuck.
-        code = INTERRUPTED if number == signal.SIGINT else TERMINATED
+        # A plain handler, not the loop's: it runs, answers, and arms the watchdog, even when the loop is stuck.
         if self.code is not None:
-            os._exit(code)
-        self.code = code
+            os._exit(_code(number))
+        self.code = _code(number)
         self._watchdog.arm()
-        self._loop.call_soon_threadsafe(self._wish, signal.Signals(number).name)
+        name = signal.Signals(number).name
+        _say(f"{name}: stopping ... (again to leave at once)")
+        self._loop.call_soon_threadsafe(self._wish, name)
+
+
+def _wanted() -> list[signal.Signals]:
+    """Return the signals to take. One that our starter has us ignore, as nohup does, stays ignored."""
+    return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _code(number: int) -> int:
+    return INTERRUPTED if number == signal.SIGINT else TERMINATED
+
+
+def _say(text: str) -> None:
+    # Not through sys.stderr: the signal may have come in the middle of one of its writes.
+    with suppress(OSError):
+        os.write(2, f"hark: {text}\n".encode())

@@ -62,6 +62,8 @@ class Reply:
     def partial(self, shown: int | None = None) -> AssistantMessage:
         """Return what stays of a reply that was cut: the text that was seen, no call, and no unfinished thought."""
         text = self.text if shown is None else self.text[: max(shown, 0)]
+        if not text.strip():
+            text = ""  # nobody saw anything, and no API takes an empty reply
         # Thinking is replayed only in front of what it led to; alone it would be an empty reply.
         return AssistantMessage(text, (), tuple(self._reasoning) if text else (), is_partial=True)
 

@@ -1,7 +1,7 @@
 """The port to a model API: a request goes in, chunks come out."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -64,17 +64,69 @@ class Request(Struct, frozen=True):
 class ProviderError(Exception):
     """The model can't answer, and asking again would not help. `code` is stable, the text is for a person."""
 
-    def __init__(self, message: str, code: str = "provider_error") -> None:
+    usual_code: ClassVar[str] = "provider_error"
+
+    def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code = code or self.usual_code
 
 
 class TransientProviderError(ProviderError):
     """The same request may succeed later; `retry_after` is the server's own wish, in seconds."""
 
-    def __init__(self, message: str, code: str = "network", retry_after: float | None = None) -> None:
+    usual_code = "network"
+
+    def __init__(self, message: str, code: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, code)
         self.retry_after = retry_after
+
+
+class RateLimited(TransientProviderError):
+    """Too many requests for this key: it must wait, others need not."""
+
+    usual_code = "rate_limit"
+
+
+class Overloaded(TransientProviderError):
+    """The server has too much to do, or is not ready yet."""
+
+    usual_code = "overloaded"
+
+
+class ContextTooLong(ProviderError):
+    """The request is longer than the model can read: a shorter one may be answered."""
+
+    usual_code = "context_too_long"
+
+
+class BadKey(ProviderError):
+    """The key is missing, wrong, or may not do this."""
+
+    usual_code = "bad_key"
+
+
+class BadModel(ProviderError):
+    """The server has no such model."""
+
+    usual_code = "bad_model"
+
+
+class BadRequest(ProviderError):
+    """The server does not accept the request's form."""
+
+    usual_code = "bad_request"
+
+
+class ContentRefused(ProviderError):
+    """The server's rules forbid what the request says."""
+
+    usual_code = "content_refused"
+
+
+class QuotaExhausted(ProviderError):
+    """The account's money or allowance is used up."""
+
+    usual_code = "quota"
 
 
 class Provider(Protocol):

@@ -21,6 +21,11 @@ class Endpoint:
     extra_headers: Mapping[str, str] = field(default_factory=_no_headers, repr=False)
 
     @property
+    def key(self) -> str:
+        """The key, without the line end that a file may have left at it."""
+        return self.api_key.strip()
+
+    @property
     def secrets(self) -> list[str]:
         """What must not be shown should a server repeat it; short header values are no secrets, only words."""
-        return [self.api_key.strip(), *(value for value in self.extra_headers.values() if len(value) >= MIN_SECRET)]
+        return [self.key, *(value for value in self.extra_headers.values() if len(value) >= MIN_SECRET)]

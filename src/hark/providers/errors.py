@@ -1,4 +1,4 @@
-"""What a server's failure means: whether to ask again, and what to tell the person."""
+"""What a server's failure means: which of our errors it is, and what to tell the person."""
 
 import math
 import time
@@ -10,61 +10,53 @@ import msgspec
 from msgspec import Struct
 
 from hark.protocol.provider import ProviderError, TransientProviderError
+from hark.providers.error_kinds import ADVICE, Kind, kind_inside_reply, kind_of_status, kind_of_words
 
 MAX_WORDS = 500
-_TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-_STATUS_CODES = {400: "bad_request", 401: "bad_key", 402: "quota", 403: "bad_key", 404: "bad_model"}
-_TRANSIENT_CODES = {408: "timeout", 409: "conflict", 429: "rate_limit", 529: "overloaded", 503: "overloaded"}
-_ADVICE = {
-    "bad_key": "Check the API key and what it may use.",
-    "bad_model": "Check the model's name and the base URL.",
-    "quota": "Check the account's balance.",
-    "redirect": "Put the address that it points to in the base URL.",
-}
-# What servers call an error that comes inside a reply, where no status can tell.
-_LASTING_KINDS = {
-    "invalid_request_error": "bad_request",
-    "context_length_exceeded": "bad_request",
-    "authentication_error": "bad_key",
-    "invalid_api_key": "bad_key",
-    "permission_error": "bad_key",
-    "not_found_error": "bad_model",
-    "model_not_found": "bad_model",
-    "insufficient_quota": "quota",
-    "billing_error": "quota",
-}
+NO_WORDS = "no reason given"
+
+
+class Failure(Struct, frozen=True):
+    """What a server said of a failure: its own words, and the names that it gave the reason."""
+
+    words: str = ""
+    names: tuple[str, ...] = ()
+    status: int | None = None
+    is_flagged: bool = False
 
 
 class _ErrorBody(Struct):
     error: Any = None
     message: Any = None
     detail: Any = None
+    type: Any = None
+    code: Any = None
+
+
+class _Metadata(Struct):
+    flagged_input: Any = None
+    reasons: Any = None
+    raw: Any = None  # what the server behind this one said
+
+
+class _ErrorObject(Struct):
+    message: Any = None
+    code: Any = None
+    type: Any = None
+    status: Any = None
+    metadata: Any = None
 
 
 def http_error(status: int, body: str, retry_after: str = "") -> ProviderError:
     """Return what a refused request means; `retry_after` is the header of that name."""
-    words = server_words(body) or "no reason given"
-    text = f"The model server answered {status}: {words}"
-    if status in _TRANSIENT_STATUSES:
-        return TransientProviderError(
-            text, code=_TRANSIENT_CODES.get(status, "server_error"), retry_after=seconds_until(retry_after)
-        )
-    code = "redirect" if 300 <= status < 400 else _STATUS_CODES.get(status, f"http_{status}")
-    advice = _ADVICE.get(code, "")
-    return ProviderError(f"{text.rstrip('.')}. {advice}" if advice else text, code=code)
+    failure = _failure_in(body)
+    return _error(f"The model server answered {status}", failure, status, seconds_until(retry_after))
 
 
 def reply_error(error: Any) -> ProviderError:
     """Return what an `error` object inside a reply means; unless it names a lasting reason, it may pass."""
-    words = _words_of(error)[:MAX_WORDS] or "no reason given"
-    text = f"The model server broke the reply off: {words}"
-    if isinstance(error, dict):
-        for kind in (error.get("code"), error.get("type"), error.get("status")):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            if isinstance(kind, int) and 400 <= kind < 600:
-                return http_error(kind, words)
-            if isinstance(kind, str) and kind in _LASTING_KINDS:
-                return ProviderError(text, code=_LASTING_KINDS[kind])
-    return TransientProviderError(text, code="server_error")
+    failure = _failure_of(error)
+    return _error("The model server broke the reply off", failure, failure.status, None)
 
 
 def bad_stream(what: str) -> TransientProviderError:
@@ -74,12 +66,7 @@ def bad_stream(what: str) -> TransientProviderError:
 
 def server_words(body: str) -> str:
     """Return the server's own reason out of an error's body, or the body's beginning."""
-    try:
-        parsed = msgspec.json.decode(body, type=_ErrorBody)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return " ".join(body[: MAX_WORDS * 4].split())[:MAX_WORDS]
-    words = _words_of(parsed.error) or _words_of(parsed.message) or _words_of(parsed.detail)
-    return (words or body)[:MAX_WORDS]
+    return _failure_in(body).words
 
 
 def seconds_until(retry_after: str) -> float | None:
@@ -100,6 +87,60 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
         if secret:
             text = text.replace(secret, "[hidden]")
     return text
+
+
+def _error(beginning: str, failure: Failure, status: int | None, retry_after: float | None) -> ProviderError:
+    """The most exact sign counts: a flag, a name, then the words, and the status only when nothing else tells."""
+    kind = kind_of_words(failure.names, failure.words, is_flagged=failure.is_flagged)
+    if kind is None:
+        kind = kind_inside_reply(failure.names) if status is None else kind_of_status(status)
+    text = f"{beginning}: {failure.words or NO_WORDS}"
+    if advice := ADVICE.get(kind.code or kind.error.usual_code):
+        text = f"{text.rstrip('.')}. {advice}"
+    return _made(kind, text, retry_after)
+
+
+def _made(kind: Kind, text: str, retry_after: float | None) -> ProviderError:
+    if issubclass(kind.error, TransientProviderError):
+        return kind.error(text, kind.code, retry_after)
+    return kind.error(text, kind.code)
+
+
+def _failure_in(body: str) -> Failure:
+    try:
+        parsed = msgspec.json.decode(body, type=_ErrorBody)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return Failure(" ".join(body[: MAX_WORDS * 4].split())[:MAX_WORDS])
+    inner = _failure_of(parsed.error)
+    words = inner.words or _words_of(parsed.message) or _words_of(parsed.detail) or body
+    names = inner.names or _names(parsed.code, parsed.type)
+    return Failure(words[:MAX_WORDS], names, inner.status, inner.is_flagged)
+
+
+def _failure_of(error: Any) -> Failure:
+    words = _words_of(error)[:MAX_WORDS]
+    try:
+        parsed = msgspec.convert(error, _ErrorObject)
+    except msgspec.ValidationError:  # a plain text
+        return Failure(words)
+    codes = (parsed.code, parsed.type, parsed.status)
+    status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
+    metadata = _metadata(parsed.metadata)
+    behind = _failure_in(metadata.raw) if isinstance(metadata.raw, str) and metadata.raw else Failure()
+    words = f"{words}: {behind.words}"[:MAX_WORDS] if behind.words else words
+    is_flagged = bool(metadata.flagged_input or metadata.reasons)
+    return Failure(words, _names(*codes) + behind.names, status, is_flagged)
+
+
+def _names(*values: Any) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _metadata(metadata: Any) -> _Metadata:
+    try:
+        return msgspec.convert(metadata, _Metadata)
+    except msgspec.ValidationError:
+        return _Metadata()
 
 
 def _words_of(error: Any) -> str:

@@ -2,22 +2,19 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
 
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
+from hark.providers.wire import Wire, data_url, encoded, pictures_of, text_of
 
-Wire = dict[str, Any]
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 64
 
 
 def encode_request(request: Request, endpoint: Endpoint) -> bytes:
-    """Return the body of a request. What can't be said in JSON, half a surrogate pair, is replaced."""
+    """Return the body of a request."""
     body: Wire = {"model": endpoint.model, "messages": list(_messages(request))}
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
@@ -28,10 +25,7 @@ def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     body["stream"] = endpoint.stream
     if endpoint.stream:
         body["stream_options"] = {"include_usage": True}
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(_without_surrogates(body))
+    return encoded(body)
 
 
 def _messages(request: Request) -> Iterator[Wire]:
@@ -56,8 +50,8 @@ def _message(message: Message) -> Wire | None:
 
 
 def _user(message: UserMessage) -> Wire:
-    text = "\n".join([message.text, *(_mention(file) for file in message.attachments if not _is_picture(file))])
-    pictures = [_picture(file) for file in message.attachments if _is_picture(file)]
+    text = text_of(message)
+    pictures = [_picture(file) for file in pictures_of(message)]
     wire: Wire = {"role": "user", "content": text}
     if pictures:
         wire["content"] = [{"type": "text", "text": text}, *pictures] if text else pictures
@@ -66,17 +60,8 @@ def _user(message: UserMessage) -> Wire:
     return wire
 
 
-def _is_picture(file: Attachment) -> bool:
-    return bool(file.data) and file.media_type.startswith("image/")
-
-
 def _picture(file: Attachment) -> Wire:
-    return {"type": "image_url", "image_url": {"url": f"data:{file.media_type};base64,{file.data}"}}
-
-
-def _mention(file: Attachment) -> str:
-    place = f" at {file.path}" if file.path else ""
-    return f"[attached: {file.name or 'a file'} ({file.media_type}){place}]"
+    return {"type": "image_url", "image_url": {"url": data_url(file)}}
 
 
 def _assistant(message: AssistantMessage) -> Wire | None:
@@ -95,15 +80,3 @@ def _call(call: Call) -> Wire:
 def _tool(spec: ToolSpec) -> Wire:
     function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
     return {"type": "function", "function": function}
-
-
-def _without_surrogates(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-        case list() | tuple():
-            return [_without_surrogates(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        case _:
-            return value

@@ -1,55 +1,18 @@
 """A reply as it arrives: the body's events, folded into chunks by whoever knows the wire protocol."""
 
-from collections.abc import Iterable
-from typing import Protocol
-
 import aiohttp
 
 from hark.protocol.provider import Chunk, ProviderError
 from hark.providers.body import Body
 from hark.providers.errors import bad_stream
+from hark.providers.reply_fold import ReplyFold
 from hark.providers.sse import EventStream, EventTooLong
-
-
-class Fold(Protocol):
-    """Makes chunks of one reply's events."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all text and calls are there, though more may follow."""
-        ...
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the server said that nothing follows."""
-        ...
-
-    @property
-    def error(self) -> ProviderError | None:
-        """Why the reply can't go on."""
-        ...
-
-    def take(self, payloads: Iterable[bytes]) -> list[Chunk]:
-        """Return the chunks in these events, up to the end or the first that is broken."""
-        ...
-
-    def take_rest(self, payloads: Iterable[bytes]) -> list[Chunk]:
-        """Like `take`, for what the end of the stream may have cut in half."""
-        ...
-
-    def take_whole(self, body: bytes) -> list[Chunk]:
-        """Return the chunks of a reply that came in one piece."""
-        ...
-
-    def end(self) -> list[Chunk]:
-        """Return the last chunks, or raise what makes the reply broken."""
-        ...
 
 
 class ReplyStream:
     """The chunks of one response, in batches: all that arrived together."""
 
-    def __init__(self, response: aiohttp.ClientResponse, fold: Fold) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, fold: ReplyFold) -> None:
         self._body = Body(response)
         self._fold = fold
         self._events = EventStream()

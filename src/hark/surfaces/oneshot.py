@@ -1,44 +1,89 @@
 """One shot: a prompt in, the answer on stdout, progress on stderr."""
 
 import sys
+from collections.abc import AsyncIterator
 from typing import TextIO
 
 import msgspec
 
-from hark.protocol.events import AnyEvent, CallEnd, CallStart, Notice, ReplyDelta, ReplyRestarted, TurnEnd
+from hark.protocol.events import (
+    AnyEvent,
+    CallEnd,
+    CallStart,
+    Notice,
+    ReceiptChanged,
+    ReplyDelta,
+    ReplyRestarted,
+    TurnEnd,
+)
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
+from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.surface import SessionPort
+
+TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
+NOT_TO_COME = (ReceiptState.HELD, ReceiptState.WITHDRAWN)
 
 
 class OneShot:
-    """Says one thing to a session and prints what comes of it, as text, as one JSON object, or as JSON events."""
+    """Says one thing to a session and prints what comes of it, as text, as one JSON object, or as JSON events.
+
+    A message that somebody else sends to cut the turn is a better prompt: the answer is then that of its turn.
+    """
 
     def __init__(self, session: SessionPort, form: str, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
+        self.message = ""
+        self.turn = ""
         self._session = session
         self._form = form
         self._out = out
         self._err = err
+        self._next: set[str] = set()
         self._text: list[str] = []
         self._calls: list[dict[str, object]] = []
 
     async def run(self, prompt: str) -> Outcome:
         """Return how the prompt's turn ended. Cancelling does not stop the turn: interrupt the session.
 
+        `message` is the prompt's id once it is accepted, `turn` the turn that works on it; "" again when it is over.
+
         Raises:
             StoreError: The prompt was not accepted.
         """
         events = self._session.events()
         receipt = await self._session.say(prompt)
-        turn = receipt.turn if receipt.state == "started" else None
+        self.message = receipt.id
+        self._next.add(receipt.id)
+        outcome = await self._watch(events)
+        self.message = self.turn = ""
+        return outcome
+
+    async def _watch(self, events: AsyncIterator[AnyEvent]) -> Outcome:
         async for event in events:
-            if turn is None and event.type == "turn.started" and receipt.id in msgspec.to_builtins(event)["messages"]:
-                turn = event.turn
-            if event.turn == turn or event.turn is None:
+            if isinstance(event, ReceiptChanged):
+                self._follow(event.receipt)
+            if event.turn == self.turn or event.turn is None:
                 self._show(event)
-            if isinstance(event, TurnEnd) and event.turn == turn:
-                self._finish(event)
-                return event.outcome
+            if isinstance(event, TurnEnd) and event.turn == self.turn:
+                if not self._next:
+                    self._finish(event)
+                    return event.outcome
+                self.turn = ""
+            if not self._next and not self.turn:
+                self._progress("the message was withdrawn")
+                return Interrupted("withdrawn")
         return Interrupted("the session closed")
+
+    def _follow(self, receipt: Receipt) -> None:
+        """Keep track of the turn that answers: the one that took our message, or took the place of that one."""
+        if receipt.id in self._next and receipt.state in TAKEN:
+            self._next.discard(receipt.id)
+            self.turn = receipt.turn or ""
+            self._text.clear()
+        elif receipt.state is ReceiptState.INTERRUPTING and self.turn and receipt.turn == self.turn:
+            self._next.add(receipt.id)
+            self._progress("another message cuts in: its answer takes the place of this one")
+        elif receipt.state is ReceiptState.WITHDRAWN or (receipt.state in NOT_TO_COME and receipt.id != self.message):
+            self._next.discard(receipt.id)
 
     def _show(self, event: AnyEvent) -> None:
         if self._form == "events":

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from typing import TextIO
 
 from hark.protocol.events import (
@@ -34,8 +35,10 @@ class Plain:
 
     async def run(self, lines: asyncio.StreamReader) -> None:
         """Read until the end of input; what still runs is finished first. Cancelling ends at once."""
-        showing = asyncio.create_task(self._show_all(), name="plain screen")
+        showing = asyncio.create_task(self._show_all(self._session.events()), name="plain screen")
         try:
+            if self._waits:
+                await self._session.idle()  # what was left for us comes first
             while line := await lines.readline():
                 await self._take(line.decode("utf-8", "replace").strip())
             await self._session.idle()
@@ -58,8 +61,8 @@ class Plain:
             if self._waits:
                 await self._session.idle()
 
-    async def _show_all(self) -> None:
-        async for event in self._session.events():
+    async def _show_all(self, events: AsyncIterator[AnyEvent]) -> None:
+        async for event in events:
             self._show(event)
 
     def _show(self, event: AnyEvent) -> None:

@@ -1,0 +1,120 @@
+"""A request in the words of Anthropic's messages."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import cast
+
+import msgspec
+
+from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
+from hark.protocol.provider import Request
+from hark.protocol.tool import ToolSpec
+from hark.providers.endpoint import Endpoint
+from hark.providers.wire import Wire, call_id, encoded, pictures_of, signed_text_of
+
+# The API must be told how long a reply may be, and refuses more than the model can say.
+MAX_TOKENS = 32_000
+_MAX_TOKENS_OF_OLD = {"claude-3-5": 8192, "claude-3-opus": 4096, "claude-3-sonnet": 4096, "claude-3-haiku": 4096}
+_NO_WORDS = "[a message without words]"
+_CACHED = {"type": "ephemeral"}
+
+
+def encode_request(request: Request, endpoint: Endpoint) -> bytes:
+    """Return the body of a request; what it shares with the next one is marked to be cached."""
+    messages = list(_messages(request.messages))
+    _mark_last(messages)
+    body: Wire = {
+        "model": endpoint.model,
+        "max_tokens": request.max_tokens or _max_tokens(endpoint.model),
+        "messages": messages,
+        "stream": endpoint.stream,
+    }
+    if request.system.strip():
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    return encoded(body)
+
+
+def _max_tokens(model: str) -> int:
+    return next((limit for family, limit in _MAX_TOKENS_OF_OLD.items() if family in model), MAX_TOKENS)
+
+
+def _mark_last(messages: Sequence[Wire]) -> None:
+    """Cache all up to here: the next request begins with the same."""
+    if messages and messages[-1]["role"] == "user":
+        messages[-1]["content"][-1]["cache_control"] = _CACHED
+
+
+def _messages(messages: Sequence[Message]) -> Iterator[Wire]:
+    """Yield one message per change of sides, for two neighbours must not have the same."""
+    said = (message for message in messages if not isinstance(message, AssistantMessage) or _says_something(message))
+    for is_reply, group in groupby(said, lambda message: isinstance(message, AssistantMessage)):
+        if is_reply:
+            replies = cast("Iterator[AssistantMessage]", group)
+            yield {"role": "assistant", "content": [block for reply in replies for block in _reply(reply)]}
+        else:
+            blocks = [block for message in group for block in _user_side(message)]
+            # Results must come first: what a person said meanwhile stands behind them.
+            yield {"role": "user", "content": sorted(blocks, key=lambda block: block["type"] != "tool_result")}
+
+
+def _says_something(message: AssistantMessage) -> bool:
+    """Tell whether more than thinking is left of it: alone, that is refused."""
+    return bool(message.text.strip() or message.calls)
+
+
+def _user_side(message: Message) -> list[Wire]:
+    match message:
+        case UserMessage():
+            pictures = [_picture(file) for file in pictures_of(message)]
+            text = signed_text_of(message)
+            return [*pictures, _text(text)] if text.strip() or not pictures else pictures
+        case Note(text):
+            return [_text(text)]
+        case CallResult():
+            return [_result(message)]
+        case AssistantMessage():
+            return []
+
+
+def _text(text: str) -> Wire:
+    return {"type": "text", "text": text if text.strip() else _NO_WORDS}
+
+
+def _picture(file: Attachment) -> Wire:
+    return {"type": "image", "source": {"type": "base64", "media_type": file.media_type, "data": file.data}}
+
+
+def _result(result: CallResult) -> Wire:
+    wire: Wire = {"type": "tool_result", "tool_use_id": call_id(result.call)}
+    if result.text.strip():
+        wire["content"] = result.text
+    if result.is_error:
+        wire["is_error"] = True
+    return wire
+
+
+def _reply(message: AssistantMessage) -> list[Wire]:
+    thoughts = [wire for thought in message.reasoning if (wire := _thought(thought)) is not None]
+    text = message.text.rstrip()  # a text at the very end must not end in whitespace
+    words: list[Wire] = [{"type": "text", "text": text}] if text else []
+    return [*thoughts, *words, *(_call(call) for call in message.calls)]
+
+
+def _thought(thought: Reasoning) -> Wire | None:
+    """Return a thought as it came. What another API made, or what was never signed, would be refused."""
+    if thought.signature:
+        return {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
+    if thought.data and not thought.data.startswith("{"):
+        return {"type": "redacted_thinking", "data": thought.data}
+    return None
+
+
+def _call(call: Call) -> Wire:
+    arguments: Wire = msgspec.json.decode(call.arguments)
+    return {"type": "tool_use", "id": call_id(call.id), "name": call.name, "input": arguments}
+
+
+def _tool(spec: ToolSpec) -> Wire:
+    return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}

@@ -1,0 +1,66 @@
+"""The line to a model server: a request is posted, its reply comes back as chunks."""
+
+import io
+from collections.abc import AsyncGenerator, Mapping
+
+import aiohttp
+
+from hark.protocol.provider import Chunk, ProviderError, TransientProviderError
+from hark.providers.body import NETWORK_ERRORS, Body, reason
+from hark.providers.endpoint import Endpoint
+from hark.providers.errors import redacted
+from hark.providers.reply_fold import ReplyFold
+from hark.providers.reply_stream import ReplyStream
+
+
+class Line:
+    """One path of an endpoint, over a session from `open_session`; `headers` go with every request."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, endpoint: Endpoint, path: str, headers: Mapping[str, str]
+    ) -> None:
+        self._session = session
+        self._endpoint = endpoint
+        self._url = endpoint.base_url.rstrip("/") + path
+        usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._headers = {**usual, **endpoint.extra_headers, **headers}
+
+    async def ask(self, body: bytes, fold: ReplyFold) -> AsyncGenerator[Chunk, None]:
+        """Yield the reply's chunks; see `Provider.stream`. The key is in no error, even if the server repeats it."""
+        try:
+            response = await self._post(body)
+            try:
+                if response.status >= 300:
+                    raise await Body(response).refusal()
+                reply = ReplyStream(response, fold)
+                while chunks := await reply.next():
+                    for chunk in chunks:
+                        yield chunk
+            finally:
+                response.close()
+        except ProviderError as error:
+            error.args = (redacted(str(error), self._endpoint.secrets),)
+            raise
+
+    async def _post(self, body: bytes) -> aiohttp.ClientResponse:
+        where = self._endpoint.base_url.rpartition("@")[2]  # a password may stand before the @
+        try:
+            # As a file, because aiohttp warns of large bytes, and one picture is enough for that.
+            data = io.BytesIO(body)
+            return await self._session.post(self._url, data=data, headers=self._headers, allow_redirects=False)
+        except aiohttp.ClientConnectorCertificateError as error:
+            text = f"The certificate of {where} can't be trusted: {reason(error)}"
+            raise ProviderError(text, code="bad_certificate") from error
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+            pass
+        except NETWORK_ERRORS as error:
+            raise TransientProviderError(f"No answer from {where}: {reason(error)}") from error
+        except ValueError:
+            pass
+        # Without a cause: what aiohttp says here may hold the header or the password that it could not use.
+        raise ProviderError(f"Nothing can be sent to {where}: check the base URL, key and headers.", code="bad_url")
+
+
+def bearer(endpoint: Endpoint) -> dict[str, str]:
+    """Return the header that most servers want the key in; none without a key."""
+    return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}

@@ -1,0 +1,90 @@
+"""A request in the words of OpenAI's responses."""
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
+from hark.protocol.provider import Request
+from hark.protocol.tool import ToolSpec
+from hark.providers.endpoint import Endpoint
+from hark.providers.wire import Wire, call_id, data_url, encoded, pictures_of, signed_text_of
+
+# These can't reason, and refuse to be asked for it.
+_UNREASONING = ("gpt-3", "gpt-4", "chatgpt-4")
+
+
+class _Kept(Struct):
+    """What tells a reasoning item that this API made."""
+
+    type: str
+    id: str
+    encrypted_content: str
+
+
+def encode_request(request: Request, endpoint: Endpoint) -> bytes:
+    """Return the body of a request that leaves nothing with the server."""
+    items = [item for message in request.messages for item in _items(message)]
+    body: Wire = {"model": endpoint.model, "input": items, "store": False, "stream": endpoint.stream}
+    if not endpoint.model.rpartition("/")[2].startswith(_UNREASONING):
+        body["include"] = ["reasoning.encrypted_content"]
+    if request.system:
+        body["instructions"] = request.system
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+    if request.max_tokens is not None:
+        body["max_output_tokens"] = request.max_tokens
+    return encoded(body)
+
+
+def _items(message: Message) -> Iterator[Wire]:
+    match message:
+        case UserMessage():
+            yield _user(message)
+        case Note(text):
+            yield {"type": "message", "role": "user", "content": text}
+        case AssistantMessage():
+            yield from _reply(message)
+        case CallResult():
+            yield {"type": "function_call_output", "call_id": call_id(message.call), "output": message.text}
+
+
+def _user(message: UserMessage) -> Wire:
+    text = signed_text_of(message)
+    pictures = [_picture(file) for file in pictures_of(message)]
+    words: list[Wire] = [{"type": "input_text", "text": text}] if text else []
+    return {"type": "message", "role": "user", "content": [*words, *pictures] if pictures else text}
+
+
+def _picture(file: Attachment) -> Wire:
+    return {"type": "input_image", "image_url": data_url(file), "detail": "auto"}
+
+
+def _reply(message: AssistantMessage) -> Iterator[Wire]:
+    if not message.text and not message.calls:
+        return  # reasoning alone is refused: it must stand before what it led to
+    for thought in message.reasoning:
+        if _is_ours(thought):
+            yield msgspec.json.decode(thought.data)
+    if message.text:
+        yield {"type": "message", "role": "assistant", "content": message.text}
+    for call in message.calls:
+        yield _call(call)
+
+
+def _is_ours(thought: Reasoning) -> bool:
+    try:
+        return msgspec.json.decode(thought.data, type=_Kept).type == "reasoning"
+    except msgspec.DecodeError:
+        return False
+
+
+def _call(call: Call) -> Wire:
+    return {"type": "function_call", "call_id": call_id(call.id), "name": call.name, "arguments": call.arguments}
+
+
+def _tool(spec: ToolSpec) -> Wire:
+    """Return a tool. Not strict, which would be the default: that takes only a part of JSON Schema."""
+    tool = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    return {"type": "function", **tool, "strict": False}

@@ -1,0 +1,70 @@
+"""What requests have in common, whatever the wire protocol."""
+
+import re
+from hashlib import blake2s
+from typing import Any
+
+import msgspec
+
+from hark.protocol.messages import Attachment, UserMessage
+
+Wire = dict[str, Any]
+PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # what all vendors can see
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def encoded(body: Wire) -> bytes:
+    """Return a request's body. What can't be said in JSON, half a surrogate pair, is replaced."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_without_surrogates(body))
+
+
+def text_of(message: UserMessage) -> str:
+    """Return a person's words, with the names of the files that can't be shown."""
+    return "\n".join([message.text, *(_mention(file) for file in message.attachments if not _is_picture(file))])
+
+
+def signed_text_of(message: UserMessage) -> str:
+    """Return `text_of` with its author in front, for protocols that have no place for a name."""
+    text = text_of(message)
+    return f"{message.author}: {text}" if message.author else text
+
+
+def pictures_of(message: UserMessage) -> list[Attachment]:
+    """Return the attachments that a model can be shown."""
+    return [file for file in message.attachments if _is_picture(file)]
+
+
+def data_url(file: Attachment) -> str:
+    """Return a picture as a URL that holds it."""
+    return f"data:{file.media_type};base64,{file.data}"
+
+
+def call_id(name: str) -> str:
+    """Return a call's id in letters that every vendor takes, the same for the same: another server may have made it."""
+    if _CALL_ID.fullmatch(name):
+        return name
+    return f"call_{blake2s(name.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
+
+
+def _is_picture(file: Attachment) -> bool:
+    return bool(file.data) and file.media_type in PICTURE_TYPES
+
+
+def _mention(file: Attachment) -> str:
+    place = f" at {file.path}" if file.path else ""
+    return f"[attached: {file.name or 'a file'} ({file.media_type}){place}]"
+
+
+def _without_surrogates(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case dict():
+            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list() | tuple():
+            return [_without_surrogates(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value

@@ -1,0 +1,158 @@
+"""Where settings come from, which layer wins, and what is said of those that are wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from hark.app.config import load, read_routes
+from hark.app.secrets import without_secrets
+from hark.app.settings import SettingsError
+from hark.protocol.commands import Delivery
+from hark.protocol.rules import AfterStop, ApprovalMode
+from tests.app.command_line import opened
+
+
+class Layers:
+    """A home and a project to write settings into."""
+
+    def __init__(self, directory: Path) -> None:
+        self.home = directory / "home"
+        self.project = directory / "project"
+        self.home.mkdir()
+        (self.project / ".hark").mkdir(parents=True)
+
+    def write_home(self, text: str) -> None:
+        (self.home / "config.toml").write_text(text)
+
+    def write_project(self, text: str) -> None:
+        (self.project / ".hark" / "config.toml").write_text(text)
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layers:
+    for name in ("HARK_LIMITS_STEPS", "HARK_DELIVERY_DEFAULT", "HARK_APPROVALS_MODE", "HARK_STORE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    return Layers(tmp_path)
+
+
+def test_without_any_file_the_defaults_are_in_force(layers: Layers) -> None:
+    settings = load(layers.home, layers.project)
+    assert settings.delivery.default is Delivery.INTERRUPT
+    assert settings.delivery.after_stop is AfterStop.HOLD
+    assert settings.delivery.stop_words == ("stop", "wait", "halt")
+    assert (settings.limits.settle_seconds, settings.limits.exit_seconds) == (1.0, 5.0)
+    assert settings.approvals.mode is ApprovalMode.AUTO
+    assert settings.store.url == "sqlite"
+
+
+def test_each_layer_wins_over_the_one_below_and_leaves_the_rest(
+    layers: Layers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers.write_home("[limits]\nsteps = 1\ntokens = 10\nseconds = 100\ncost_usd = 1.5\n")
+    layers.write_project("[limits]\ntokens = 20\nseconds = 200\ncost_usd = 2.5\n")
+    monkeypatch.setenv("HARK_LIMITS_SECONDS", "300")
+    monkeypatch.setenv("HARK_LIMITS_COST_USD", "3.5")
+    limits = load(layers.home, layers.project, {"limits": {"cost_usd": 4.5}}).limits
+    assert (limits.steps, limits.tokens, limits.seconds, limits.cost_usd) == (1, 20, 300.0, 4.5)
+
+
+def test_routes_are_replaced_as_a_whole(layers: Layers) -> None:
+    layers.write_home('[[routes]]\nname = "a"\nmodel = "x"\n[[routes]]\nname = "b"\nmodel = "y"\n')
+    layers.write_project('[[routes]]\nname = "c"\nmodel = "z"\n')
+    assert [route.name for route in load(layers.home, layers.project).routes] == ["c"]
+
+
+def test_a_surface_can_have_a_delivery_of_its_own(layers: Layers) -> None:
+    layers.write_home('[delivery]\ndefault = "queue"\ntelegram = "steer"\n')
+    delivery = load(layers.home, layers.project).delivery
+    assert delivery.default is Delivery.QUEUE
+    assert delivery.surfaces == {"telegram": Delivery.STEER}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[limits\n", "is not valid TOML"),
+        ("\x00\x01", "is not valid TOML"),
+        ("limits = 5\n", "Expected `object`, got `int` - at `$.limits`"),
+        ("[limits]\nsteps = 'many'\n", "at `$.limits.steps`"),
+        ("[limits]\nstepz = 5\n", "unknown field `stepz`"),
+        ("[limitz]\nsteps = 5\n", "unknown field `limitz`"),
+        ("[[routes]]\nmodle = 'x'\n", "unknown field `modle`"),
+        ("routes = 'main'\n", "Expected `array`, got `str` - at `$.routes`"),
+        ("[delivery]\ndefault = 'shout'\n", "at `$.delivery.default`"),
+        ("[delivery]\ntelegram = 'shout'\n", "delivery.telegram is 'shout'; it must be one of interrupt, steer, queue"),
+        ("delivery = 'queue'\n", "at `$.delivery`"),
+        ("[approvals]\nmode = 'never'\n", "at `$.approvals.mode`"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_the_file_and_the_place(layers: Layers, text: str, words: str) -> None:
+    layers.write_project(text)
+    with pytest.raises(SettingsError) as caught:
+        load(layers.home, layers.project)
+    assert words in str(caught.value)
+    assert str(layers.project / ".hark" / "config.toml") in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_told(layers: Layers) -> None:
+    (layers.home / "config.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match=r"config\.toml can't be read"):
+        load(layers.home, layers.project)
+
+
+def test_what_is_wrong_in_the_environment_is_told(layers: Layers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARK_LIMITS_STEPS", "many")
+    with pytest.raises(SettingsError, match=r"In the environment \(HARK_\.\.\.\): .*limits\.steps"):
+        load(layers.home, layers.project)
+
+
+def test_the_environment_of_other_things_is_left_alone(layers: Layers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARK_COOKIE", "x")
+    monkeypatch.setenv("HARK_SOMETHING_ELSE", "y")
+    assert load(layers.home, layers.project).limits.steps == 100
+
+
+def test_routes_given_by_a_program_are_checked_too() -> None:
+    with pytest.raises(SettingsError, match=r"In the given routes: .*unknown field `modle`"):
+        read_routes([{"modle": "x"}])
+
+
+def test_no_kind_of_secret_is_shown() -> None:
+    shown = without_secrets(
+        {
+            "routes": [{"base_url": "http://me:pass@host/v1", "api_key": "s1", "api_key_env": "MY_KEY"}],
+            "mcp": {"servers": {"x": {"command": "run", "env": {"A": "s2"}, "headers": {"Authorization": "s3"}}}},
+            "surfaces": {"telegram": {"token": "s4", "token_env": "TG", "allow": ["me"]}},
+            "voice": {"password": "s5"},
+            "limits": {"tokens": 5},
+        }
+    )
+    assert shown == {
+        "routes": [{"base_url": "http://(set)@host/v1", "api_key": "(set)", "api_key_env": "MY_KEY"}],
+        "mcp": {"servers": {"x": {"command": "run", "env": {"A": "(set)"}, "headers": {"Authorization": "(set)"}}}},
+        "surfaces": {"telegram": {"token": "(set)", "token_env": "TG", "allow": ["me"]}},
+        "voice": {"password": "(set)"},
+        "limits": {"tokens": 5},
+    }
+
+
+async def test_config_says_where_the_file_is_and_whether_it_is_right(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        where = await hark.run("config", "path")
+        right = await hark.run("config", "check")
+        (hark.home / "config.toml").write_text("[limits]\nstepz = 1\n")
+        wrong = await hark.run("config", "check")
+    assert where.out == f"{hark.home / 'config.toml'}\n"
+    assert (right.code, right.out) == (0, f"{hark.home / 'config.toml'}: the settings are right\n")
+    assert wrong.code == 2
+    assert "unknown field `stepz`" in wrong.err
+
+
+async def test_config_shows_what_is_in_force_without_its_secrets(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        hark.configure('api_key = "sk-very-secret"\n[surfaces.telegram]\ntoken = "tg-very-secret"\n')
+        shown = await hark.run("config", "show", HARK_LIMITS_STEPS="7")
+    assert shown.code == 0
+    assert "very-secret" not in shown.out
+    assert shown.json["routes"][0]["api_key"] == "(set)"
+    assert shown.json["limits"]["steps"] == 7
