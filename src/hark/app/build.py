@@ -13,7 +13,7 @@ import anyio
 from hark.app import config
 from hark.app.clock import SystemClock
 from hark.app.handle import SessionHandle
-from hark.app.prompt import system_prompt
+from hark.app.prompt import SystemPrompt
 from hark.app.settings import Settings, SettingsError
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
@@ -89,7 +89,7 @@ async def open_agent(
             clock=clock,
             quarantine=quarantine,
             workspace=place,
-            system_prompt=lambda: system_prompt(place),
+            system_prompt=SystemPrompt(place),
             jitter=random.random,
         )
         router = Router(bench, sweeps=sweeps)

@@ -1,9 +1,11 @@
-"""The system prompt: who the agent is and where it works, in an order that stays the same."""
+"""The system prompt: who the agent is, where it works and what the project asks, in an order that stays the same."""
 
 import os
 import platform
 from pathlib import Path
 
+PROJECT_FILES = ("AGENTS.md", "CLAUDE.md")
+PROJECT_CHARACTERS = 32_000
 PROMPT = """\
 You are Hark, an agent that listens while it works. People can interrupt you, add to what you do, or queue the next \
 thing at any time; notes in square brackets tell you when that happened and what is known of calls that were cut. \
@@ -14,7 +16,45 @@ System: {system}, shell: {shell}
 """
 
 
-def system_prompt(workspace: Path) -> str:
-    """Return the prompt for a session that works in a directory."""
-    shell = Path(os.environ.get("SHELL", "sh")).name
-    return PROMPT.format(workspace=workspace, system=f"{platform.system()} {platform.machine()}", shell=shell)
+class SystemPrompt:
+    """The prompt for sessions that work in a directory. It changes only when the project's own files do."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self._read: dict[Path, tuple[int, str]] = {}
+
+    def __call__(self) -> str:
+        """Return the prompt as of now."""
+        shell = Path(os.environ.get("SHELL", "sh")).name
+        system = f"{platform.system()} {platform.machine()}"
+        parts = [PROMPT.format(workspace=self._workspace, system=system, shell=shell)]
+        parts.extend(self._project_texts())
+        return "\n".join(parts)
+
+    def _project_texts(self) -> list[str]:
+        """Return what the project says to agents, the outermost directory first: the nearest has the last word."""
+        texts: list[str] = []
+        for directory in _directories(self._workspace):
+            for name in PROJECT_FILES:
+                text = self._text(directory / name)
+                if text:
+                    texts.append(f"From {directory / name}:\n{text}\n")
+                    break
+        return texts
+
+    def _text(self, path: Path) -> str:
+        """Return a file's text, read again only when it changed; one that can't be read says nothing."""
+        try:
+            changed = path.stat().st_mtime_ns
+            if self._read.get(path, (0, ""))[0] != changed:
+                self._read[path] = (changed, path.read_text("utf-8", "replace")[:PROJECT_CHARACTERS].strip())
+        except OSError:
+            return ""
+        return self._read[path][1]
+
+
+def _directories(workspace: Path) -> list[Path]:
+    """Return the directories from the project's root down to the workspace."""
+    inner = [workspace, *workspace.parents]
+    roots = [place for place, directory in enumerate(inner) if (directory / ".git").exists()]
+    return list(reversed(inner[: roots[0] + 1] if roots else inner[:1]))
