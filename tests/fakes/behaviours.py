@@ -1,109 +1,49 @@
-"""What a fake model server does with a request."""
+"""What a fake model server does with a request, whichever of the three APIs it came by."""
 
 import asyncio
-import json
-import socket
-import struct
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-BATCH = 64  # events per write where no rate is asked for
+from hark.protocol.messages import Reasoning
+from hark.protocol.outcomes import Usage
+from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
+from tests.fakes.chat_words import call as call
+from tests.fakes.chat_words import call_part as call_part
+from tests.fakes.chat_words import delta as delta
+from tests.fakes.chat_words import usage as usage
+from tests.fakes.exchange import Exchange as Exchange
+from tests.fakes.exchange import Seen as Seen
+from tests.fakes.exchange import chunked as chunked
+from tests.fakes.exchange import sse as sse
 
-
-@dataclass(slots=True)
-class Seen:
-    """A request, when it came and when its client left, on the clock of time.perf_counter: processes share it."""
-
-    path: str
-    headers: dict[str, str]
-    body: dict[str, Any]
-    connection: int
-    arrived: float
-    left_at: float | None = None
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def note_end(self, watch: "asyncio.Task[bytes]") -> None:
-        """Note what the watch of the socket saw: no byte is the end."""
-        if not watch.cancelled() and not watch.result():
-            self.left_at = time.perf_counter()
-            self.left.set()
-
-    def as_json(self) -> dict[str, Any]:
-        times = {"arrived": self.arrived, "left": self.left_at}
-        return {"path": self.path, "body": self.body, "connection": self.connection, **times}
-
-
-class Exchange:
-    """A request and the socket for its answer."""
-
-    def __init__(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
-        self.seen = seen
-        self.is_dropped = False
-        self._writer = writer
-
-    async def send(self, data: bytes) -> None:
-        self._writer.write(data)
-        await self._writer.drain()
-
-    async def begin(self, content_type: str = "text/event-stream") -> None:
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        await self.send(head.encode())
-
-    async def events(self, *events: Any) -> None:
-        await self.send(b"".join(chunked(sse(event)) for event in events))
-
-    async def end(self) -> None:
-        await self.send(chunked(b"data: [DONE]\n\n") + b"0\r\n\r\n")
-
-    async def answer(self, status: int, body: bytes, headers: str = "Content-Type: application/json\r\n") -> None:
-        await self.send(f"HTTP/1.1 {status} X\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-
-    def drop(self, is_reset: bool = False) -> None:
-        """Close the connection: with FIN, or with RST."""
-        self.is_dropped = True
-        if is_reset:
-            raw: socket.socket = self._writer.get_extra_info("socket")
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._writer.transport.abort()
-        else:
-            self._writer.close()
-
+BATCH = 64  # chunks per write where no rate is asked for
 
 Behaviour = Callable[[Exchange], Coroutine[Any, Any, None]]
 
 
-def sse(event: Any) -> bytes:
-    return b"data: " + json.dumps(event).encode() + b"\n\n"
+def reply(chunks: Sequence[Chunk]) -> Behaviour:
+    """A whole reply of these chunks, each in a write of its own; in one piece if no stream was asked for."""
 
+    async def play(exchange: Exchange) -> None:
+        if exchange.seen.body.get("stream") is False:
+            await exchange.whole(chunks)
+            return
+        await exchange.begin()
+        for chunk in chunks:
+            await exchange.say(chunk)
+        await exchange.end()
 
-def chunked(data: bytes) -> bytes:
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
-def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    choice = {"index": 0, "delta": fields, "finish_reason": finish}
-    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "fake", "choices": [choice]}
-
-
-def usage(prompt: int, completion: int, cached: int = 0) -> dict[str, Any]:
-    details = {"cached_tokens": cached}
-    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "prompt_tokens_details": details}
-    return {"choices": [], "usage": counts}
-
-
-def call(index: int, call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    return {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def call_part(index: int, arguments: str) -> dict[str, Any]:
-    return {"index": index, "function": {"arguments": arguments}}
+    return play
 
 
 def text(words: Sequence[str]) -> Behaviour:
     """A whole reply of these words."""
-    return events([*(delta(content=word) for word in words), delta("stop"), usage(10, len(words))])
+    return reply([*(TextChunk(word) for word in words), UsageChunk(Usage(10, len(words))), EndChunk()])
+
+
+def token(number: int) -> TextChunk:
+    return TextChunk(f"tok{number} ")
 
 
 def tokens(count: int, rate: float = 0.0) -> Behaviour:
@@ -114,20 +54,19 @@ def tokens(count: int, rate: float = 0.0) -> Behaviour:
         if rate:
             start = time.perf_counter()
             for number in range(count):
-                await exchange.events(delta(content=f"tok{number} "))
+                await exchange.say(token(number))
                 await asyncio.sleep(max(0.0, start + (number + 1) / rate - time.perf_counter()))
         else:
             for first in range(0, count, BATCH):
-                numbers = range(first, min(first + BATCH, count))
-                await exchange.events(*(delta(content=f"tok{number} ") for number in numbers))
-        await exchange.events(delta("stop"), usage(10, count))
+                await exchange.say(*(token(number) for number in range(first, min(first + BATCH, count))))
+        await exchange.say(UsageChunk(Usage(10, count)), EndChunk())
         await exchange.end()
 
     return play
 
 
 def events(all_events: Sequence[Any], is_ended: bool = True) -> Behaviour:
-    """These events, each in a write of its own; then [DONE], or the plain end of the body."""
+    """These events, each in a write of its own; then the API's last word, or the plain end of the body."""
 
     async def play(exchange: Exchange) -> None:
         await exchange.begin()
@@ -138,12 +77,38 @@ def events(all_events: Sequence[Any], is_ended: bool = True) -> Behaviour:
     return play
 
 
-def calls(count: int) -> Behaviour:
+def call_chunks(count: int) -> list[CallChunk]:
     """Parallel calls of `look`, their arguments in pieces that come in turns."""
-    opening = [delta(tool_calls=[call(n, f"call_{time.monotonic_ns()}_{n}", "look", "")]) for n in range(count)]
+    opening = [CallChunk(n, f"call_{time.monotonic_ns()}_{n}", "look") for n in range(count)]
     pieces = ['{"pla', 'ce": ', '"here"}']
-    rest = [delta(tool_calls=[call_part(n, piece)]) for piece in pieces for n in range(count)]
-    return events([*opening, *rest, delta("tool_calls")])
+    return [*opening, *(CallChunk(n, arguments=piece) for piece in pieces for n in range(count))]
+
+
+def calls(count: int) -> Behaviour:
+    """Parallel calls of `look`."""
+
+    async def play(exchange: Exchange) -> None:
+        await reply([*call_chunks(count), EndChunk("calls")])(exchange)
+
+    return play
+
+
+def thinking_chunks(count: int) -> list[Chunk]:
+    """Thinking, a text and parallel calls: all that a reply can hold."""
+    signature = f"signature{time.monotonic_ns()}"
+    thoughts = [ReasoningChunk("Let me "), ReasoningChunk("look."), ReasoningEnd(Reasoning("Let me look.", signature))]
+    words = [TextChunk("I will "), TextChunk("look. ")]
+    ending = [UsageChunk(Usage(100, 20, 40)), EndChunk("calls" if count else "stop")]
+    return [*thoughts, *words, *call_chunks(count), *ending]
+
+
+def thinking(count: int) -> Behaviour:
+    """The reply of `thinking_chunks`."""
+
+    async def play(exchange: Exchange) -> None:
+        await reply(thinking_chunks(count))(exchange)
+
+    return play
 
 
 def raw(data: bytes, is_reset: bool = False) -> Behaviour:
@@ -159,7 +124,13 @@ def raw(data: bytes, is_reset: bool = False) -> Behaviour:
 
 def dropped(count: int, is_reset: bool = False) -> Behaviour:
     """Tokens, then the connection drops."""
-    return raw(b"".join(sse(delta(content=f"tok{number} ")) for number in range(count)), is_reset)
+
+    async def play(exchange: Exchange) -> None:
+        await exchange.begin()
+        await exchange.say(*map(token, range(count)))
+        exchange.drop(is_reset)
+
+    return play
 
 
 def answer(status: int, body: bytes, headers: str = "Content-Type: application/json\r\n") -> Behaviour:
@@ -171,10 +142,14 @@ def answer(status: int, body: bytes, headers: str = "Content-Type: application/j
     return play
 
 
-def failing(status: int, retry_after: str = "") -> Behaviour:
-    """An error with the words that OpenAI would use."""
-    headers = f"Content-Type: application/json\r\nRetry-After: {retry_after}\r\n" if retry_after else ""
-    return answer(status, json.dumps({"error": {"message": f"the server says {status}"}}).encode(), headers)
+def failing(status: int, retry_after: str = "", words: str = "") -> Behaviour:
+    """An error as the API would say it."""
+    headers = "Content-Type: application/json\r\n" + (f"Retry-After: {retry_after}\r\n" if retry_after else "")
+
+    async def play(exchange: Exchange) -> None:
+        await exchange.refuse(status, words or f"the server says {status}", headers)
+
+    return play
 
 
 def html() -> Behaviour:
@@ -182,12 +157,24 @@ def html() -> Behaviour:
     return answer(200, b"<!doctype html><title>Sign in</title>", "Content-Type: text/html\r\n")
 
 
+def garbage(count: int = 0) -> Behaviour:
+    """Tokens, then what is no JSON."""
+
+    async def play(exchange: Exchange) -> None:
+        await exchange.begin()
+        await exchange.say(*map(token, range(count)))
+        await exchange.send(chunked(b"data: {nonsense\n\n"))
+        exchange.drop()
+
+    return play
+
+
 def hanging(count: int) -> Behaviour:
     """Headers and tokens, then silence."""
 
     async def play(exchange: Exchange) -> None:
         await exchange.begin()
-        await exchange.events(*(delta(content=f"tok{number} ") for number in range(count)))
+        await exchange.say(*map(token, range(count)))
         await asyncio.get_running_loop().create_future()
 
     return play
@@ -211,7 +198,7 @@ def echo() -> Behaviour:
     """The last message's text."""
 
     async def play(exchange: Exchange) -> None:
-        await text([str(exchange.seen.body["messages"][-1]["content"])])(exchange)
+        await text([exchange.speaker.prompt(exchange.seen.body)])(exchange)
 
     return play
 
@@ -228,11 +215,12 @@ def named(model: str) -> Behaviour:
         "drop": lambda: dropped(number),
         "reset": lambda: dropped(number, is_reset=True),
         "calls": lambda: calls(number),
+        "thinking": lambda: thinking(number),
         "status": lambda: failing(number, rate),
-        "garbage": lambda: raw(b"data: {nonsense\n\n"),
+        "garbage": lambda: garbage(int(count or "0")),
         "silent": silent,
         "blackhole": blackhole,
         "html": html,
         "echo": echo,
     }
-    return makers[kind]() if kind in makers else answer(404, b'{"error": {"message": "no such model"}}')
+    return makers[kind]() if kind in makers else failing(404, words="no such model")

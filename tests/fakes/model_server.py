@@ -3,6 +3,8 @@
 In a test: `async with ModelServer([tokens(3), silent()]) as server`, one behaviour per request, in order.
 As a process: `python -m tests.fakes.model_server --port 0` prints its port as a JSON line; there the request's model
 names the behaviour (see `tests.fakes.behaviours.named`), and `GET /_requests` tells what was seen.
+It speaks three APIs, on /v1/chat/completions, /v1/responses and /v1/messages. When it is strict, a request that the
+vendor would refuse is answered with 400 and the reason.
 """
 
 import argparse
@@ -14,13 +16,16 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tests.fakes.behaviours import Behaviour, Exchange, Seen, named
+from tests.fakes.behaviours import Behaviour, failing, named
+from tests.fakes.exchange import Exchange, Seen
+from tests.fakes.wire import check_request
 
 
 class ModelServer:
     """Plays one behaviour per request; without a script, the one that the model's name says."""
 
-    def __init__(self, script: Sequence[Behaviour] | None = None) -> None:
+    def __init__(self, script: Sequence[Behaviour] | None = None, is_strict: bool = False) -> None:
+        self._is_strict = is_strict
         self._script = None if script is None else list(script)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -97,6 +102,11 @@ class ModelServer:
         async with self._arrival:
             self.requests.append(seen)
             self._arrival.notify_all()
+        if self._is_strict:
+            try:
+                check_request(seen.path, seen.headers, seen.body)
+            except AssertionError as error:
+                return failing(400, words=str(error))
         return named(seen.body["model"]) if self._script is None else self._script[number]
 
     async def _report(self, writer: asyncio.StreamWriter) -> None:
@@ -139,7 +149,7 @@ async def _read_head(first: bytes, reader: asyncio.StreamReader) -> tuple[str, s
 
 
 async def _main(arguments: Any) -> None:
-    server = ModelServer()
+    server = ModelServer(is_strict=arguments.strict)
     await server.start(arguments.port)
     print(json.dumps({"port": server.port}), flush=True)
     await asyncio.get_running_loop().create_future()
@@ -148,5 +158,6 @@ async def _main(arguments: Any) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--strict", action="store_true")
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_main(parser.parse_args()))

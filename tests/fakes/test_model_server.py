@@ -11,17 +11,18 @@ import aiohttp
 import pytest
 
 from hark.protocol.messages import UserMessage
-from hark.protocol.provider import CallChunk, Chunk, ProviderError, Request, TextChunk
+from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, RateLimited, Request, TextChunk
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
 from hark.providers.openai_chat import OpenAIChat
 from tests.fakes.behaviours import tokens
 from tests.fakes.model_server import ModelServer
+from tests.providers.hearing import APIS, Api
 
 
 @asynccontextmanager
-async def server_process() -> AsyncGenerator[tuple[aiohttp.ClientSession, str]]:
-    command = [sys.executable, "-m", "tests.fakes.model_server", "--port", "0"]
+async def server_process(*options: str) -> AsyncGenerator[tuple[aiohttp.ClientSession, str]]:
+    command = [sys.executable, "-m", "tests.fakes.model_server", "--port", "0", *options]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -33,9 +34,9 @@ async def server_process() -> AsyncGenerator[tuple[aiohttp.ClientSession, str]]:
         await process.wait()
 
 
-async def ask(session: aiohttp.ClientSession, url: str, model: str) -> list[Chunk]:
+async def ask(session: aiohttp.ClientSession, url: str, model: str, api: Api = OpenAIChat) -> list[Chunk]:
     request = Request("", [UserMessage("1", "hello")])
-    return [chunk async for chunk in OpenAIChat(session, Endpoint(f"{url}/v1", model)).stream(request)]
+    return [chunk async for chunk in api(session, Endpoint(f"{url}/v1", model)).stream(request)]
 
 
 async def requests_at(session: aiohttp.ClientSession, url: str) -> list[dict[str, Any]]:
@@ -55,6 +56,29 @@ async def test_the_models_name_chooses_the_behaviour_and_the_requests_are_told()
             assert raised.value.code == code
         models = [request["body"]["model"] for request in await requests_at(session, url)]
     assert models == ["stream-20@1000", "echo", "calls-2", "drop-2", "status-503@1", "what"]
+
+
+async def test_the_process_speaks_all_three_apis() -> None:
+    async with server_process("--strict") as (session, url):
+        for api in APIS:
+            assert TextChunk("hello") in await ask(session, url, "echo", api)
+            assert EndChunk("calls") in await ask(session, url, "thinking-2", api)
+            with pytest.raises(ProviderError) as raised:
+                await ask(session, url, "status-429@3", api)
+            assert isinstance(raised.value, RateLimited)
+            assert raised.value.retry_after == 3.0
+        paths = [request["path"] for request in await requests_at(session, url)]
+    assert paths == [path for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages") for _ in range(3)]
+
+
+async def test_a_strict_process_refuses_what_the_vendor_would() -> None:
+    bad = {"model": "token-1", "max_tokens": 9, "messages": [{"role": "assistant", "content": "hello"}]}
+    for options, status in [((), 200), (("--strict",), 400)]:
+        async with server_process(*options) as (session, url):
+            headers = {"anthropic-version": "2023-06-01"}
+            async with session.post(f"{url}/v1/messages", json=bad, headers=headers) as response:
+                assert response.status == status
+                assert ("the first message must be the user's" in await response.text()) is (status == 400)
 
 
 async def test_the_process_tells_when_a_client_left() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.wire import check_anthropic, check_openai_chat, check_responses
+from tests.fakes.wire import check_anthropic, check_openai_chat, check_request, check_responses
 
 Wire = dict[str, Any]
 Cases = list[tuple[list[Wire], str]]
@@ -113,13 +113,16 @@ def results(*ids: str, text: str = "") -> Wire:
     return {"role": "user", "content": [*blocks, {"type": "text", "text": text}] if text else blocks}
 
 
+THOUGHT: Wire = {"type": "thinking", "thinking": "hm", "signature": "s"}
+REDACTED: Wire = {"type": "redacted_thinking", "data": "x"}
+
+
 def said(text: str) -> Wire:
     return {"role": "assistant", "content": text}
 
 
 def test_a_good_anthropic_history_passes() -> None:
-    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    asked = {"role": "assistant", "content": [thought, *uses("a", "b")["content"]]}
+    asked = {"role": "assistant", "content": [THOUGHT, *uses("a", "b")["content"]]}
     check_anthropic({"messages": [user(), user("more"), asked, results("a"), results("b", text="and"), said("so")]})
 
 
@@ -144,6 +147,9 @@ BROKEN_ANTHROPIC: Cases = [
         "must be an object",
     ),
     ([{"role": "user", "content": [{"type": "tool_use"}]}], "unknown block 'tool_use'"),
+    ([user(), uses("a.b:0"), results("a.b:0")], "other letters than it may"),
+    ([user(), {"role": "assistant", "content": [THOUGHT]}, user()], "final block .* cannot be thinking"),
+    ([user(), {"role": "assistant", "content": [REDACTED]}, user()], "final block .* cannot be redacted_thinking"),
 ]
 
 
@@ -151,3 +157,35 @@ BROKEN_ANTHROPIC: Cases = [
 def test_a_broken_anthropic_history_is_refused(messages: list[Wire], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         check_anthropic({"messages": messages})
+
+
+MESSAGES: Wire = {"model": "m", "messages": [user()], "max_tokens": 1}
+VERSION = {"anthropic-version": "2023-06-01"}
+
+
+def test_a_good_request_passes_at_each_path() -> None:
+    check_request("/v1/chat/completions", {}, MESSAGES)
+    check_request("/v1/responses", {}, {"model": "m", "input": [user()], "store": False})
+    check_request("/v1/messages", VERSION, MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/v1/else", MESSAGES, "no API is at /v1/else"),
+        ("/v1/messages", {**MESSAGES, "max_tokens": None}, "max_tokens: field required"),
+        ("/v1/messages", {**MESSAGES, "messages": []}, "messages is empty"),
+        ("/v1/chat/completions", {**MESSAGES, "messages": []}, "messages is empty"),
+        ("/v1/chat/completions", {**MESSAGES, "model": ""}, "model: field required"),
+        ("/v1/responses", {"model": "m", "input": [user()]}, "store must be false"),
+        ("/v1/responses", {"model": "m", "input": [REASONING, said("x")], "store": False}, "items are not persisted"),
+    ],
+)
+def test_a_request_that_its_vendor_would_refuse_is_refused(path: str, body: Wire, words: str) -> None:
+    with pytest.raises(AssertionError, match=words):
+        check_request(path, VERSION, body)
+
+
+def test_a_request_without_its_version_is_refused() -> None:
+    with pytest.raises(AssertionError, match="anthropic-version: header is required"):
+        check_request("/v1/messages", {}, MESSAGES)

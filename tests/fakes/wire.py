@@ -1,10 +1,29 @@
 """Strict checks of a request's history, as the vendors make them."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 Wire = dict[str, Any]
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+def check_request(path: str, headers: Mapping[str, str], body: Wire) -> None:
+    """Raise AssertionError unless the vendor whose API is at this path would take the request."""
+    match path.removeprefix("/v1"):
+        case "/chat/completions":
+            check_openai_chat(body)
+        case "/responses":
+            assert body.get("store") is False, "store must be false: nothing may stay with the server"
+            check_responses(body)
+        case "/messages":
+            assert headers.get("anthropic-version"), "anthropic-version: header is required"
+            assert isinstance(body.get("max_tokens"), int), "max_tokens: field required"
+            check_anthropic(body)
+        case _:
+            raise AssertionError(f"no API is at {path}")
+    assert body.get("model"), "model: field required"
 
 
 def check_openai_chat(body: Wire) -> None:
@@ -78,6 +97,8 @@ def check_responses(body: Wire) -> None:
                 _responses_message(item, where)
             case "reasoning":
                 assert item.get("id"), f"{where}: a reasoning item needs its id"
+                is_readable = item.get("encrypted_content") or body.get("store", True)
+                assert is_readable, f"{where}: reasoning {item['id']!r} not found: items are not persisted"
             case "function_call":
                 _name_and_arguments(item, where)
                 open_ids.append(_new_id(item.get("call_id"), where, used))
@@ -121,6 +142,8 @@ def check_anthropic(body: Wire) -> None:
             open_ids = []
         else:
             open_ids = _anthropic_assistant(blocks, where, used)
+            last = str(blocks[-1].get("type"))
+            assert "thinking" not in last, f"{where}: the final block in an assistant message cannot be {last}"
     assert not open_ids, f"tool_use {open_ids} has no tool_result at the end"
     role, blocks = turns[-1]
     if role == "assistant" and blocks[-1].get("type") == "text":
@@ -174,6 +197,7 @@ def _anthropic_assistant(blocks: Sequence[Wire], where: str, used: set[str]) -> 
             assert block.get("name"), f"{where}: a call without a name"
             assert isinstance(block.get("input"), dict), f"{where}: the input of a tool_use must be an object"
             ids.append(_new_id(block.get("id"), where, used))
+            assert _CALL_ID.fullmatch(ids[-1]), f"{where}: the call id {ids[-1]!r} has other letters than it may"
     return ids
 
 

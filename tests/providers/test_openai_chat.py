@@ -38,7 +38,7 @@ from tests.fakes.behaviours import (
 )
 from tests.fakes.behaviours import sse as event
 from tests.fakes.wire import check_openai_chat
-from tests.providers.chat import KEY, chat, hear, hear_one
+from tests.providers.hearing import KEY, chat, hear, hear_one
 
 NETWORK_CUT = "the connection ended in the middle of the reply"
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from hark.protocol.messages import UserMessage
-from hark.protocol.provider import Chunk, EndChunk, Request, TextChunk
+from hark.protocol.provider import Chunk, EndChunk, Provider, Request, TextChunk
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
 from hark.providers.openai_chat import OpenAIChat
@@ -29,7 +29,7 @@ from tests.fakes.behaviours import (
     text,
     tokens,
 )
-from tests.providers.chat import REQUEST, chat, hear
+from tests.providers.hearing import REQUEST, chat, hear
 
 SEEN_WITHIN_SECONDS = 0.05
 
@@ -44,7 +44,7 @@ async def cancelled(task: "asyncio.Task[object]") -> float:
     return at
 
 
-async def first_text(provider: OpenAIChat, reached: asyncio.Event) -> None:
+async def first_text(provider: Provider, reached: asyncio.Event) -> None:
     async with aclosing(provider.stream(REQUEST)) as stream:
         async for _ in stream:
             reached.set()
@@ -281,7 +281,7 @@ async def test_an_answer_to_half_a_request_leaves_nothing_open() -> None:
                 await loop.sock_sendall(peer, b"HTTP/1.1 413 X\r\nContent-Length: 8\r\n\r\ntoo long")
                 heard = await task
                 assert heard.error is not None
-                assert heard.error.code == "http_413"
+                assert heard.error.code == "context_too_long"
                 await closed(address)
 
 
@@ -299,7 +299,7 @@ async def test_many_streams_can_be_cut_together() -> None:
 
 
 async def test_streams_at_the_same_time_do_not_mix() -> None:
-    async def one(word: str, provider: OpenAIChat) -> list[Chunk]:
+    async def one(word: str, provider: Provider) -> list[Chunk]:
         return [chunk async for chunk in provider.stream(Request("", [UserMessage("1", word)]))]
 
     async def echo(exchange: Exchange) -> None:

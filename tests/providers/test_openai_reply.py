@@ -5,12 +5,13 @@ import pytest
 
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, TextChunk, UsageChunk
-from hark.providers.openai_reply import ReplyFold
+from hark.providers.openai_reply import ChatDialect
+from hark.providers.reply_fold import ReplyFold
 from tests.fakes.behaviours import call, call_part, delta, usage
 
 
 def fold(*events: Any) -> list[Chunk]:
-    reply = ReplyFold()
+    reply = ReplyFold(ChatDialect())
     chunks = reply.take([*(json.dumps(event).encode() for event in events), b"[DONE]"])
     assert reply.error is None
     return chunks + reply.end()
@@ -134,7 +135,7 @@ def test_arguments_as_an_object_become_its_text() -> None:
 
 
 def test_a_call_without_a_name_is_an_error() -> None:
-    reply = ReplyFold()
+    reply = ReplyFold(ChatDialect())
     assert reply.take([json.dumps(delta(tool_calls=[call_part(0, "{}")])).encode()]) == []
     assert reply.error is not None
     assert reply.error.code == "bad_stream"

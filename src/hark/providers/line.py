@@ -29,6 +29,7 @@ class Line:
         """Yield the reply's chunks; see `Provider.stream`. The key is in no error, even if the server repeats it."""
         try:
             response = await self._post(body)
+            del body  # a long one must not stay as long as the reply takes
             try:
                 if response.status >= 300:
                     raise await Body(response).refusal()

@@ -1,0 +1,113 @@
+"""Replies in the shapes that the vendors publish, which their own types can read as well."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic.types import Message as AnthropicMessage
+from anthropic.types import RawMessageStreamEvent
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from hark.protocol.messages import Reasoning
+from hark.protocol.outcomes import Usage
+from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
+from hark.providers.anthropic import Anthropic
+from hark.providers.openai_chat import OpenAIChat
+from hark.providers.openai_responses import OpenAIResponses
+from hark.providers.sse import EventStream
+from tests.fakes.behaviours import answer, call_chunks, thinking_chunks
+from tests.fakes.speaker import speaker_for
+from tests.providers.hearing import Api, hear_one
+
+HERE = Path(__file__).parent / "fixtures"
+ITEM = (
+    '{"type":"reasoning","id":"rs_01Hark","summary":[{"type":"summary_text","text":"**Two rooms**"},'
+    '{"type":"summary_text","text":"I look into both."}],"encrypted_content":"gAAAAABwhole=="}'
+)
+THOUGHT = "Two rooms: I look into both."
+SUMMARY = "**Two rooms**\n\nI look into both."
+ENDING: list[Chunk] = [UsageChunk(Usage(2112, 89, 2000)), EndChunk("calls")]
+CHAT: tuple[str, list[Chunk]] = (THOUGHT, [])
+RESPONSES: tuple[str, list[Chunk]] = (SUMMARY, [ReasoningEnd(Reasoning(SUMMARY, data=ITEM))])
+ANTHROPIC: tuple[str, list[Chunk]] = (
+    THOUGHT,
+    [
+        ReasoningEnd(Reasoning(THOUGHT, "EqQBCgIYAhIM1gbcDa9GJwZA2b3h")),
+        ReasoningEnd(Reasoning(data="EmwKAhgBEgy3va3pzix")),
+    ],
+)
+FIXTURES: list[tuple[Api, str, str, list[Chunk]]] = [
+    (OpenAIChat, "chat_reasoning_calls.sse", *CHAT),
+    (OpenAIChat, "chat_whole.json", *CHAT),
+    (OpenAIResponses, "responses_reasoning_calls.sse", *RESPONSES),
+    (OpenAIResponses, "responses_whole.json", *RESPONSES),
+    (Anthropic, "anthropic_thinking_calls.sse", *ANTHROPIC),
+    (Anthropic, "anthropic_whole.json", *ANTHROPIC),
+]
+
+
+@pytest.mark.parametrize(("api", "name", "thought", "kept"), FIXTURES)
+async def test_a_published_reply_is_understood(api: Api, name: str, thought: str, kept: list[Chunk]) -> None:
+    # A Responses reply counts all input as one figure, Anthropic's has the cache apart: both mean 2112.
+    heard = await hear_one(answer(200, (HERE / name).read_bytes(), ""), api=api)
+    assert heard.error is None
+    assert "".join(chunk.text for chunk in heard.chunks if isinstance(chunk, ReasoningChunk)) == thought
+    assert [chunk for chunk in heard.chunks if isinstance(chunk, ReasoningEnd)] == kept
+    assert heard.text == "Let me look."
+    calls = [chunk for chunk in heard.chunks if isinstance(chunk, CallChunk)]
+    assert [(chunk.index, chunk.name) for chunk in calls if chunk.id] == [(0, "look"), (1, "wait")]
+    arguments = ["".join(chunk.arguments for chunk in calls if chunk.index == index) for index in (0, 1)]
+    assert arguments[0].replace(" ", "") == '{"room":"kitchen"}'
+    assert arguments[1] in ("", "{}")
+    assert heard.chunks[-2:] == ENDING
+
+
+def in_stream(name: str) -> list[bytes]:
+    events = EventStream()
+    data = events.feed((HERE / name).read_bytes()) + events.finish()
+    return [event for event in data if event not in (b"[DONE]", b'{"type": "ping"}')]
+
+
+EVENT_TYPES: list[tuple[str, TypeAdapter[Any]]] = [
+    ("chat_reasoning_calls.sse", TypeAdapter(ChatCompletionChunk)),
+    ("responses_reasoning_calls.sse", TypeAdapter(ResponseStreamEvent)),
+    ("anthropic_thinking_calls.sse", TypeAdapter(RawMessageStreamEvent)),
+]
+WHOLE_TYPES: list[tuple[str, TypeAdapter[Any]]] = [
+    ("chat_whole.json", TypeAdapter(ChatCompletion)),
+    ("responses_whole.json", TypeAdapter(Response)),
+    ("anthropic_whole.json", TypeAdapter(AnthropicMessage)),
+]
+
+
+@pytest.mark.parametrize(("name", "vendor"), EVENT_TYPES)
+def test_the_vendors_types_read_each_event_of_the_fixtures(name: str, vendor: TypeAdapter[Any]) -> None:
+    events = in_stream(name)
+    assert len(events) > 8
+    for event in events:
+        vendor.validate_json(event)
+
+
+@pytest.mark.parametrize(("name", "vendor"), WHOLE_TYPES)
+def test_the_vendors_types_read_the_whole_fixtures(name: str, vendor: TypeAdapter[Any]) -> None:
+    vendor.validate_json((HERE / name).read_bytes())
+
+
+PATHS = ["/chat/completions", "/responses", "/messages"]
+
+
+@pytest.mark.parametrize(("path", "fixture"), list(zip(PATHS, EVENT_TYPES, strict=True)))
+def test_the_vendors_types_read_what_the_fake_server_streams(path: str, fixture: tuple[str, TypeAdapter[Any]]) -> None:
+    for event in speaker_for(path).events(thinking_chunks(2)):
+        if event.get("type") != "ping":
+            fixture[1].validate_python(event)
+
+
+@pytest.mark.parametrize(("path", "fixture"), list(zip(PATHS, WHOLE_TYPES, strict=True)))
+def test_the_vendors_types_read_what_the_fake_server_says_whole(
+    path: str, fixture: tuple[str, TypeAdapter[Any]]
+) -> None:
+    said = [TextChunk("so"), *call_chunks(2), UsageChunk(Usage(3, 4, 1)), EndChunk("calls")]
+    fixture[1].validate_python(speaker_for(path).whole(said))

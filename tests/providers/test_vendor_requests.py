@@ -1,0 +1,80 @@
+"""What we send is what the vendors' own types take: each of its fields, and no other."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from anthropic.types.message_create_params import MessageCreateParamsStreaming as AnthropicParams
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming as ChatParams
+from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as ResponsesParams
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
+
+from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Effect, Note, Reasoning, UserMessage
+from hark.protocol.provider import Request
+from hark.protocol.tool import ToolSpec
+from hark.providers import anthropic_messages, openai_messages, openai_responses_items
+from hark.providers.endpoint import Endpoint
+
+Encode = Callable[[Request, Endpoint], bytes]
+ITEM = '{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"xyz"}'
+THOUGHTS = (Reasoning("hm", "sig"), Reasoning(data="EREDACTED"), Reasoning("hm", data=ITEM))
+MESSAGES = [
+    UserMessage("1", "see", "Zoë", (Attachment("image/png", data="QUJD"), Attachment("text/plain", name="a.txt"))),
+    AssistantMessage("ok", (Call("c1", "look", '{"at": [1, {"b": null}]}'), Call("c2", "look")), THOUGHTS),
+    CallResult("c1", "look", "saw", Effect.COMPLETED),
+    CallResult("c2", "look", "", Effect.CANCELLED, is_error=True),
+    Note("[cut]"),
+    AssistantMessage("half", reasoning=THOUGHTS, is_partial=True),
+    UserMessage("2", "go on"),
+]
+SPEC = ToolSpec("look", "Look around.", {"type": "object", "properties": {"at": {"type": "array"}}, "required": []})
+REQUESTS = [Request("be brief", MESSAGES, [SPEC], 100), Request("", [UserMessage("1", "hi")])]
+APIS: list[tuple[Encode, Any]] = [
+    (openai_messages.encode_request, ChatParams),
+    (openai_responses_items.encode_request, ResponsesParams),
+    (anthropic_messages.encode_request, AnthropicParams),
+]
+
+
+def body_of(encode: Encode, request: Request) -> Any:
+    return json.loads(encode(request, Endpoint("https://127.0.0.1/v1", "gpt-5", stream=True)))
+
+
+def eager(schema: Any) -> Any:
+    """Return a schema that reads its lists at once: as iterables, they would be taken unread."""
+    match schema:
+        case {"type": "generator"}:
+            return {**eager({**schema, "type": ""}), "type": "list"}
+        case dict():
+            return {key: eager(value) for key, value in schema.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list():
+            return [eager(value) for value in schema]  # pyright: ignore[reportUnknownVariableType]
+        case tuple():
+            return tuple(eager(value) for value in schema)  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return schema
+
+
+def read(params: Any, body: Any) -> Any:
+    """Return what the vendor's type makes of a body."""
+    vendor: TypeAdapter[Any] = TypeAdapter(params)
+    return SchemaValidator(eager(vendor.core_schema)).validate_python(body, extra="forbid")
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+@pytest.mark.parametrize(("encode", "params"), APIS)
+def test_a_request_is_one_of_the_vendors_own(encode: Encode, params: Any, request_: Request) -> None:
+    body = body_of(encode, request_)
+    assert read(params, body) == body
+
+
+@pytest.mark.parametrize(("encode", "params"), APIS)
+def test_the_vendors_types_see_what_is_wrong_deep_inside(encode: Encode, params: Any) -> None:
+    body = body_of(encode, REQUESTS[0])
+    messages = body.get("messages") or body["input"]
+    first = next(message for message in messages if message["role"] == "user")
+    first["content"][0]["more"] = "than there may be"
+    with pytest.raises(ValidationError):
+        read(params, body)
