@@ -1,0 +1,36 @@
+"""`python -m bench [NAME...] [--quick]`: measures, each benchmark in a process of its own."""
+
+import argparse
+from collections.abc import Callable
+
+from bench import crowd, interrupts, start, tokens, turns
+from bench.run import Plan, in_fresh_process, raise_file_limit
+from bench.table import Figure, show
+
+BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
+    "interrupts": interrupts.measure,
+    "tokens": tokens.measure,
+    "turns": turns.measure,
+    "crowd": crowd.measure,
+    "start": start.measure,
+}
+
+
+def main() -> None:
+    """Print a table for each benchmark. A busy machine makes a figure miss its target, so that is no failure."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)} (all)")
+    parser.add_argument("--quick", action="store_true", help="about a tenth of the work: rough figures")
+    parser.add_argument("--uvloop", action="store_true", help="on uvloop, which must be installed")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    raise_file_limit()
+    plan = Plan(is_quick=options.quick, has_uvloop=options.uvloop)
+    for name in options.names or BENCHMARKS:
+        show(name, in_fresh_process(BENCHMARKS[name], plan))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""Known bugs, put back in: each is found within a bounded number of seeds."""
+
+import pytest
+
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.mutants.mutant import Mutant
+from tests.simulation.world import run_seed
+
+SEEDS = 400
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_known_bug_is_found(mutant: Mutant) -> None:
+    with mutant.alive():
+        found = next((seed for seed in range(SEEDS) if run_seed(seed).violations), None)
+    assert found is not None, f"{SEEDS} seeds did not find it: {mutant.story}"
+    assert not run_seed(found).violations, f"seed {found} is broken without the bug too"
