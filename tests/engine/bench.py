@@ -14,7 +14,8 @@ from hark.engine.door import Door
 from hark.engine.fanout import Subscription
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
-from hark.engine.workbench import Route, Workbench
+from hark.engine.routes import Route, Routes
+from hark.engine.workbench import Workbench
 from hark.protocol.commands import Command, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, ReceiptChanged, ReplyDelta, TurnEnd
 from hark.protocol.messages import CallResult, Message
@@ -210,7 +211,7 @@ def make_bench(
     clock = TestClock()
     return Workbench(
         store=store or MemoryStore(Memory(), "test", clock),
-        routes=[Route("main", provider)],
+        routes=Routes([Route("main", provider)], clock),
         tools=Toolbox(tools),
         rules=rules or Rules(),
         clock=clock,

@@ -6,7 +6,16 @@ from typing import Any
 
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
-from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
+from hark.protocol.provider import (
+    AliveChunk,
+    CallChunk,
+    Chunk,
+    EndChunk,
+    ReasoningChunk,
+    ReasoningEnd,
+    TextChunk,
+    UsageChunk,
+)
 
 Wire = dict[str, Any]
 _REASONS = {"stop": "end_turn", "calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
@@ -106,6 +115,8 @@ class AnthropicSpeaker:
             case UsageChunk(usage):
                 self._usage = usage
                 return []
+            case AliveChunk():
+                return [{"type": "ping"}]
             case EndChunk(reason):
                 self._reason = _REASONS[reason]
                 return [*self._close(), *ended(self._reason, self._usage)]

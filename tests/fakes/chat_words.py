@@ -3,7 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
+from hark.protocol.provider import (
+    AliveChunk,
+    CallChunk,
+    Chunk,
+    EndChunk,
+    ReasoningChunk,
+    ReasoningEnd,
+    TextChunk,
+    UsageChunk,
+)
 
 Wire = dict[str, Any]
 _REASONS = {"stop": "stop", "calls": "tool_calls", "length": "length", "refusal": "content_filter"}
@@ -59,7 +68,7 @@ class ChatSpeaker:
                     reply["usage"] = wire["usage"]
                 case EndChunk(reason):
                     finish = _REASONS[reason]
-                case ReasoningEnd():
+                case ReasoningEnd() | AliveChunk():
                     pass
         if calls:
             message["tool_calls"] = list(calls.values())
@@ -86,5 +95,7 @@ class ChatSpeaker:
                 return []
             case EndChunk(reason):
                 return [delta(_REASONS[reason]), *self._usage]
+            case AliveChunk():
+                return []
             case ReasoningEnd():
                 return []  # this API shows thinking, but takes none back

@@ -5,7 +5,16 @@ from typing import Any
 
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
-from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
+from hark.protocol.provider import (
+    AliveChunk,
+    CallChunk,
+    Chunk,
+    EndChunk,
+    ReasoningChunk,
+    ReasoningEnd,
+    TextChunk,
+    UsageChunk,
+)
 
 Wire = dict[str, Any]
 _INCOMPLETE = {"length": "max_output_tokens", "refusal": "content_filter"}
@@ -69,6 +78,8 @@ class ResponsesSpeaker:
                 return self._call(chunk)
             case UsageChunk(usage):
                 self._usage = usage
+                return []
+            case AliveChunk():
                 return []
             case EndChunk(reason):
                 return [*self._close(), self._ended(reason)]

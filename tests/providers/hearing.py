@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hark.protocol.messages import UserMessage
-from hark.protocol.provider import Chunk, EndChunk, Provider, ProviderError, Request, TextChunk
+from hark.protocol.provider import AliveChunk, Chunk, EndChunk, Provider, ProviderError, Request, TextChunk
 from hark.providers.anthropic import Anthropic
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
@@ -60,7 +60,8 @@ async def hear(provider: Provider, request: Request = REQUEST) -> Heard:
     heard = Heard()
     try:
         async for chunk in provider.stream(request):
-            heard.chunks.append(chunk)
+            if not isinstance(chunk, AliveChunk):
+                heard.chunks.append(chunk)
     except ProviderError as error:
         heard.error = error
     assert len(heard.ends) == (1 if heard.error is None else 0)

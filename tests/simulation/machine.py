@@ -13,7 +13,8 @@ import anyio
 from hark.engine.door import Door
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
-from hark.engine.workbench import Route, Workbench
+from hark.engine.routes import Route, Routes
+from hark.engine.workbench import Workbench
 from hark.protocol.rules import Rules
 from tests.simulation.ledger import Ledger
 from tests.simulation.link import Link
@@ -52,7 +53,7 @@ class Machine:
         self._store = vault.open(link, lambda: ledger.catch_up(link.now(), link.owner))
         self._bench = Workbench(
             store=self._store,
-            routes=[Route("main", Model(ledger, link, random, quiet))],
+            routes=Routes([Route("main", Model(ledger, link, random, quiet))], link),
             tools=SimulatedTools(ledger, link, quiet),
             rules=rules,
             clock=link,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Failed
-from hark.protocol.records import Edited, Moved, Queued, Steered, TurnStarted, Withdrawn
+from hark.protocol.records import Edited, Moved, Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from hark.protocol.rules import Rules
 from tests.simulation.history import History
 from tests.simulation.ledger import Ledger, Stopped
@@ -30,6 +30,7 @@ def check(ledger: Ledger, links: Mapping[str, Link], rules: Rules) -> None:
     _prompts(ledger, history)
     _receipts(ledger)
     _one_turn_at_a_time(ledger)
+    _no_accidents(ledger)
     _retries(ledger, history)
     _bounded(ledger, history, links, rules.limits.settle_seconds)
     has_errors = any(link.errors for link in links.values())
@@ -67,6 +68,15 @@ def _conservation(ledger: Ledger) -> None:
     for name, posted in ledger.posted.items():
         if posted.receipts and name not in accepted:
             ledger.violate(f"conservation: {name} got {posted.receipts[0][1].state}, and is in no inbox")
+
+
+def _no_accidents(ledger: Ledger) -> None:
+    """A turn that failed for a reason of our own would keep every other promise, doing nothing."""
+    for one in ledger.records:
+        if isinstance(one.record, TurnEnded) and isinstance(one.record.outcome, Failed):
+            error = one.record.outcome.error
+            if error.code == "internal":
+                ledger.violate(f"accident: {one.record.turn} failed: {error.message}")
 
 
 def _order(ledger: Ledger) -> None:

@@ -17,9 +17,9 @@ from hark.app.prompt import SystemPrompt
 from hark.app.settings import Settings, SettingsError
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
-from hark.engine.workbench import Route, Tools, Workbench
+from hark.engine.routes import Route, Routes
+from hark.engine.workbench import Tools, Workbench
 from hark.protocol.clock import Clock
-from hark.protocol.provider import Provider
 from hark.protocol.rules import Rules
 from hark.protocol.store import Store
 from hark.protocol.surface import SessionPort
@@ -47,7 +47,7 @@ class Agent:
         """
         delivery = self.settings.delivery
         default = delivery.surfaces.get(surface, delivery.default)
-        return SessionHandle(name, self._router, self.bench.clock, default)
+        return SessionHandle(name, self._router, self.bench, default)
 
 
 @asynccontextmanager
@@ -83,7 +83,7 @@ async def open_agent(
         quarantine = Quarantine()
         bench = Workbench(
             store=store,
-            routes=opened,
+            routes=Routes(opened, clock),
             tools=_toolbox(owner, tools, lambda name: agent.session(name)),
             rules=rules,
             clock=clock,
@@ -156,8 +156,8 @@ def _is_object(route: RouteGiven) -> bool:
 
 
 def _object_route(route: RouteGiven) -> Route:
-    provider: Provider = route["provider"]
-    return Route(str(route.get("name", "main")), provider, route.get("input_price"), route.get("output_price"))
+    given: dict[str, Any] = {"name": "main", **route}
+    return Route(**given)
 
 
 def _toolbox(owner: Owner, given: Iterable[ToolGiven], open_session: Callable[[str], SessionPort]) -> Tools:

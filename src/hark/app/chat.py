@@ -11,6 +11,7 @@ from hark.app.handle import SessionHandle
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
 from hark.app.standard_input import is_terminal, line_reader, piped_text
+from hark.engine.routes import Routes
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.store import Store
 
@@ -63,7 +64,9 @@ async def chat(options: argparse.Namespace) -> int:
         reading = asyncio.ensure_future(Plain(session, waits=not is_terminal()).run(await line_reader()))
         signals = Signals(watchdog, lambda _: _cancel(reading))
         signals.listen()
-        sys.stdout.write(f"hark: session {session.id}, model {agent.bench.routes[0].name}. /stop stops, Ctrl-D ends.\n")
+        sys.stdout.write(
+            f"hark: session {session.id}, model {agent.bench.routes.names[0]}. /stop stops, Ctrl-D ends.\n"
+        )
         sys.stdout.flush()
         await asyncio.wait([reading])
         watchdog.arm()
@@ -104,16 +107,10 @@ def _sections(options: argparse.Namespace) -> dict[str, Any]:
     return {"home": home_directory(), **sections}
 
 
-def _choose(routes: Any, name: str | None) -> None:
+def _choose(routes: Routes, name: str | None) -> None:
     """Put the named route first."""
-    if name is None:
-        return
-    for place, route in enumerate(routes):
-        if route.name == name:
-            routes.insert(0, routes.pop(place))
-            return
-    names = ", ".join(route.name for route in routes)
-    raise SettingsError(f"There is no route {name!r}. The routes are: {names}.")
+    if name is not None and not routes.prefer(name):
+        raise SettingsError(f"There is no route {name!r}. The routes are: {', '.join(routes.names)}.")
 
 
 def _exit_code(outcome: Outcome) -> int:

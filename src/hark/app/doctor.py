@@ -16,7 +16,7 @@ from hark.app.detect import detect, local_servers
 from hark.app.routes import completed, opened_maker
 from hark.app.settings import RouteSettings, Settings, SettingsError
 from hark.app.shutdown import COMPLETED, FAILED
-from hark.engine.workbench import Route
+from hark.engine.routes import Route
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ProviderError, Request, TransientProviderError
 from hark.providers.connections import open_session

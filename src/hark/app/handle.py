@@ -4,14 +4,15 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from hark.app.slash import SlashCommand, find
 from hark.engine.door import Door
 from hark.engine.router import Router
-from hark.protocol.clock import Clock
+from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import Attachment, Message
 from hark.protocol.outcomes import Outcome
-from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 
 _NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
 
@@ -30,10 +31,10 @@ def check_name(session: str) -> str:
 class SessionHandle:
     """One session. Every method may be called from any task of the loop; `interrupt_soon` from any thread."""
 
-    def __init__(self, session: str, router: Router, clock: Clock, delivery: Delivery) -> None:
+    def __init__(self, session: str, router: Router, bench: Workbench, delivery: Delivery) -> None:
         self._id = check_name(session)
         self._router = router
-        self._clock = clock
+        self.bench = bench
         self._delivery = delivery
         self._loop = asyncio.get_running_loop()
 
@@ -43,17 +44,22 @@ class SessionHandle:
         return self._id
 
     @property
-    def _door(self) -> Door:
+    def door(self) -> Door:
+        """Where its commands go in."""
         return self._router.door(self._id)
+
+    def new_id(self) -> str:
+        """Return a name that nothing else has."""
+        return self.bench.clock.new_id()
 
     async def opened(self) -> None:
         """Return when the session is loaded, here or in the process that owns it: from then on no event is missed."""
-        await self._door.known()
+        await self.door.known()
 
     @property
     def is_busy_here(self) -> bool:
         """True when this very process has work to do in the session."""
-        return self._door.is_busy
+        return self.door.is_busy
 
     async def say(
         self,
@@ -66,19 +72,24 @@ class SessionHandle:
     ) -> Receipt:
         """Accept a message, durably; return what became of it. The same id is taken once.
 
+        A message that is a slash command is that command; what comes of it is a notice.
+
         Raises:
             ValueError: There is no such delivery.
             StoreError: It was not accepted.
         """
         way = self._delivery if delivery is None else Delivery(delivery)
-        return await self._door.say(Say(id or self._clock.new_id(), text, way, author, tuple(attachments)))
+        command = find(text)
+        if command is not None:
+            return await self._command(*command, id or self.new_id())
+        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments)))
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.
 
         `shown` is how many characters of the running reply the person had seen; the rest is not kept.
         """
-        return await self._door.interrupt(Interrupt(self._clock.new_id(), source, turn, shown))
+        return await self.door.interrupt(Interrupt(self.new_id(), source, turn, shown))
 
     def interrupt_soon(self, source: str = "user") -> None:
         """Interrupt from any thread, without waiting."""
@@ -86,37 +97,41 @@ class SessionHandle:
 
     def events(self) -> AsyncIterator[AnyEvent]:
         """Yield the events from this call on, until the session closes."""
-        return self._door.subscribe()
+        return self.door.subscribe()
 
     async def idle(self) -> Outcome | None:
         """Return the last turn's outcome when nothing runs and nothing may run."""
-        return await self._door.idle()
+        return await self.door.idle()
 
     async def answer(self, question: str, text: str) -> Refusal | None:
         """Answer a question of the running turn; return why not."""
-        return await self._door.answer(Answer(self._clock.new_id(), question, text))
+        return await self.door.answer(Answer(self.new_id(), question, text))
 
     async def transcript(self) -> list[Message]:
         """Return what the model would see."""
-        door = self._door
+        door = self.door
         await door.known()
         return list(door.state.transcript.messages)
 
     async def queue(self) -> list[QueueItem]:
         """Return what waits, in running order."""
-        return await self._door.queue()
+        return await self.door.queue()
 
     async def edit(self, message: str, text: str) -> Refusal | None:
         """Change the text of a message that waits; return why not."""
-        return await self._change(Edit(self._clock.new_id(), message, text))
+        return await self._change(Edit(self.new_id(), message, text))
 
     async def move(self, message: str, position: int) -> Refusal | None:
         """Put a message that waits at another position, from 1; return why not."""
-        return await self._change(Move(self._clock.new_id(), message, position))
+        return await self._change(Move(self.new_id(), message, position))
 
     async def withdraw(self, message: str) -> Refusal | None:
         """Take a message that waits out of the queue; return why not."""
-        return await self._change(Withdraw(self._clock.new_id(), message))
+        return await self._change(Withdraw(self.new_id(), message))
+
+    async def _command(self, command: SlashCommand, words: str, name: str) -> Receipt:
+        self.door.notice(command.name, await command.run(self, words))
+        return Receipt(name, self._id, ReceiptState.STARTED)
 
     async def _change(self, command: QueueCommand) -> Refusal | None:
-        return await self._door.change(command)
+        return await self.door.change(command)

@@ -3,15 +3,17 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import anyio
 from msgspec import structs
 
 from hark.app.presets import ANTHROPIC, OPENAI, PRESETS
 from hark.app.secrets import without_secrets
 from hark.app.settings import RouteSettings, SettingsError
-from hark.engine.workbench import Route
+from hark.engine.routes import Route
 from hark.protocol.provider import Provider
 from hark.providers.catalog import Catalog, ModelFacts
 
@@ -53,7 +55,19 @@ class RouteMaker:
         facts = ModelFacts(route.context_tokens, route.input_price, route.output_price, route.cached_price).over(
             self._catalog.facts(route.model)
         )
-        return Route(route.name, provider, facts.input_price, facts.output_price)
+        return Route(
+            route.name,
+            provider,
+            facts.input_price,
+            facts.output_price,
+            facts.cached_price,
+            facts.context_tokens,
+            model=route.model,
+            is_local=_is_local(route.base_url),
+            first_byte_seconds=route.first_byte_seconds,
+            idle_seconds=route.idle_seconds,
+            gate=anyio.CapacityLimiter(route.max_concurrent) if route.max_concurrent else None,
+        )
 
     async def close(self) -> None:
         """End what the routes started."""
@@ -81,7 +95,17 @@ class RouteMaker:
         self._ends.push_async_callback(model.close)
         if starts:
             model.server.start()  # while the person still types
-        return Route(route.name, model, 0.0, 0.0)
+        facts = self._catalog.facts("SmolLM2-135M")
+        return Route(
+            route.name,
+            model,
+            facts.input_price,
+            facts.output_price,
+            context_tokens=facts.context_tokens,
+            model="SmolLM2-135M",
+            is_local=True,
+            offers_tools=False,
+        )
 
 
 @asynccontextmanager
@@ -139,6 +163,15 @@ def _endpoint(route: RouteSettings) -> "Endpoint":
     from hark.providers.endpoint import Endpoint
 
     return Endpoint(route.base_url, route.model, _key(route), route.stream)
+
+
+def _is_local(base_url: str) -> bool:
+    """Tell whether a server is on this machine or in this network: such a one may take its time."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or host.endswith((".local", ".localhost", ".lan"))
 
 
 def _key(route: RouteSettings) -> str:

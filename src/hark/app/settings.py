@@ -27,6 +27,7 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     stream: bool = True
     first_byte_seconds: float | None = None
     idle_seconds: float | None = None
+    max_concurrent: int | None = None
     input_price: float | None = None
     output_price: float | None = None
     cached_price: float | None = None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import assert_never
 
-from hark.engine.workbench import Route
+from hark.engine.routes import Route
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import ProviderError, Request, TextChunk
 
@@ -30,21 +30,22 @@ def is_full(messages: Sequence[Message], window: int | None) -> bool:
     return window is not None and estimate(messages) > window * FULL_SHARE
 
 
-def split(messages: Sequence[Message], window: int) -> int:
-    """Return how many of the first messages to summarise: up to a person's message, so that no call is torn apart.
+def split(messages: Sequence[Message], window: int | None, *, is_asked: bool = False) -> int:
+    """Return how many of the first messages to summarise; 0 when there is nothing to win.
 
-    The rest is as much as fits into a share of the window, and at least the last message of a person.
+    The rest begins with a person's message or a reply, so that no call is torn from its result. It is as much as fits
+    into a share of the window; without a known window, or when a person `is_asked`-for it, the last exchange.
     """
-    room = window * KEPT_SHARE
+    room = 0.0 if window is None or is_asked else window * KEPT_SHARE
     used = 0
     cut = 0
-    for place in range(len(messages) - 1, -1, -1):
+    for place in range(len(messages) - 1, 0, -1):
         used += _tokens(messages[place])
-        if isinstance(messages[place], UserMessage):
+        if isinstance(messages[place], UserMessage | AssistantMessage):
             if cut and used > room:
                 break
             cut = place
-    return cut
+    return cut if cut > 1 else 0
 
 
 async def summarise(route: Route, messages: Sequence[Message], instructions: str = "") -> str:

@@ -13,7 +13,19 @@ from dataclasses import dataclass
 
 from hark.engine.state import SessionState
 from hark.engine.transcript import CRASH, close_calls
-from hark.protocol.commands import Answer, Command, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.commands import (
+    Answer,
+    ChooseRoute,
+    Command,
+    Compact,
+    Delivery,
+    Edit,
+    Interrupt,
+    Move,
+    QueueCommand,
+    Say,
+    Withdraw,
+)
 from hark.protocol.messages import AssistantMessage, UserMessage
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
@@ -27,6 +39,7 @@ from hark.protocol.records import (
     Refused,
     Released,
     Replied,
+    RouteChosen,
     TurnEnded,
     TurnStarted,
     Withdrawn,
@@ -110,6 +123,22 @@ def on_answer(answer: Answer, moment: Moment, *, is_open: bool) -> list[AnyRecor
     if not is_open:
         return [_refuse(answer, "not_asked", "That question is not open any more.", moment)]
     return [Handled(command=answer.id, inbox=moment.inbox, at=moment.at)] if moment.inbox else []
+
+
+def on_choose_route(choice: ChooseRoute, moment: Moment) -> AnyRecord:
+    """Someone wants another model, from the next turn on."""
+    return RouteChosen(route=choice.route, inbox=moment.inbox, at=moment.at)
+
+
+def on_compact(state: SessionState, compact: Compact, moment: Moment) -> AnyRecord:
+    """Someone wants room: that is a turn of its own, so it can be stopped like any other."""
+    if state.turn is not None:
+        return _refuse(compact, "busy", "A turn runs. Stop it, or wait for its end, and ask again.", moment)
+    turn = f"{moment.session}.t{state.turns + 1}"
+    instructions = compact.instructions
+    return TurnStarted(
+        turn=turn, messages=(), task="compact", instructions=instructions, inbox=moment.inbox, at=moment.at
+    )
 
 
 def on_end(state: SessionState, records: list[AnyRecord], moment: Moment) -> list[AnyRecord]:

@@ -14,7 +14,7 @@ from hark.engine.session import Session
 from hark.engine.state import SessionState
 from hark.engine.text import clean, first_of
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import Answer, Interrupt, QueueCommand, Say
+from hark.protocol.commands import Answer, ChooseRoute, Compact, Interrupt, QueueCommand, Say
 from hark.protocol.events import Notice
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
@@ -100,8 +100,8 @@ class Door:
         async with self._used():
             return await self._interrupt_unknown(interrupt)
 
-    async def change(self, command: QueueCommand) -> Refusal | None:
-        """Change the queue; return why not, or None when it is done and durable."""
+    async def change(self, command: QueueCommand | ChooseRoute | Compact) -> Refusal | None:
+        """Change the queue or the route, or make room; return why not, or None when it is durable."""
         async with self._used():
             if self._session is not None:
                 return await self._session.change(command)
@@ -131,6 +131,10 @@ class Door:
         """Return what waits, in running order."""
         async with self._used():
             return queue_items(self.id, self.state)
+
+    def notice(self, code: str, text: str) -> None:
+        """Tell this session's readers something; it lasts no longer than they read."""
+        self._fanout.emit(Notice, None, code, text)
 
     def wake(self) -> None:
         """Say that the inbox may have something new."""

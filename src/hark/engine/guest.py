@@ -9,7 +9,7 @@ from hark.engine.fanout import Fanout
 from hark.engine.state import SessionState
 from hark.protocol.commands import Command
 from hark.protocol.receipts import Refusal, Settled
-from hark.protocol.records import AnyRecord, Edited, Handled, Moved, Refused, TurnEnded, Withdrawn
+from hark.protocol.records import AnyRecord, Handled, Refused, TurnEnded
 from hark.protocol.store import Store
 
 
@@ -77,7 +77,7 @@ class Guest:
         def answer(record: AnyRecord) -> None:
             if isinstance(record, Refused) and record.command == command.id:
                 done.set_result(Refusal(record.code, record.message))
-            elif place and record.inbox == place and isinstance(record, Edited | Moved | Withdrawn | Handled):
+            elif place and record.inbox == place:
                 done.set_result(None)
 
         self._answers.append(answer)

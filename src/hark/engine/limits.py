@@ -1,6 +1,6 @@
 """What a turn may use up."""
 
-from hark.engine.workbench import Route
+from hark.engine.routes import Route
 from hark.protocol.outcomes import LimitReached, Usage
 from hark.protocol.rules import Limits
 
@@ -18,7 +18,10 @@ class Meter:
         self.usage += usage
         if route.input_price is None or route.output_price is None:
             return
-        price = usage.input_tokens * route.input_price + usage.output_tokens * route.output_price
+        cached_price = route.input_price if route.cached_price is None else route.cached_price
+        fresh = usage.input_tokens - usage.cached_tokens
+        price = fresh * route.input_price + usage.cached_tokens * cached_price
+        price += usage.output_tokens * route.output_price
         self.cost = (self.cost or 0.0) + price / 1_000_000
 
     def reached(self, step: int) -> LimitReached | None:

@@ -7,7 +7,16 @@ from msgspec import structs
 
 from hark.protocol.messages import AssistantMessage, Call, Reasoning
 from hark.protocol.outcomes import Usage
-from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
+from hark.protocol.provider import (
+    AliveChunk,
+    CallChunk,
+    Chunk,
+    EndChunk,
+    ReasoningChunk,
+    ReasoningEnd,
+    TextChunk,
+    UsageChunk,
+)
 
 _ARGUMENTS = msgspec.json.Decoder(dict[str, object])
 
@@ -49,6 +58,8 @@ class Reply:
                 self.usage = usage
             case EndChunk():
                 self.end = chunk
+            case AliveChunk():
+                pass
 
     def whole(self, taken: Collection[str], new_id: Callable[[], str]) -> AssistantMessage:
         """Return the finished reply. A call id that is empty or `taken` is replaced: APIs want them unique."""

@@ -3,11 +3,31 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hark.engine.workbench import Route
+import anyio
+
 from hark.protocol.clock import Clock
+from hark.protocol.provider import Provider
 
 FIRST_COOL_DOWN_SECONDS = 60.0
 LONGEST_COOL_DOWN_SECONDS = 4 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A provider and model under a name, with what is known of it: prices are for a million tokens."""
+
+    name: str
+    provider: Provider
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_price: float | None = None
+    context_tokens: int | None = None
+    model: str = ""
+    is_local: bool = False
+    offers_tools: bool = True
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+    gate: anyio.CapacityLimiter | None = None
 
 
 @dataclass(slots=True)
@@ -32,6 +52,11 @@ class Routes:
         """The routes by name, in their order."""
         return [route.name for route in self._routes]
 
+    def prefer(self, name: str) -> bool:
+        """Put a route first; False when there is none of that name."""
+        self._routes.sort(key=lambda route: route.name != name)
+        return self._routes[0].name == name
+
     def first(self, chosen: str = "") -> Route:
         """Return the route for a new turn: the chosen one or the first that is well.
 
@@ -49,6 +74,10 @@ class Routes:
             if route.name not in tried and self._may_serve(route):
                 return self._take(route)
         return None
+
+    def has_other(self, tried: Sequence[str]) -> bool:
+        """Tell whether a turn whose `tried` routes failed has another one."""
+        return any(route.name not in tried and self._may_serve(route) for route in self._routes)
 
     def succeeded(self, route: Route) -> None:
         """A reply came: the route is well."""

@@ -15,7 +15,18 @@ from hark.engine.questions import Questions
 from hark.engine.state import SessionState
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.commands import (
+    Answer,
+    ChooseRoute,
+    Compact,
+    Delivery,
+    Edit,
+    Interrupt,
+    Move,
+    QueueCommand,
+    Say,
+    Withdraw,
+)
 from hark.protocol.events import MessageAccepted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
@@ -74,6 +85,10 @@ class Session:
                 is_open = self._questions.is_open(answer.question)
                 self._append(*decide.on_answer(answer, moment, is_open=is_open))
                 self._questions.answer(answer.question, answer.text)
+            case ChooseRoute() as choice:
+                self._append(decide.on_choose_route(choice, moment))
+            case Compact() as compact:
+                self._append(decide.on_compact(self.state, compact, moment))
             case Edit() | Move() | Withdraw() as command:
                 self._append(decide.on_queue_command(self.state, command, moment))
         return True
@@ -91,9 +106,15 @@ class Session:
         self._append(*decide.on_interrupt(self.state, aimed, self._bench.rules.after_stop, self._moment()))
         return turn
 
-    async def change(self, command: QueueCommand) -> Refusal | None:
-        """Change the queue; return why not, or None when it is done and durable."""
-        record = decide.on_queue_command(self.state, command, self._moment())
+    async def change(self, command: QueueCommand | ChooseRoute | Compact) -> Refusal | None:
+        """Change the queue or the route, or make room; return why not, or None when it is durable."""
+        match command:
+            case ChooseRoute():
+                record = decide.on_choose_route(command, self._moment())
+            case Compact():
+                record = decide.on_compact(self.state, command, self._moment())
+            case _:
+                record = decide.on_queue_command(self.state, command, self._moment())
         if isinstance(record, Refused):
             return Refusal(record.code, record.message)
         await self._append(record)
@@ -197,7 +218,7 @@ class Session:
         for record in records:
             if isinstance(record, TurnStarted):
                 lines = TurnLines(self.id, record.turn, self._fanout, self._questions)
-                self._turns.append((Turn(self._bench, self._log, lines), done))
+                self._turns.append((Turn(record, self._bench, self._log, lines), done))
                 self._changed.set()
         return done
 

@@ -10,6 +10,7 @@ from hark.protocol.records import (
     AnyRecord,
     CallEnded,
     CallStarted,
+    Compacted,
     Edited,
     Handled,
     Held,
@@ -20,6 +21,7 @@ from hark.protocol.records import (
     Refused,
     Released,
     Replied,
+    RouteChosen,
     Steered,
     TurnEnded,
     TurnStarted,
@@ -65,6 +67,8 @@ class SessionState:
         self.title = ""
         self.updated_at = 0.0
         self.last_end: TurnEnded | None = None
+        self.chosen_route = ""
+        self.last_route = ""
 
     def apply(self, record: AnyRecord) -> None:
         """Take one more record of the journal."""
@@ -102,6 +106,10 @@ class SessionState:
                 self.transcript.end_turn(record.turn, record.outcome)
                 self.turn = None
                 self.last_end = record
+            case Compacted():
+                self.transcript.compact(record.count, record.summary)
+            case RouteChosen():
+                self.chosen_route = record.route
             case Refused() | Handled() | Quarantined():
                 pass
             case _:
@@ -183,6 +191,7 @@ class SessionState:
     def _reply(self, record: Replied) -> None:
         turn = self._open(record.turn)
         turn.step = record.step
+        self.last_route = record.route or self.last_route
         turn.progress = ""
         turn.calls = {call.id: call for call in record.message.calls}
         turn.started = []

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Message, Note
+from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Message, Note, UserMessage
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 
 CRASH = "crash"
+KEPT_WORDS = 3
 
 
 class Transcript:
@@ -28,6 +29,14 @@ class Transcript:
         text = ending_note(outcome, has_reply=self._has_reply(turn))
         if text:
             self.add(turn, Note(text))
+
+    def compact(self, count: int, summary: str) -> None:
+        """Put a summary in the place of the first messages; the person's last words among them stay as they are."""
+        kept = [place for place in range(count) if isinstance(self.messages[place], UserMessage)][-KEPT_WORDS:]
+        note = Note(f"[What came before, in your own notes:]\n{summary}")
+        turn = self.turns[count - 1]
+        self.messages = [note, *(self.messages[place] for place in kept), *self.messages[count:]]
+        self.turns = [turn, *(self.turns[place] for place in kept), *self.turns[count:]]
 
     def _has_reply(self, turn: str) -> bool:
         for message, owner in zip(reversed(self.messages), reversed(self.turns), strict=True):

@@ -4,9 +4,10 @@ import asyncio
 
 import anyio
 
+from hark.engine.asking import ReplyTooLong
 from hark.engine.context import TurnLines
 from hark.engine.log import Log
-from hark.engine.step import ReplyTooLong, Steps
+from hark.engine.step import Steps
 from hark.engine.timeline import Timeline
 from hark.engine.transcript import close_calls
 from hark.engine.workbench import Workbench
@@ -14,8 +15,10 @@ from hark.protocol.commands import Interrupt
 from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.provider import ProviderError
 from hark.protocol.receipts import Settled
-from hark.protocol.records import AnyRecord, CallEnded, TurnEnded
+from hark.protocol.records import AnyRecord, CallEnded, TurnEnded, TurnStarted
 from hark.protocol.store import StoreError
+
+COMPACT = "compact"
 
 
 class Turn:
@@ -24,8 +27,9 @@ class Turn:
     Its scope belongs to it alone: an interrupt that comes when the turn is over cancels nothing.
     """
 
-    def __init__(self, bench: Workbench, log: Log, lines: TurnLines) -> None:
-        self.id = lines.turn
+    def __init__(self, started: TurnStarted, bench: Workbench, log: Log, lines: TurnLines) -> None:
+        self.id = started.turn
+        self._started = started
         self.steering = lines.steering
         self.settled: asyncio.Future[Settled | None] = asyncio.get_running_loop().create_future()
         self._bench = bench
@@ -60,10 +64,13 @@ class Turn:
             self._scope.deadline = anyio.current_time() + limits.seconds
         with self._scope:
             outcome = await self._work()
+        self._steps.let_go()
         return self._settlement(outcome or self._cut_outcome())
 
     async def _work(self) -> Outcome:
         try:
+            if self._started.task == COMPACT:
+                return Completed(await self._steps.compact(self._started.instructions))
             return await self._take_steps()
         except ProviderError as error:
             return Failed(ErrorInfo(error.code, str(error)))
@@ -83,7 +90,7 @@ class Turn:
                 return limit
             # Even a provider that never waits must leave an opening for an interrupt.
             await anyio.lowlevel.checkpoint()
-            message = await self._steps.run(number, self._bench.routes[0])
+            message = await self._steps.run(number)
             if not message.calls:
                 return Completed(message.text)
 

@@ -6,21 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 from hark.engine.quarantine import Quarantine
+from hark.engine.routes import Routes
 from hark.protocol.clock import Clock
-from hark.protocol.provider import Provider
 from hark.protocol.rules import Rules
 from hark.protocol.store import Store
 from hark.protocol.tool import Tool, ToolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A provider and model under a name, with what a million tokens cost, if that is known."""
-
-    name: str
-    provider: Provider
-    input_price: float | None = None
-    output_price: float | None = None
 
 
 class Tools(Protocol):
@@ -45,7 +35,7 @@ class Workbench:
     """The parts, put together by the app."""
 
     store: Store
-    routes: Sequence[Route]
+    routes: Routes
     tools: Tools
     rules: Rules
     clock: Clock

@@ -68,5 +68,19 @@ class Answer(Struct, frozen=True, omit_defaults=True, tag="answer"):
     text: str
 
 
+class ChooseRoute(Struct, frozen=True, omit_defaults=True, tag="choose_route"):
+    """Have a route serve this session first, from the next turn on; "" for the usual order."""
+
+    id: str
+    route: str
+
+
+class Compact(Struct, frozen=True, omit_defaults=True, tag="compact"):
+    """Put a summary in the place of what is old, in a turn of its own."""
+
+    id: str
+    instructions: str = ""
+
+
 QueueCommand = Edit | Move | Withdraw
-Command = Say | Interrupt | Edit | Move | Withdraw | Answer
+Command = Say | Interrupt | Edit | Move | Withdraw | Answer | ChooseRoute | Compact

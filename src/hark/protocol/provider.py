@@ -37,6 +37,10 @@ class CallChunk(Struct, frozen=True):
     arguments: str = ""
 
 
+class AliveChunk(Struct, frozen=True):
+    """A sign of life without content, such as a keep-alive comment."""
+
+
 class UsageChunk(Struct, frozen=True):
     """Tokens used, as the provider counted them."""
 
@@ -49,7 +53,7 @@ class EndChunk(Struct, frozen=True):
     reason: str = "stop"
 
 
-Chunk = TextChunk | ReasoningChunk | ReasoningEnd | CallChunk | UsageChunk | EndChunk
+Chunk = TextChunk | ReasoningChunk | ReasoningEnd | CallChunk | AliveChunk | UsageChunk | EndChunk
 
 
 class Request(Struct, frozen=True):

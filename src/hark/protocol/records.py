@@ -68,10 +68,12 @@ class Handled(Record, frozen=True, omit_defaults=True, kw_only=True, tag="handle
 
 
 class TurnStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn.started"):
-    """A turn took these messages as its prompt."""
+    """A turn took these messages as its prompt; or, with `task`, does something else that takes time: "compact"."""
 
     turn: str
     messages: tuple[UserMessage, ...]
+    task: str = ""
+    instructions: str = ""
 
 
 class Steered(Record, frozen=True, omit_defaults=True, kw_only=True, tag="steered"):
@@ -102,6 +104,20 @@ class Progress(Record, frozen=True, omit_defaults=True, kw_only=True, tag="progr
     step: int
     text: str
     is_first: bool = False
+
+
+class Compacted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="compacted"):
+    """The first `count` messages of the transcript became a summary; the person's last ones among them stay."""
+
+    turn: str
+    summary: str
+    count: int
+
+
+class RouteChosen(Record, frozen=True, omit_defaults=True, kw_only=True, tag="route.chosen"):
+    """The person wants this route first, from the next turn on; "" for the usual order."""
+
+    route: str
 
 
 class CallStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="call.started"):
@@ -150,6 +166,8 @@ AnyRecord = (
     | Steered
     | Replied
     | Progress
+    | Compacted
+    | RouteChosen
     | CallStarted
     | CallEnded
     | TurnEnded

@@ -2,11 +2,13 @@
 
 import aiohttp
 
-from hark.protocol.provider import Chunk, ProviderError
+from hark.protocol.provider import AliveChunk, Chunk, ProviderError
 from hark.providers.body import Body
 from hark.providers.errors import bad_stream
 from hark.providers.reply_fold import ReplyFold
 from hark.providers.sse import EventStream, EventTooLong
+
+ALIVE = AliveChunk()
 
 
 class ReplyStream:
@@ -37,6 +39,8 @@ class ReplyStream:
             data = await (self._body.read_tail() if fold.is_complete else self._body.read())
             if chunks := await self._begin(data) if self._is_at_start else self._take(data):
                 return chunks
+            if data:
+                return [ALIVE]  # a comment, a ping, a piece of an event
         return []
 
     async def _begin(self, data: bytes) -> list[Chunk]:

@@ -48,10 +48,7 @@ class Plain:
     async def _take(self, text: str) -> None:
         if not text:
             return
-        if text == "/stop":
-            if await self._session.interrupt("user") is None:
-                self._line("nothing runs")
-        elif self._question:
+        if self._question and not text.startswith("/"):
             question, self._question = self._question, ""
             refusal = await self._session.answer(question, text)
             if refusal:

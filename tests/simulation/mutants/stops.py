@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from hark.engine.arrivals import Arrivals
+from hark.engine.asking import Asking
 from hark.engine.calls import Calls
 from hark.engine.session import Session
 from hark.engine.step import Steps
@@ -17,7 +18,7 @@ from tests.simulation.mutants.mutant import Mutant, nothing
 
 _interrupt = Session.interrupt
 _append = Session._append
-_stream = Steps._stream
+_stream = Asking._stream
 _settle = Turn.settle
 _turn_interrupt = Turn.interrupt
 _cut = Calls._cut
@@ -74,7 +75,7 @@ MUTANTS = (
     ),
     Mutant("A stop that names a turn ends whichever runs", ((Session, "interrupt", _interrupt_any),)),
     Mutant("A stop does not reach a message that is on its way", ((Arrivals, "interrupt", _meet_nothing),)),
-    Mutant("Our own close looks like a lost connection, and is retried", ((Steps, "_stream", _retry_cut),)),
+    Mutant("Our own close looks like a lost connection, and is retried", ((Asking, "_stream", _retry_cut),)),
     Mutant("A stop waits for a tool that resists", ((Calls, "_cut", _wait_for_all),)),
     Mutant("Stopped is said while the turn still runs", ((Turn, "interrupt", _settle_at_once),)),
     Mutant("What was said before the cut is dropped", ((Steps, "partial", nothing),)),

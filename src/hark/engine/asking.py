@@ -1,0 +1,173 @@
+"""Getting one reply: the route that serves, another try where that helps, and another route where it does not."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, nullcontext
+
+from hark.engine.compaction import estimate
+from hark.engine.context import TurnLines
+from hark.engine.patience import Watch, patience
+from hark.engine.reply import Reply
+from hark.engine.retry import STALE, RetryBudget
+from hark.engine.routes import Route
+from hark.engine.timeline import Timeline
+from hark.engine.workbench import Workbench
+from hark.protocol.events import Notice, ReasoningDelta, ReplyDelta, ReplyRestarted, RouteChanged
+from hark.protocol.messages import Message
+from hark.protocol.outcomes import LimitReached
+from hark.protocol.provider import (
+    BadKey,
+    BadModel,
+    ProviderError,
+    QuotaExhausted,
+    ReasoningChunk,
+    Request,
+    TextChunk,
+    TransientProviderError,
+)
+
+PROGRESS_SECONDS = 1.0
+
+Progress = Callable[[bool], None]
+
+
+class ReplyTooLong(Exception):
+    """The model does not stop; the reply so far is kept."""
+
+    def __init__(self, characters: int) -> None:
+        super().__init__()
+        self.limit = LimitReached("reply_characters", f"The reply has {characters} characters and does not end.")
+
+
+class Asking:
+    """Asks models for a turn. A cancel goes straight through it: it is no error, and changes no route's health."""
+
+    def __init__(
+        self, bench: Workbench, lines: TurnLines, timeline: Timeline, progress: Callable[[bool], None]
+    ) -> None:
+        """`progress` is called about once a second while text comes; True with the first text of a stream."""
+        self.reply = Reply()
+        self._bench = bench
+        self._lines = lines
+        self._timeline = timeline
+        self._progress = progress
+        self._retries = RetryBudget(bench.jitter)
+        self._route: Route | None = None
+        self._tried: list[str] = []
+        self._chosen = ""
+        self._step = 0
+        self._time = asyncio.get_running_loop().time
+        self._saved_at = self._time()
+
+    def choose(self, chosen: str, last: str) -> Route:
+        """Return the turn's route, and tell the person when it is another than the `last` one."""
+        if self._route is None:
+            self._chosen = chosen
+            self._route = self._bench.routes.first(chosen)
+            self._tried.append(self._route.name)
+            if last and last != self._route.name:
+                self._tell_change("it serves again" if not chosen else "you chose it")
+        return self._route
+
+    def let_go(self) -> None:
+        """The turn is over."""
+        if self._route is not None:
+            self._bench.routes.let_go(self._route)
+
+    async def ask(self, step: int, messages: tuple[Message, ...]) -> Reply:
+        """Return a whole reply. Cancelling closes the connection; `reply` has what came of it.
+
+        Raises:
+            ProviderError: No route could answer; the text has the last server's own words.
+            ReplyTooLong: The model does not stop.
+        """
+        self._step = step
+        while True:
+            route = self._route
+            assert route is not None, "choose comes first"
+            try:
+                with self._timeline.span("model", route.name):
+                    reply = await self._stream(route, messages)
+            except TransientProviderError as error:
+                await self._ask_again(route, error)
+            except (BadKey, BadModel, QuotaExhausted) as error:
+                self._switch(route, error)
+            else:
+                self._bench.routes.succeeded(route)
+                self._retries.succeeded()
+                return reply
+
+    async def _ask_again(self, route: Route, error: TransientProviderError) -> None:
+        can_switch = self._bench.routes.has_other(self._tried)
+        pause = self._retries.next_pause(error, can_switch=can_switch)
+        if pause is None:
+            self._switch(route, error)
+            return
+        notice = f"{error}; retry {self._retries.used} in {pause:.1f} s"
+        self._lines.fanout.emit(Notice, self._lines.turn, "retry", notice)
+        with self._timeline.span("pause", "retry"):
+            await self._retries.pause(pause)
+        self._restart()
+
+    def _switch(self, route: Route, error: ProviderError) -> None:
+        """Let another route serve the rest of the turn; raise the error when there is none."""
+        retry_after = error.retry_after if isinstance(error, TransientProviderError) else None
+        self._bench.routes.failed(route, retry_after)
+        other = self._bench.routes.after(self._tried, self._chosen)
+        if other is None:
+            raise error
+        self._route = other
+        self._tried.append(other.name)
+        self._retries.switched()
+        self._tell_change(f"{route.name}: {error}")
+        self._restart()
+
+    def _tell_change(self, reason: str) -> None:
+        assert self._route is not None
+        self._lines.fanout.emit(RouteChanged, self._lines.turn, self._route.name, reason)
+
+    def _restart(self) -> None:
+        """Take back text that was shown: it comes again."""
+        if self.reply.characters:
+            self._lines.fanout.emit(ReplyRestarted, self._lines.turn, self._step)
+
+    async def _stream(self, route: Route, messages: tuple[Message, ...]) -> Reply:
+        self.reply = Reply()
+        tools = tuple(self._bench.tools.specs) if route.offers_tools else ()
+        request = Request(self._bench.system_prompt(), messages, tools)
+        watch = Watch(patience(route, 0 if route.is_local else estimate(messages)), self._warn)
+        async with route.gate or nullcontext():
+            with watch:
+                await self._read(route, request, watch)
+        if watch.is_stale:
+            raise TransientProviderError(f"{route.name} gave no sign of life; its connection was closed", STALE)
+        if self.reply.end is None:
+            raise TransientProviderError("the reply has no end", "stream_cut")
+        return self.reply
+
+    async def _read(self, route: Route, request: Request, watch: Watch) -> None:
+        """The hot path: a chunk in, an event out."""
+        reply = self.reply
+        limit = self._bench.rules.limits.reply_characters
+        emit, turn = self._lines.fanout.emit, self._lines.turn
+        is_first = True
+        async with aclosing(route.provider.stream(request)) as chunks:
+            async for chunk in chunks:
+                reply.add(chunk)
+                watch.alive()
+                if type(chunk) is TextChunk:
+                    emit(ReplyDelta, turn, chunk.text)
+                    now = self._time()
+                    if now - self._saved_at >= PROGRESS_SECONDS:
+                        self._saved_at = now
+                        self._progress(is_first)
+                        is_first = False
+                elif type(chunk) is ReasoningChunk:
+                    emit(ReasoningDelta, turn, chunk.text)
+                self._timeline.chunk()
+                if reply.characters > limit:
+                    raise ReplyTooLong(reply.characters)
+
+    def _warn(self, silent: float, limit: float) -> None:
+        text = f"no sign of life for {silent:.0f} s; at {limit:.0f} s the connection is closed and asked for once more"
+        self._lines.fanout.emit(Notice, self._lines.turn, "silence", text)
