@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hark.app.prompt import SystemPrompt
 
 
@@ -16,7 +18,8 @@ def test_the_projects_files_are_in_it_the_nearest_last(tmp_path: Path) -> None:
     assert prompt.index("outer rules") < prompt.index("inner rules")
 
 
-def test_it_stays_the_same_until_a_file_changes(tmp_path: Path) -> None:
+def test_it_stays_the_same_until_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.app.prompt.LOOK_SECONDS", 0.0)
     prompt = SystemPrompt(tmp_path)
     first = prompt()
     assert prompt() == first

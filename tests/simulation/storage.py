@@ -209,6 +209,9 @@ class DelayedStore:
     async def after(self, session: str, seq: int) -> list[Entry]:
         return await self._reads.submit(lambda _: _now(self._inner.inbox.after(session, seq)))
 
+    async def unread(self) -> list[str]:
+        return await self._reads.submit(lambda _: _now(self._inner.inbox.unread()))
+
     async def unfinished(self) -> list[str]:
         return await self._reads.submit(lambda _: _now(self._inner.inbox.unfinished()))
 

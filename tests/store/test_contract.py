@@ -199,6 +199,7 @@ async def test_unfinished_are_sessions_with_entries_behind_the_cursor_or_a_turn_
         await store.inbox.put("new", say("a"))
         await store.journal.append(await owned(store, "without inbox"), 0, [], Summary(is_open=True))
         assert await store.inbox.unfinished() == ["behind", "new", "open", "waiting", "without inbox"]
+        assert await store.inbox.unread() == ["behind", "new"]
 
 
 async def test_nothing_is_unfinished_in_an_empty_store(world: World) -> None:

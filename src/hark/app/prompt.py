@@ -1,11 +1,14 @@
 """The system prompt: who the agent is, where it works and what the project asks, in an order that stays the same."""
 
+import math
 import os
 import platform
+import time
 from pathlib import Path
 
 PROJECT_FILES = ("AGENTS.md", "CLAUDE.md")
 PROJECT_CHARACTERS = 32_000
+LOOK_SECONDS = 1.0
 PROMPT = """\
 You are Hark, an agent that listens while it works. People can interrupt you, add to what you do, or queue the next \
 thing at any time; notes in square brackets tell you when that happened and what is known of calls that were cut. \
@@ -22,9 +25,18 @@ class SystemPrompt:
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace
         self._read: dict[Path, tuple[int, str]] = {}
+        self._text = ""
+        self._looked_at = -math.inf
 
     def __call__(self) -> str:
-        """Return the prompt as of now."""
+        """Return the prompt as of now, give or take a second."""
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_SECONDS:
+            self._looked_at = now
+            self._text = self._make()
+        return self._text
+
+    def _make(self) -> str:
         shell = Path(os.environ.get("SHELL", "sh")).name
         system = f"{platform.system()} {platform.machine()}"
         parts = [PROMPT.format(workspace=self._workspace, system=system, shell=shell)]
@@ -36,13 +48,13 @@ class SystemPrompt:
         texts: list[str] = []
         for directory in _directories(self._workspace):
             for name in PROJECT_FILES:
-                text = self._text(directory / name)
+                text = self._file(directory / name)
                 if text:
                     texts.append(f"From {directory / name}:\n{text}\n")
                     break
         return texts
 
-    def _text(self, path: Path) -> str:
+    def _file(self, path: Path) -> str:
         """Return a file's text, read again only when it changed; one that can't be read says nothing."""
         try:
             changed = path.stat().st_mtime_ns

@@ -35,6 +35,7 @@ def tell(news: Iterable[Announcement], arrivals: Arrivals, fanout: Fanout) -> No
         if isinstance(first, Receipt):
             arrivals.tell(first)
         fanout.emit(announcement.kind, announcement.turn, *announcement.fields)
+    fanout.nudge()
 
 
 def tell_receipts(news: Iterable[Announcement], arrivals: Arrivals) -> None:

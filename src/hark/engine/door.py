@@ -39,6 +39,7 @@ class Door:
         self._is_known = asyncio.Event()
         self._knock = asyncio.Event()
         self._is_closing = False
+        self._is_over = False
         self._users = 0
 
     @property
@@ -80,6 +81,7 @@ class Door:
             return await arrival.receipt()
         finally:
             self._arrivals.remove(arrival)
+            self._fanout.nudge()
 
     async def interrupt(self, interrupt: Interrupt) -> Settled | None:
         """End the running turn, its cancel in this very tick; return when it has settled, or None when none ran.
@@ -116,16 +118,10 @@ class Door:
 
     async def idle(self) -> Outcome | None:
         """Return the last turn's outcome when nothing runs and nothing may run."""
-        reader = self._fanout.subscribe()
-        try:
-            async with self._used():
-                while not self._is_idle():
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(ADOPT_SECONDS):
-                            await anext(reader, None)
-                return self.state.last_end.outcome if self.state.last_end else None
-        finally:
-            reader.close()
+        async with self._used():
+            while not self._is_idle() and not self._is_over:
+                await self._fanout.change()
+            return self.state.last_end.outcome if self.state.last_end else None
 
     async def queue(self) -> list[QueueItem]:
         """Return what waits, in running order."""
@@ -164,14 +160,16 @@ class Door:
                 except* Exception as group:  # noqa: BLE001 the session's boundary: it fails alone, and is opened anew
                     await self._recover(group)
         finally:
+            self._is_over = True
             self._arrivals.close(self.id)
             self._fanout.close()
+            self._fanout.nudge()
             self._is_known.set()
 
     async def _own(self, lease: Lease) -> None:
         session = Session(lease, self._bench, self._fanout, self._arrivals)
+        guest = self._guest
         try:
-            guest = self._guest
             if guest is not None:
                 await guest.follow(self._arrivals, self._fanout)  # the last words of the owner before us
             await session.load()
@@ -187,6 +185,8 @@ class Door:
                 tasks.cancel_scope.cancel()
         finally:
             self._session = None
+            if guest is not None and guest.is_asking:
+                self._guest = guest  # it still owes somebody an answer
             self._is_known.clear()
             with anyio.move_on_after(RECOVER_SECONDS, shield=True), suppress(StoreError):
                 await self._bench.store.leases.release(lease)

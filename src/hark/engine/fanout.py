@@ -76,6 +76,7 @@ class Fanout:
         self._clock = clock
         self._seq = 0
         self._readers: list[ref[Subscription]] = []
+        self._change: asyncio.Future[None] | None = None
 
     def start_at(self, journal_length: int) -> None:
         """Number from here so that numbers rise across restarts: a journal only grows."""
@@ -106,6 +107,17 @@ class Fanout:
             reader = reference()
             if reader is not None:
                 reader.put(event)
+
+    def nudge(self) -> None:
+        """Wake whoever waits for a `change`: something was told, or is over."""
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
+
+    async def change(self) -> None:
+        """Return at the next nudge."""
+        if self._change is None or self._change.done():
+            self._change = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._change)
 
     def close(self) -> None:
         """End all readers."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from hark.engine.state import SessionState
+from hark.engine.state import SessionState, Waiting
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState
 from hark.protocol.records import (
@@ -29,7 +29,8 @@ def receipts(session: str, state: SessionState, record: AnyRecord) -> Iterator[R
             for message in messages:
                 yield Receipt(message.id, session, ReceiptState.STEERED, turn)
         case Queued():
-            yield waiting_receipt(session, state, record.message.id)
+            position = state.position(record.message.id)
+            yield _receipt(session, state, state.queue[position - 1], position)
         case Held() | Released() | Moved():
             yield from _waiting(session, state)
         case Edited(message=message):
@@ -40,29 +41,22 @@ def receipts(session: str, state: SessionState, record: AnyRecord) -> Iterator[R
             pass
 
 
-def _waiting(session: str, state: SessionState) -> Iterator[Receipt]:
-    for waiting in state.queue:
-        yield waiting_receipt(session, state, waiting.message.id)
-
-
 def queue_items(session: str, state: SessionState) -> list[QueueItem]:
     """Return what waits, in running order."""
     return [
-        QueueItem(
-            waiting.message.id,
-            waiting.message.text,
-            waiting.delivery,
-            waiting_receipt(session, state, waiting.message.id).state,
-        )
-        for waiting in state.queue
+        QueueItem(waiting.message.id, waiting.message.text, waiting.delivery, receipt.state)
+        for waiting, receipt in zip(state.queue, _waiting(session, state), strict=True)
     ]
 
 
-def waiting_receipt(session: str, state: SessionState, message: str) -> Receipt:
+def _waiting(session: str, state: SessionState) -> Iterator[Receipt]:
+    for position, waiting in enumerate(state.queue, 1):
+        yield _receipt(session, state, waiting, position)
+
+
+def _receipt(session: str, state: SessionState, waiting: Waiting, position: int) -> Receipt:
     """Return the receipt of a message that waits."""
-    waiting = state.waiting(message)
-    assert waiting is not None
-    position = state.position(message)
+    message = waiting.message.id
     if state.is_held:
         return Receipt(message, session, ReceiptState.HELD, position=position)
     if state.turn is not None and waiting.turn == state.turn.id:

@@ -72,13 +72,16 @@ class Router:
             await anyio.sleep(HEARTBEAT_SECONDS)
             with suppress(StoreError):  # the lease outlasts a beat that fails, and the next one may not
                 await self._bench.store.leases.renew()
+                for session in await self._bench.store.inbox.unread():
+                    if session in self._doors:
+                        self._doors[session].wake()  # a wake got lost
                 if self._sweeps and not self._is_closing:
                     await self._sweep()
-            for door in self.doors:
-                door.wake()
 
     async def _listen(self) -> None:
         async for session in self._bench.store.bus.wakes():
+            for door in self.doors if not session else ():
+                door.wake()
             if session in self._doors:
                 self._doors[session].wake()
             elif self._sweeps and not self._is_closing:

@@ -79,6 +79,10 @@ class Inbox(Protocol):
         """Return the entries behind `seq`, in order."""
         ...
 
+    async def unread(self) -> list[str]:
+        """Return the sessions with entries that their owner has not decided about yet."""
+        ...
+
     async def unfinished(self) -> list[str]:
         """Return the sessions that have work: entries behind their cursor, an open turn, or a queue that may run."""
         ...

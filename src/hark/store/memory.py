@@ -27,7 +27,12 @@ class _Kept:
     def has_work(self) -> bool:
         """Whether someone should look after it."""
         line = self.summary or Summary()
-        return len(self.entries) > line.cursor or line.is_open or line.is_waiting
+        return self.is_unread or line.is_open or line.is_waiting
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether there are entries behind the cursor."""
+        return len(self.entries) > (self.summary.cursor if self.summary else 0)
 
 
 class Memory:
@@ -62,6 +67,10 @@ class MemoryInbox:
         """Return the entries behind `seq`, in order."""
         kept = self._kept.get(session)
         return kept.entries[seq:] if kept else []
+
+    async def unread(self) -> list[str]:
+        """Return the sessions with entries that their owner has not decided about yet."""
+        return sorted(session for session, kept in self._kept.items() if kept.is_unread)
 
     async def unfinished(self) -> list[str]:
         """Return the sessions that have work."""

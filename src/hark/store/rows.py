@@ -17,17 +17,17 @@ VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM inbox WHERE session = ?1), ?2
 ON CONFLICT (session, id) DO NOTHING RETURNING seq"""
 
 # From session to session by the index, so that the bodies of a long inbox are not read.
-_UNFINISHED = """
+_UNREAD = """
 WITH RECURSIVE known (session) AS (
     SELECT min(session) FROM inbox
     UNION ALL
     SELECT (SELECT min(session) FROM inbox WHERE session > known.session) FROM known WHERE known.session IS NOT NULL
 )
 SELECT known.session FROM known LEFT JOIN sessions USING (session)
-WHERE (SELECT max(seq) FROM inbox WHERE inbox.session = known.session) > coalesce(cursor, 0)
-UNION
-SELECT session FROM sessions WHERE is_open OR is_waiting
-ORDER BY 1"""
+WHERE (SELECT max(seq) FROM inbox WHERE inbox.session = known.session) > coalesce(cursor, 0)"""
+_UNFINISHED = (
+    _UNREAD + " UNION SELECT session FROM sessions WHERE is_open OR is_waiting ORDER BY 1"  # noqa: S608 no value is in it
+)
 
 # The lease, the length and the new line in one statement: it changes no row unless both hold.
 _ADVANCE = """
@@ -56,6 +56,11 @@ def after(connection: Connection, session: str, seq: int) -> list[Entry]:
     """Return the inbox's entries behind `seq`."""
     rows = connection.execute("SELECT seq, body FROM inbox WHERE session = ? AND seq > ? ORDER BY seq", (session, seq))
     return [Entry(seq, command) for seq, command in decode(COMMANDS, rows, f"inbox of session {session!r}")]
+
+
+def unread(connection: Connection) -> list[str]:
+    """Return the sessions with entries behind their cursor."""
+    return [session for (session,) in connection.execute(_UNREAD)]
 
 
 def unfinished(connection: Connection) -> list[str]:

@@ -38,6 +38,10 @@ class SqliteInbox:
         """Return the entries behind `seq`, in order."""
         return await self._reads.submit(lambda connection: rows.after(connection, session, seq))
 
+    async def unread(self) -> list[str]:
+        """Return the sessions with entries that their owner has not decided about yet."""
+        return await self._reads.submit(rows.unread)
+
     async def unfinished(self) -> list[str]:
         """Return the sessions that have work."""
         return await self._reads.submit(rows.unfinished)
@@ -103,9 +107,8 @@ class SqliteLeases:
     async def enter(self) -> None:
         """Say that this process lives, and forget those that don't."""
         now = self._clock.now()
-        swept = self._writes.submit(lambda connection: rows.sweep_owners(connection, now))
+        await self._writes.submit(lambda connection: rows.sweep_owners(connection, now))
         await self.renew()
-        await swept
 
     async def leave(self) -> None:
         """Give up all sessions."""
