@@ -14,6 +14,7 @@ from bench.bare import open_http, stream
 from bench.model import Server, agent, model_server
 from bench.run import Plan, in_fresh_process
 from bench.table import Figure, Spread
+from hark.app.commands import calm_collector
 from hark.protocol.events import AnyEvent, ReplyDelta, TurnEnd
 
 SESSIONS = 5_000
@@ -37,6 +38,7 @@ def measure(plan: Plan) -> list[Figure]:
 
 
 def _run(plan: Plan, count: int, *, is_bare: bool) -> tuple[Spread, Spread, Spread]:
+    calm_collector()  # as the command does; the bare loop gets the same
     with model_server() as server:
         return plan.run(_bare(server, count) if is_bare else _ours(server, count))
 

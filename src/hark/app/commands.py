@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Coroutine
@@ -76,8 +77,14 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
             return sessions(options)
 
 
+def calm_collector() -> None:
+    """Have the garbage collector look at everything less often: with thousands of sessions each look stops them all."""
+    gc.set_threshold(50_000, 20, 20)
+
+
 def _loop(command: Coroutine[Any, Any, int]) -> int:
     """Run on a loop of our own. Store errors may come wrapped by task groups: the first one is told."""
+    calm_collector()
     try:
         return asyncio.run(command)
     except* (SettingsError, StoreError, ValueError, OSError) as group:

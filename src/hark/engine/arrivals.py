@@ -1,7 +1,6 @@
 """Messages on their way in: known from the very call that brings them, so that a stop can reach them too."""
 
-import asyncio
-
+from hark.engine.signal import Signal
 from hark.protocol.commands import Interrupt
 from hark.protocol.receipts import Receipt, ReceiptState
 
@@ -13,12 +12,12 @@ class Arrival:
         self.message = message
         self.interrupt: Interrupt | None = None
         self._receipt: Receipt | None = None
-        self._told = asyncio.Event()
+        self._told = Signal()
 
     @property
     def is_told(self) -> bool:
         """True when what became of it is known."""
-        return self._told.is_set()
+        return self._told.is_set
 
     def tell(self, receipt: Receipt) -> None:
         """Take the first receipt; what comes later is news, not the answer."""

@@ -1,10 +1,10 @@
 """What a running call may use of its turn."""
 
-import asyncio
 from pathlib import Path
 
 from hark.engine.fanout import Fanout
 from hark.engine.questions import Questions
+from hark.engine.signal import Signal
 from hark.engine.text import clean
 from hark.protocol.events import CallOutput
 from hark.protocol.tool import NobodyToAsk, Question
@@ -16,7 +16,7 @@ class Steering:
     """Tells whoever waits in a turn that a message for it has come."""
 
     def __init__(self) -> None:
-        self._came = asyncio.Event()
+        self._came = Signal()
 
     def set(self) -> None:
         """A message waits for the turn's next step."""

@@ -11,6 +11,7 @@ from hark.engine.fanout import Fanout, Subscription
 from hark.engine.guest import Guest
 from hark.engine.receipts import queue_items
 from hark.engine.session import Session
+from hark.engine.signal import Signal
 from hark.engine.state import SessionState
 from hark.engine.text import clean, first_of
 from hark.engine.workbench import Workbench
@@ -36,8 +37,8 @@ class Door:
         self._fanout = Fanout(session, bench.clock)
         self._session: Session | None = None
         self._guest: Guest | None = None
-        self._is_known = asyncio.Event()
-        self._knock = asyncio.Event()
+        self._is_known = Signal()
+        self._knock = Signal()
         self._is_closing = False
         self._is_over = False
         self._users = 0

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from weakref import ref
 
+from hark.engine.signal import Signal
 from hark.protocol.clock import Clock
 from hark.protocol.events import AnyEvent, CallOutput, Event, ReasoningDelta, ReplyDelta
 
@@ -76,7 +77,7 @@ class Fanout:
         self._clock = clock
         self._seq = 0
         self._readers: list[ref[Subscription]] = []
-        self._change: asyncio.Future[None] | None = None
+        self._change = Signal()
 
     def start_at(self, journal_length: int) -> None:
         """Number from here so that numbers rise across restarts: a journal only grows."""
@@ -110,14 +111,11 @@ class Fanout:
 
     def nudge(self) -> None:
         """Wake whoever waits for a `change`: something was told, or is over."""
-        if self._change is not None and not self._change.done():
-            self._change.set_result(None)
+        self._change.pulse()
 
     async def change(self) -> None:
         """Return at the next nudge."""
-        if self._change is None or self._change.done():
-            self._change = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._change)
+        await self._change.wait()
 
     def close(self) -> None:
         """End all readers."""

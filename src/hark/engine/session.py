@@ -1,7 +1,6 @@
 """One conversation: it decides about every command at once, and runs one turn after the other."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
 from hark.engine import decide
@@ -12,6 +11,7 @@ from hark.engine.decide import NEW_MESSAGE, Moment
 from hark.engine.fanout import Fanout
 from hark.engine.log import Log
 from hark.engine.questions import Questions
+from hark.engine.signal import Signal
 from hark.engine.state import SessionState
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
@@ -53,8 +53,8 @@ class Session:
         self._log.on_durable(self._tell)
         self._log.on_broken(self._fence)
         # Decided and not durably ended, in order: the first is the one that people see running.
-        self._turns: deque[tuple[Turn, asyncio.Future[None]]] = deque()
-        self._changed = asyncio.Event()
+        self._turns: list[tuple[Turn, asyncio.Future[None]]] = []
+        self._changed = Signal()
         self._is_closing = False
 
     @property
@@ -230,7 +230,7 @@ class Session:
     def _tell(self, record: AnyRecord, news: list[Announcement]) -> None:
         """Tell what has become durable."""
         if isinstance(record, TurnEnded) and self.turn is not None and self.turn.id == record.turn:
-            turn, _ = self._turns.popleft()
+            turn, _ = self._turns.pop(0)
             turn.settle(Settled(turn.id, record.outcome, record.timings))
         tell(news, self._arrivals, self._fanout)
 
