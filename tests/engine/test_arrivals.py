@@ -115,7 +115,7 @@ async def test_a_stop_that_meets_a_message_which_is_not_accepted_does_not_wait_f
             assert await stopping is None
 
 
-async def test_a_stop_that_meets_a_message_whose_bringer_gives_up_does_not_wait_for_ever() -> None:
+async def test_a_message_whose_bringer_gives_up_is_stopped_all_the_same_and_never_runs_later() -> None:
     store, provider = GatedStore(), ScriptedProvider([["a"]])
     async with running(make_bench(provider, store)) as person:
         await person.door.known()
@@ -125,9 +125,26 @@ async def test_a_stop_that_meets_a_message_whose_bringer_gives_up_does_not_wait_
         stopping = asyncio.create_task(person.stop())
         await asyncio.sleep(0)
         saying.cancel()
-        async with asyncio.timeout(1):
-            assert await stopping is None
         store.inbox.gate.open()
+        async with asyncio.timeout(1):
+            settled = await stopping
+        assert settled is not None
+        assert settled.outcome == Interrupted("user")
+        assert await person.door.idle() == Interrupted("user")
+    assert provider.requests == []
+
+
+async def test_a_message_whose_bringer_gives_up_runs_at_once_if_it_was_stored() -> None:
+    store, provider = GatedStore(), ScriptedProvider([["a"]])
+    async with running(make_bench(provider, store)) as person:
+        await person.door.known()
+        store.inbox.gate.shut()
+        saying = asyncio.create_task(person.say("go"))
+        await store.inbox.gate.reached.wait()
+        saying.cancel()
+        store.inbox.gate.open()
+        async with asyncio.timeout(1):
+            assert await person.door.idle() == Completed("a")
 
 
 async def test_the_same_id_said_twice_at_once_runs_once() -> None:

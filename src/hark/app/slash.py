@@ -27,11 +27,11 @@ def find(text: str) -> tuple[SlashCommand, str] | None:
 
     A path such as /etc/hosts is no command: its name is not in the table.
     """
-    if not text.startswith("/"):
+    if not text.startswith("/") or text[1:2].strip() == "":
         return None
-    name, _, words = text[1:].strip().partition(" ")
+    name, *words = text[1:].split(None, 1)
     command = COMMANDS.get(name.lower())
-    return (command, words.strip()) if command else None
+    return (command, "".join(words).strip()) if command else None
 
 
 async def _help(session: "SessionHandle", words: str) -> str:
@@ -48,7 +48,8 @@ async def _model(session: "SessionHandle", words: str) -> str:
     names = session.bench.routes.names
     if not words:
         await session.door.known()
-        now = session.door.state.chosen_route or names[0]
+        chosen = session.door.state.chosen_route
+        now = chosen if chosen in names else names[0]
         return f"{now} serves first. The routes are: {', '.join(names)}. /model NAME changes it."
     if words not in names:
         return f"There is no route {words!r}. The routes are: {', '.join(names)}."

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout
@@ -14,7 +15,8 @@ from hark.protocol.receipts import Receipt
 from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined, TurnEnded, TurnStarted
 
 CRASH_NOTICE = (
-    "The last turn was cut by a crash. What it had said is kept; what its running tools did is not known. "
+    "The last turn was cut by a crash. What it had said is kept, but for about the last second; what its running tools "
+    "did is not known. "
     "Nothing was run again: say how to go on."
 )
 
@@ -44,6 +46,22 @@ def tell_receipts(news: Iterable[Announcement], arrivals: Arrivals) -> None:
         receipt = announcement.fields[0]
         if isinstance(receipt, Receipt):
             arrivals.tell(receipt)
+
+
+def read_along(session: str, state: SessionState, records: Iterable[AnyRecord]) -> list[list[Announcement]]:
+    """Fold records of a journal into `state`; return what each of them means to people.
+
+    Records of one moment came true together, as their writer told them: only the last receipt of each message counts.
+    """
+    every: list[list[Announcement]] = []
+    for _, moment in groupby(records, key=lambda record: record.at):
+        together: list[list[Announcement]] = []
+        for record in moment:
+            state.apply(record)
+            together.append(list(announcements(session, state, record)))
+        drop_outdated(together)
+        every.extend(together)
+    return every
 
 
 def drop_outdated(news: Sequence[list[Announcement]]) -> None:

@@ -1,8 +1,9 @@
 """Getting one reply: the route that serves, another try where that helps, and another route where it does not."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, nullcontext
+from dataclasses import dataclass
 
 from hark.engine.compaction import estimate
 from hark.engine.context import TurnLines
@@ -31,6 +32,15 @@ PROGRESS_SECONDS = 1.0
 Progress = Callable[[bool], None]
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a model is asked: with `is_shown`, the person sees the reply as it comes."""
+
+    span: str
+    messages: Sequence[Message]
+    is_shown: bool
+
+
 class ReplyTooLong(Exception):
     """The model does not stop; the reply so far is kept."""
 
@@ -42,9 +52,7 @@ class ReplyTooLong(Exception):
 class Asking:
     """Asks models for a turn. A cancel goes straight through it: it is no error, and changes no route's health."""
 
-    def __init__(
-        self, bench: Workbench, lines: TurnLines, timeline: Timeline, progress: Callable[[bool], None]
-    ) -> None:
+    def __init__(self, bench: Workbench, lines: TurnLines, timeline: Timeline, progress: Progress) -> None:
         """`progress` is called about once a second while text comes; True with the first text of a stream."""
         self.reply = Reply()
         self._bench = bench
@@ -63,16 +71,21 @@ class Asking:
         """Return the turn's route, and tell the person when it is another than the `last` one."""
         if self._route is None:
             self._chosen = chosen
-            self._route = self._bench.routes.first(chosen)
+            self._route = self._bench.routes.first(self._lines.turn, chosen)
             self._tried.append(self._route.name)
             if last and last != self._route.name:
-                self._tell_change("it serves again" if not chosen else "you chose it")
+                self._tell_change(self._why(self._route.name, last))
         return self._route
+
+    @property
+    def route_name(self) -> str:
+        """The route that serves; "" when none was needed yet."""
+        return self._route.name if self._route else ""
 
     def let_go(self) -> None:
         """The turn is over."""
         if self._route is not None:
-            self._bench.routes.let_go(self._route)
+            self._bench.routes.let_go(self._route, self._lines.turn)
 
     async def ask(self, step: int, messages: tuple[Message, ...]) -> Reply:
         """Return a whole reply. Cancelling closes the connection; `reply` has what came of it.
@@ -82,12 +95,20 @@ class Asking:
             ReplyTooLong: The model does not stop.
         """
         self._step = step
+        self._restart()  # of a reply that was cut for being too long
+        return await self._answer(_Wish("model", messages, is_shown=True))
+
+    async def ask_aside(self, messages: Sequence[Message]) -> Reply:
+        """Return a whole reply that nobody is shown and that `reply` knows nothing of; otherwise like `ask`."""
+        return await self._answer(_Wish("compaction", messages, is_shown=False))
+
+    async def _answer(self, wish: _Wish) -> Reply:
         while True:
             route = self._route
             assert route is not None, "choose comes first"
             try:
-                with self._timeline.span("model", route.name):
-                    reply = await self._stream(route, messages)
+                with self._timeline.span(wish.span, route.name):
+                    reply = await self._stream(route, wish)
             except TransientProviderError as error:
                 await self._ask_again(route, error)
             except (BadKey, BadModel, QuotaExhausted) as error:
@@ -96,6 +117,8 @@ class Asking:
                 self._bench.routes.succeeded(route)
                 self._retries.succeeded()
                 return reply
+            if wish.is_shown:
+                self._restart()
 
     async def _ask_again(self, route: Route, error: TransientProviderError) -> None:
         can_switch = self._bench.routes.has_other(self._tried)
@@ -107,20 +130,28 @@ class Asking:
         self._lines.fanout.emit(Notice, self._lines.turn, "retry", notice)
         with self._timeline.span("pause", "retry"):
             await self._retries.pause(pause)
-        self._restart()
 
     def _switch(self, route: Route, error: ProviderError) -> None:
         """Let another route serve the rest of the turn; raise the error when there is none."""
         retry_after = error.retry_after if isinstance(error, TransientProviderError) else None
         self._bench.routes.failed(route, retry_after)
-        other = self._bench.routes.after(self._tried, self._chosen)
+        other = self._bench.routes.after(self._tried, self._lines.turn, self._chosen)
         if other is None:
             raise error
         self._route = other
         self._tried.append(other.name)
         self._retries.switched()
         self._tell_change(f"{route.name}: {error}")
-        self._restart()
+
+    def _why(self, route: str, last: str) -> str:
+        """Return why a turn begins with another route than the last one."""
+        names = self._bench.routes.names
+        if route == self._chosen:
+            return "you chose it"
+        if last not in names:
+            return f"there is no route {last} any more"
+        is_usual = names.index(route) < names.index(last)
+        return "it serves again" if is_usual and last != self._chosen else f"{last} failed a short while ago"
 
     def _tell_change(self, reason: str) -> None:
         assert self._route is not None
@@ -131,23 +162,33 @@ class Asking:
         if self.reply.characters:
             self._lines.fanout.emit(ReplyRestarted, self._lines.turn, self._step)
 
-    async def _stream(self, route: Route, messages: tuple[Message, ...]) -> Reply:
-        self.reply = Reply()
+    async def _stream(self, route: Route, wish: _Wish) -> Reply:
+        reply = Reply()
         tools = tuple(self._bench.tools.specs) if route.offers_tools else ()
-        request = Request(self._bench.system_prompt(), messages, tools)
-        watch = Watch(patience(route, 0 if route.is_local else estimate(messages)), self._warn)
+        request = Request(self._bench.system_prompt(), wish.messages, tools)
+        watch = Watch(patience(route, 0 if route.is_local else estimate(wish.messages)), self._warn)
+        if wish.is_shown:
+            self.reply = reply
         async with route.gate or nullcontext():
             with watch:
-                await self._read(route, request, watch)
+                await (self._read if wish.is_shown else self._listen)(reply, route, request, watch)
+        if reply.end is not None:
+            return reply
         if watch.is_stale:
             raise TransientProviderError(f"{route.name} gave no sign of life; its connection was closed", STALE)
-        if self.reply.end is None:
-            raise TransientProviderError("the reply has no end", "stream_cut")
-        return self.reply
+        raise TransientProviderError("the reply has no end", "stream_cut")
 
-    async def _read(self, route: Route, request: Request, watch: Watch) -> None:
+    async def _listen(self, reply: Reply, route: Route, request: Request, watch: Watch) -> None:
+        limit = self._bench.rules.limits.reply_characters
+        async with aclosing(route.provider.stream(request)) as chunks:
+            async for chunk in chunks:
+                reply.add(chunk)
+                watch.alive()
+                if reply.characters > limit:
+                    raise ReplyTooLong(reply.characters)
+
+    async def _read(self, reply: Reply, route: Route, request: Request, watch: Watch) -> None:
         """The hot path: a chunk in, an event out."""
-        reply = self.reply
         limit = self._bench.rules.limits.reply_characters
         emit, turn = self._lines.fanout.emit, self._lines.turn
         is_first = True

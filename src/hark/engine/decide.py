@@ -91,7 +91,7 @@ def on_interrupt(state: SessionState, interrupt: Interrupt, after_stop: AfterSto
         return [_refuse(interrupt, "nothing_runs", "That turn does not run any more.", moment)] if moment.inbox else []
     records: list[AnyRecord] = []
     if moment.inbox:
-        records.append(Handled(command=interrupt.id, inbox=moment.inbox, at=moment.at))
+        records.append(Handled(command=interrupt.id, turn=interrupt.turn, inbox=moment.inbox, at=moment.at))
     if not state.queue or after_stop is AfterStop.RUN:
         return records
     if after_stop is AfterStop.HOLD:
@@ -164,8 +164,8 @@ def on_load(state: SessionState, moment: Moment) -> list[AnyRecord]:
 
 
 def on_ready(state: SessionState, moment: Moment) -> list[AnyRecord]:
-    """A session is loaded, and all that waited for it is read: what may run, runs."""
-    return _after(state, [], moment)
+    """A session is loaded, and all that waited for it is read: what may run, runs, unless a turn was begun already."""
+    return [] if state.turn else _after(state, [], moment)
 
 
 def _after(state: SessionState, records: list[AnyRecord], moment: Moment) -> list[AnyRecord]:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 
-from hark.engine.arrivals import Arrivals
+from hark.engine.arrivals import Arrival, Arrivals
 from hark.engine.fanout import Fanout, Subscription
 from hark.engine.guest import Guest
 from hark.engine.receipts import queue_items
@@ -41,6 +41,8 @@ class Door:
         self._knock = Signal()
         self._is_closing = False
         self._is_over = False
+        self._told: int | None = None
+        self._failure: StoreError | None = None
         self._users = 0
 
     @property
@@ -71,10 +73,16 @@ class Door:
             StoreError: It could not be accepted.
         """
         say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments)
-        arrival = self._arrivals.add(say.id)
+        # A task of its own: whoever gives up waiting does not leave a stored message that nobody looks at.
+        accepting = asyncio.ensure_future(self._accept(say, self._arrivals.add(say.id)))
+        accepting.add_done_callback(_forget)
+        return await asyncio.shield(accepting)
+
+    async def _accept(self, say: Say, arrival: Arrival) -> Receipt:
         try:
             accepted = await self._bench.store.inbox.put(self.id, say)
             if not accepted.is_new:
+                self.wake()  # it may be one that nobody has looked at yet
                 return Receipt(say.id, self.id, ReceiptState.DUPLICATE)
             if self._session is None or not self._session.take(Entry(accepted.seq, say)):
                 self.wake()
@@ -108,19 +116,25 @@ class Door:
         async with self._used():
             if self._session is not None:
                 return await self._session.change(command)
-            return await self._guest.change(command) if self._guest else CLOSING
+            return await self._guest.change(command) if self._guest else self._refusal()
 
     async def answer(self, answer: Answer) -> Refusal | None:
         """Answer a question; return why not."""
         async with self._used():
             if self._session is not None:
                 return self._session.answer(answer)
-            return await self._guest.change(answer) if self._guest else CLOSING
+            return await self._guest.change(answer) if self._guest else self._refusal()
 
     async def idle(self) -> Outcome | None:
-        """Return the last turn's outcome when nothing runs and nothing may run."""
+        """Return the last turn's outcome when nothing runs and nothing may run.
+
+        Raises:
+            StoreError: The session can't be saved at present, so it is not known what will run.
+        """
         async with self._used():
             while not self._is_idle() and not self._is_over:
+                if self._failure is not None:
+                    raise self._failure
                 await self._fanout.change()
             return self.state.last_end.outcome if self.state.last_end else None
 
@@ -173,10 +187,10 @@ class Door:
         try:
             if guest is not None:
                 await guest.follow(self._arrivals, self._fanout)  # the last words of the owner before us
-            await session.load()
+            await session.load(self._told)
             if guest is not None and guest.is_asking:
                 session.on_durable(guest.hear)
-            self._guest, self._session = None, session
+            self._guest, self._session, self._failure = None, session, None
             if self._is_closing:
                 session.close()
             self._is_known.set()
@@ -186,6 +200,7 @@ class Door:
                 tasks.cancel_scope.cancel()
         finally:
             self._session = None
+            self._told = max(self._told or 0, session.told) if session.told else self._told
             if guest is not None and guest.is_asking:
                 self._guest = guest  # it still owes somebody an answer
             self._is_known.clear()
@@ -203,8 +218,10 @@ class Door:
     async def _visit(self) -> bool:
         """Follow the owner for a while; False when nobody here needs it."""
         if self._guest is None:
-            self._guest = Guest(self.id, self._bench.store)
+            self._guest = Guest(self.id, self._bench.store, self._told)
         await self._guest.follow(self._arrivals, self._fanout)
+        self._told = self._guest.state.length
+        self._failure = None
         self._is_known.set()
         if self._arrivals.is_empty and not self._users and not self._fanout.has_readers:
             return False
@@ -221,7 +238,12 @@ class Door:
         error = first_of(error)
         code = "store" if isinstance(error, StoreError) else "internal"
         self._fanout.emit(Notice, None, code, f"The session failed and is opened again: {error}")
+        self._failure = error if isinstance(error, StoreError) else StoreError(f"The session failed: {error}")
+        self._is_known.set()  # nobody may wait for what can't be had now
+        self._fanout.nudge()
         await anyio.sleep(RECOVER_SECONDS)
+        if self._session is None and self._guest is None:
+            self._is_known.clear()
 
     async def _interrupt_unknown(self, interrupt: Interrupt) -> Settled | None:
         """Interrupt a session that was not loaded a moment ago, or that is another's."""
@@ -235,8 +257,11 @@ class Door:
         aimed = Interrupt(interrupt.id, interrupt.source, turn_id, interrupt.shown)
         return await self._guest.interrupt(aimed)
 
+    def _refusal(self) -> Refusal:
+        return Refusal("store", str(self._failure)) if self._failure else CLOSING
+
     def _is_idle(self) -> bool:
-        if not self._arrivals.is_empty:
+        if not self._arrivals.is_empty or (self._session is None and self._guest is None):
             return False
         if self._session is not None:
             return self._session.is_idle
@@ -252,3 +277,9 @@ class Door:
             yield
         finally:
             self._users -= 1
+
+
+def _forget(accepting: "asyncio.Future[Receipt]") -> None:
+    """Whoever waits gets the error; nobody has to."""
+    if not accepting.cancelled():
+        accepting.exception()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from hark.engine.announce import announcements, tell, tell_receipts
+from hark.engine.announce import read_along, tell, tell_receipts
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout
 from hark.engine.state import SessionState
@@ -16,28 +16,34 @@ from hark.protocol.store import Store
 class Guest:
     """Reads along. It decides nothing and writes only to the inbox."""
 
-    def __init__(self, session: str, store: Store) -> None:
+    def __init__(self, session: str, store: Store, told: int | None = None) -> None:
+        """`told` is how many records the readers here know of already; None: what is there at first is no news."""
         self.id = session
         self.state = SessionState()
         self._store = store
+        self._told = told
         self._answers: list[Callable[[AnyRecord], None]] = []
-        self._is_new = True
 
     async def follow(self, arrivals: Arrivals, fanout: Fanout) -> None:
-        """Read what is new in the journal and tell it. What was there before is no news, but may have our receipts."""
-        records = await self._store.journal.read(self.id, self.state.length)
-        is_new, self._is_new = self._is_new, False
-        for record in records:
-            self.hear(record)
-            news = announcements(self.id, self.state, record)
-            if is_new:
-                tell_receipts(news, arrivals)
-            else:
+        """Read what is new in the journal and tell it. Old news may still have our receipts."""
+        known = self.state.length
+        records = await self._store.journal.read(self.id, known)
+        if self._told is None:
+            self._told = len(records)
+        for place, news in enumerate(read_along(self.id, self.state, records), known + 1):
+            if place > self._told:
                 tell(news, arrivals, fanout)
+            else:
+                tell_receipts(news, arrivals)
+        for record in records:
+            self._answer(record)
 
     def hear(self, record: AnyRecord) -> None:
         """Take one more record of the journal; whoever waits for it has its answer."""
         self.state.apply(record)
+        self._answer(record)
+
+    def _answer(self, record: AnyRecord) -> None:
         for answer in list(self._answers):
             answer(record)
 
@@ -60,8 +66,8 @@ class Guest:
 
         def answer(record: AnyRecord) -> None:
             nonlocal turn
-            if isinstance(record, Handled) and record.command == command.id and self.state.turn:
-                turn = self.state.turn.id
+            if isinstance(record, Handled) and record.command == command.id:
+                turn = record.turn
             elif isinstance(record, Refused) and record.command == command.id:
                 settled.set_result(None)
             elif isinstance(record, TurnEnded) and record.turn == turn:

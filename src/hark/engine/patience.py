@@ -48,7 +48,7 @@ class Watch:
         self._scope = anyio.CancelScope()
         self._timer: asyncio.TimerHandle | None = None
         self._last = self._loop.time()
-        self._warned_of = 0.0
+        self._warned_of: float | None = None
         self.is_stale = False
 
     def alive(self) -> None:
@@ -58,6 +58,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         self._scope.__enter__()
+        self._last = self._loop.time()
         self._look()
         return self
 
@@ -69,17 +70,21 @@ class Watch:
         return self._scope.__exit__(kind, error, trace)
 
     def _look(self) -> None:
-        limit = self._limit if self._limit is not None else self._idle
+        now = self._loop.time()
+        limit = self._limit
         if limit is None:
+            # The first sign of life may take its time. After it, the other limit counts, if there is one.
+            if self._idle is not None:
+                self._timer = self._loop.call_at(now + self._idle * WARNING_SHARE, self._look)
             return
-        silent = self._loop.time() - self._last
-        if self._limit is not None and silent >= self._limit:
+        silent = now - self._last
+        if silent >= limit:
             self.is_stale = True
             self._scope.cancel()
             return
-        is_late = self._limit is not None and silent >= self._limit * WARNING_SHARE
+        is_late = silent >= limit * WARNING_SHARE
         if is_late and self._warned_of != self._last:
             self._warned_of = self._last
             self._warn(silent, limit)
         target = limit if is_late else limit * WARNING_SHARE
-        self._timer = self._loop.call_at(max(self._last + target, self._loop.time() + 0.001), self._look)
+        self._timer = self._loop.call_at(max(self._last + target, now + 0.001), self._look)

@@ -35,8 +35,8 @@ def receipts(session: str, state: SessionState, record: AnyRecord) -> Iterator[R
             yield from _waiting(session, state)
         case Edited(message=message):
             yield Receipt(message, session, ReceiptState.EDITED, position=state.position(message))
-        case Withdrawn(message=message):
-            yield Receipt(message, session, ReceiptState.WITHDRAWN)
+        case Withdrawn(message=message, text=text):
+            yield Receipt(message, session, ReceiptState.WITHDRAWN, text=text)
         case _:
             pass
 

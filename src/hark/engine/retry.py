@@ -27,6 +27,7 @@ class RetryBudget:
     def succeeded(self) -> None:
         """A request went well: the next failure starts with a short pause again."""
         self._in_a_row = 0
+        self._stale = 0
 
     def switched(self) -> None:
         """Another route serves: it has its own chance."""

@@ -10,6 +10,7 @@ from hark.protocol.provider import Provider
 
 FIRST_COOL_DOWN_SECONDS = 60.0
 LONGEST_COOL_DOWN_SECONDS = 4 * 3600.0
+DOUBLINGS = 8  # more are longer than the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,11 @@ class Route:
 
 @dataclass(slots=True)
 class Health:
-    """What is known of a route: how often it failed in a row, and until when it rests."""
+    """What is known of a route: how often it failed in a row, until when it rests, and which turn tries it again."""
 
     failures: int = 0
     rests_until: float = 0.0
-    is_tried: bool = False
+    tried_by: str = ""
 
 
 class Routes:
@@ -57,7 +58,7 @@ class Routes:
         self._routes.sort(key=lambda route: route.name != name)
         return self._routes[0].name == name
 
-    def first(self, chosen: str = "") -> Route:
+    def first(self, turn: str, chosen: str = "") -> Route:
         """Return the route for a new turn: the chosen one or the first that is well.
 
         When all rest, the one that comes back first is tried: asking costs less than refusing.
@@ -65,14 +66,14 @@ class Routes:
         chain = self._chain(chosen)
         for route in chain:
             if self._may_serve(route):
-                return self._take(route)
-        return self._take(min(chain, key=lambda route: self._health[route.name].rests_until))
+                return self._take(route, turn)
+        return self._take(min(chain, key=lambda route: self._health[route.name].rests_until), turn)
 
-    def after(self, tried: Sequence[str], chosen: str = "") -> Route | None:
+    def after(self, tried: Sequence[str], turn: str, chosen: str = "") -> Route | None:
         """Return the next route for a turn whose `tried` ones failed, or None."""
         for route in self._chain(chosen):
             if route.name not in tried and self._may_serve(route):
-                return self._take(route)
+                return self._take(route, turn)
         return None
 
     def has_other(self, tried: Sequence[str]) -> bool:
@@ -83,17 +84,25 @@ class Routes:
         """A reply came: the route is well."""
         self._health[route.name] = Health()
 
-    def let_go(self, route: Route) -> None:
+    def let_go(self, route: Route, turn: str) -> None:
         """A turn ended without learning anything about the route: by an interrupt, or a bad request of its own."""
-        self._health[route.name].is_tried = False
+        health = self._health[route.name]
+        if health.tried_by == turn:
+            health.tried_by = ""
 
     def failed(self, route: Route, retry_after: float | None = None) -> None:
-        """A route failed for good in this turn: it rests, longer each time."""
+        """A route failed for good in a turn: it rests, longer each time.
+
+        Turns that fail while it rests already met the same trouble: they prolong nothing but the server's own wish.
+        """
         health = self._health[route.name]
-        health.failures += 1
-        health.is_tried = False
-        pause = min(FIRST_COOL_DOWN_SECONDS * 2 ** (health.failures - 1), LONGEST_COOL_DOWN_SECONDS)
-        health.rests_until = self._clock.now() + max(pause, retry_after or 0.0)
+        health.tried_by = ""
+        now = self._clock.now()
+        if now >= health.rests_until:
+            pause = FIRST_COOL_DOWN_SECONDS * 2 ** min(health.failures, DOUBLINGS)
+            health.failures += 1
+            health.rests_until = now + min(pause, LONGEST_COOL_DOWN_SECONDS)
+        health.rests_until = max(health.rests_until, now + (retry_after or 0.0))
 
     def health(self, name: str) -> Health:
         """Return what is known of a route."""
@@ -105,9 +114,10 @@ class Routes:
     def _may_serve(self, route: Route) -> bool:
         """A route that failed is tried by one turn at a time after its rest; the others stay away meanwhile."""
         health = self._health[route.name]
-        return self._clock.now() >= health.rests_until and not (health.failures and health.is_tried)
+        return self._clock.now() >= health.rests_until and not health.tried_by
 
-    def _take(self, route: Route) -> Route:
+    def _take(self, route: Route, turn: str) -> Route:
         health = self._health[route.name]
-        health.is_tried = health.failures > 0
+        if health.failures and not health.tried_by:
+            health.tried_by = turn
         return route

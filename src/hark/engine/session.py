@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from hark.engine import decide
-from hark.engine.announce import Announcement, announcements, tell, tell_receipts
+from hark.engine.announce import Announcement, read_along, tell, tell_receipts
 from hark.engine.arrivals import Arrivals
 from hark.engine.context import TurnLines
 from hark.engine.decide import NEW_MESSAGE, Moment
@@ -45,6 +45,7 @@ class Session:
     def __init__(self, lease: Lease, bench: Workbench, fanout: Fanout, arrivals: Arrivals) -> None:
         self.id = lease.session
         self.state = SessionState()
+        self.told = 0  # how many records are durable, and known to the readers
         self._bench = bench
         self._fanout = fanout
         self._arrivals = arrivals
@@ -111,6 +112,8 @@ class Session:
         match command:
             case ChooseRoute():
                 record = decide.on_choose_route(command, self._moment())
+            case Compact() if self._is_closing:
+                return Refusal("closing", "Hark is shutting down.")  # nothing would end that turn
             case Compact():
                 record = decide.on_compact(self.state, command, self._moment())
             case _:
@@ -139,13 +142,15 @@ class Session:
 
     # The session's own task.
 
-    async def load(self) -> None:
-        """Read the journal, close what a crash left open, and decide about what came meanwhile."""
-        for record in await self._bench.store.journal.read(self.id):
-            self.state.apply(record)
-            if not self._arrivals.is_empty:  # the owner before us may have decided about what was brought here
-                tell_receipts(announcements(self.id, self.state, record), self._arrivals)
-        self._fanout.start_at(self.state.length + 1)
+    async def load(self, told: int | None = None) -> None:
+        """Read the journal, close what a crash left open, and decide about what came meanwhile.
+
+        `told` is how many records the readers here know of already; None: what is there is no news.
+        """
+        records = await self._bench.store.journal.read(self.id)
+        self._fanout.start_at(len(records) + 1)
+        self._read(records, len(records) if told is None else told)
+        self.told = len(records)
         entries = await self._bench.store.inbox.after(self.id, self.state.cursor)
         with self._log.together():
             self._append(*decide.on_load(self.state, self._moment()))
@@ -155,6 +160,14 @@ class Session:
             stops = [stop for entry in entries if (stop := self._arrivals.stop_on(entry.command.id))]
             if stops:
                 self.interrupt(stops[0])
+
+    def _read(self, records: list[AnyRecord], told: int) -> None:
+        """Fold the journal. The owner before us may have decided about what was brought here: that is told."""
+        for place, news in enumerate(read_along(self.id, self.state, records), 1):
+            if place > told:
+                tell(news, self._arrivals, self._fanout)
+            else:
+                tell_receipts(news, self._arrivals)
 
     async def run(self) -> None:
         """Run turn after turn until `close`. Cancelling leaves an open turn as a crash does.
@@ -229,6 +242,7 @@ class Session:
 
     def _tell(self, record: AnyRecord, news: list[Announcement]) -> None:
         """Tell what has become durable."""
+        self.told += 1
         if isinstance(record, TurnEnded) and self.turn is not None and self.turn.id == record.turn:
             turn, _ = self._turns.pop(0)
             turn.settle(Settled(turn.id, record.outcome, record.timings))

@@ -2,7 +2,7 @@
 
 from hark.engine.asking import Asking
 from hark.engine.calls import Calls
-from hark.engine.compaction import is_full, split, summarise
+from hark.engine.compaction import KEPT_SHARE, LEAST_SHARE, estimate, is_full, split, summarise
 from hark.engine.context import TurnLines
 from hark.engine.limits import Meter
 from hark.engine.log import Log
@@ -12,7 +12,7 @@ from hark.engine.timeline import Timeline
 from hark.engine.workbench import Workbench
 from hark.protocol.events import Notice, StepStart
 from hark.protocol.messages import AssistantMessage
-from hark.protocol.provider import ContextTooLong
+from hark.protocol.provider import ContextTooLong, ProviderError
 from hark.protocol.records import Compacted, Progress, Replied, Steered
 
 
@@ -29,6 +29,7 @@ class Steps:
         self._asking = Asking(bench, lines, timeline, self._save_progress)
         self._number = 0
         self._saved_pieces = 0
+        self._may_compact = True
 
     async def run(self, number: int) -> AssistantMessage:
         """Take waiting steers, ask the model, run the calls of its reply; return the reply.
@@ -38,9 +39,7 @@ class Steps:
         self._number = number
         await self._take_steers()
         self._lines.fanout.emit(StepStart, self._lines.turn, number)
-        route = self._choose_route()
-        if is_full(self._log.state.transcript.messages, route.context_tokens):
-            await self.compact()
+        await self._make_room()
         reply = await self._ask()
         route = self._choose_route()  # it may have changed on the way
         self.meter.add(reply.usage, route)
@@ -52,23 +51,24 @@ class Steps:
             await self.calls.run(message.calls)
         return message
 
-    async def compact(self, instructions: str = "") -> str:
-        """Put a summary in the place of what is old; return what was done.
+    async def compact(self, room: float = 0.0, least: float = 0.0, instructions: str = "") -> str:
+        """Put a summary in the place of what is old, all but `room` tokens; return what was done.
 
         It is one record, written when the summary is whole: a cut loses neither messages nor summary.
 
         Raises:
             ProviderError: The model could not summarise.
         """
+        self._choose_route()
         messages = self._log.state.transcript.messages
-        route = self._choose_route()
-        count = split(messages, route.context_tokens, is_asked=bool(instructions))
+        count = split(messages, room, least)
         if not count:
             return "There is nothing old enough to summarise."
-        with self._timeline.span("compaction", route.name):
-            summary = await summarise(route, messages[:count], instructions)
-        turn, at = self._lines.turn, self._bench.clock.now()
-        await self._log.append(Compacted(turn=turn, summary=summary, count=count, at=at))
+        turn = self._lines.turn
+        self._lines.fanout.emit(Notice, turn, "compaction", f"{count} older messages are being summarised")
+        summary, reply = await summarise(self._asking.ask_aside, messages[:count], instructions)
+        self.meter.add(reply.usage, self._choose_route())
+        await self._log.append(Compacted(turn=turn, summary=summary, count=count, at=self._bench.clock.now()))
         done = f"{count} older messages became a summary of {len(summary)} characters."
         self._lines.fanout.emit(Notice, turn, "compaction", done)
         return done
@@ -77,7 +77,7 @@ class Steps:
         """Return the record of a reply that was cut, if there is anything of it to keep."""
         reply, self._asking.reply = self._asking.reply, Reply()
         message = reply.partial(shown)
-        return self._record(message, reply, "") if message.text else None
+        return self._record(message, reply, self._asking.route_name) if message.text else None
 
     def let_go(self) -> None:
         """The turn is over: its route is free for another's try."""
@@ -93,6 +93,17 @@ class Steps:
     def _choose_route(self) -> Route:
         return self._asking.choose(self._log.state.chosen_route, self._log.state.last_route)
 
+    async def _make_room(self) -> None:
+        """Summarise before the context is full. There still is room, so a failure is told and ends nothing."""
+        window = self._choose_route().context_tokens
+        if window is None or not self._may_compact or not is_full(self._log.state.transcript.messages, window):
+            return
+        try:
+            await self.compact(window * KEPT_SHARE, window * LEAST_SHARE)
+        except ProviderError as error:
+            self._may_compact = False
+            self._lines.fanout.emit(Notice, self._lines.turn, "compaction", f"nothing was summarised: {error}")
+
     async def _ask(self) -> Reply:
         """Ask for a reply; when the server finds the context too long, make room once and ask again."""
         transcript = self._log.state.transcript
@@ -101,7 +112,7 @@ class Steps:
             return await self._asking.ask(self._number, tuple(transcript.messages))
         except ContextTooLong:
             before = len(transcript.messages)
-            await self.compact()
+            await self.compact(estimate(transcript.messages) * KEPT_SHARE)
             if len(transcript.messages) == before:
                 raise
         return await self._asking.ask(self._number, tuple(transcript.messages))

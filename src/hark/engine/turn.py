@@ -62,15 +62,17 @@ class Turn:
         limits = self._bench.rules.limits
         if limits.seconds is not None:
             self._scope.deadline = anyio.current_time() + limits.seconds
-        with self._scope:
-            outcome = await self._work()
-        self._steps.let_go()
+        try:
+            with self._scope:
+                outcome = await self._work()
+        finally:
+            self._steps.let_go()
         return self._settlement(outcome or self._cut_outcome())
 
     async def _work(self) -> Outcome:
         try:
             if self._started.task == COMPACT:
-                return Completed(await self._steps.compact(self._started.instructions))
+                return Completed(await self._steps.compact(instructions=self._started.instructions))
             return await self._take_steps()
         except ProviderError as error:
             return Failed(ErrorInfo(error.code, str(error)))

@@ -23,7 +23,10 @@ class ReceiptState(StrEnum):
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
-    """What became of one message. `turn` is the turn that it started, steers or cuts; `position` counts from 1."""
+    """What became of one message. `turn` is the turn that it started, steers or cuts; `position` counts from 1.
+
+    `text` comes with a message that is handed back.
+    """
 
     id: str
     session: str
@@ -31,6 +34,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     turn: str | None = None
     position: int | None = None
     transcript: str | None = None
+    text: str | None = None
 
 
 class QueueItem(Struct, frozen=True):

@@ -62,9 +62,10 @@ class Refused(Record, frozen=True, omit_defaults=True, kw_only=True, tag="refuse
 
 
 class Handled(Record, frozen=True, omit_defaults=True, kw_only=True, tag="handled"):
-    """A command that leaves no other record was carried out."""
+    """A command that leaves no other record was carried out; `turn` is the turn that it met."""
 
     command: str
+    turn: str = ""
 
 
 class TurnStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn.started"):

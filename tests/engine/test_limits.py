@@ -1,0 +1,59 @@
+"""What a turn may use up: steps, tokens and money, none of it invented."""
+
+import pytest
+
+from hark.engine.limits import Meter
+from hark.engine.routes import Route
+from hark.protocol.outcomes import LimitReached, Usage
+from hark.protocol.rules import Limits
+from hark.providers.scripted import ScriptedProvider
+
+NOBODY = ScriptedProvider([])
+MILLION = 1_000_000
+
+
+def test_what_a_cache_served_costs_its_own_price() -> None:
+    meter = Meter(Limits())
+    meter.add(Usage(MILLION, MILLION, 600_000), Route("r", NOBODY, 10.0, 50.0, 1.0))
+    assert meter.cost == pytest.approx(0.4 * 10 + 0.6 * 1 + 50)
+
+
+def test_without_a_price_of_its_own_a_cached_token_costs_like_any_other() -> None:
+    meter = Meter(Limits())
+    meter.add(Usage(MILLION, 0, 600_000), Route("r", NOBODY, 10.0, 50.0))
+    assert meter.cost == pytest.approx(10)
+
+
+def test_a_cached_token_that_is_free_costs_nothing() -> None:
+    meter = Meter(Limits())
+    meter.add(Usage(MILLION, 0, MILLION), Route("r", NOBODY, 10.0, 50.0, 0.0))
+    assert meter.cost == 0.0
+
+
+def test_a_model_without_a_known_price_has_no_invented_cost() -> None:
+    meter = Meter(Limits(cost_usd=0.01))
+    meter.add(Usage(MILLION, MILLION), Route("r", NOBODY))
+    meter.add(Usage(MILLION, MILLION), Route("r", NOBODY, input_price=1.0))
+    assert meter.cost is None
+    assert meter.usage == Usage(2 * MILLION, 2 * MILLION)
+    assert meter.reached(1) is None
+
+
+def test_each_reply_costs_what_its_own_route_costs() -> None:
+    meter = Meter(Limits())
+    meter.add(Usage(MILLION, 0), Route("dear", NOBODY, 10.0, 10.0))
+    meter.add(Usage(MILLION, 0), Route("cheap", NOBODY, 1.0, 1.0))
+    assert meter.cost == pytest.approx(11)
+
+
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [(Limits(steps=2), "steps"), (Limits(tokens=20), "tokens"), (Limits(cost_usd=0.00002), "cost_usd")],
+)
+def test_a_limit_forbids_the_step_that_would_go_beyond_it(limits: Limits, name: str) -> None:
+    meter = Meter(limits)
+    assert meter.reached(1) is None
+    meter.add(Usage(10, 10), Route("r", NOBODY, 1.0, 1.0))
+    limit = meter.reached(3)
+    assert isinstance(limit, LimitReached)
+    assert limit.limit == name

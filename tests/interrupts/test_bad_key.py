@@ -1,0 +1,45 @@
+"""The same bad request a thousand times: a thousand cheap errors, and nothing grows or is started anew."""
+
+import asyncio
+import gc
+import time
+from pathlib import Path
+
+from hark.engine.turn import Turn
+from hark.protocol.events import Notice, RouteChanged, TurnEnd
+from hark.protocol.outcomes import Completed, Failed
+from tests.fakes.behaviours import failing, text
+from tests.interrupts.agents import conversing
+
+TURNS = 1_000
+
+
+def living(kind: type) -> int:
+    gc.collect()
+    return sum(type(thing) is kind for thing in gc.get_objects())
+
+
+async def test_a_thousand_turns_with_a_bad_key_are_a_thousand_cheap_errors(tmp_path: Path) -> None:
+    script = [failing(401, words="no such key")] * TURNS
+    milliseconds: list[float] = []
+    before = living(Turn)
+    async with conversing(tmp_path, "openai", [*script, text(["well."])], None) as talk:
+        tasks = 0
+        for number in range(TURNS):
+            began = time.perf_counter()
+            outcome = await talk.ask("go")
+            milliseconds.append((time.perf_counter() - began) * 1000)
+            assert isinstance(outcome, Failed)
+            assert outcome.error.code == "bad_key"
+            assert "no such key" in outcome.error.message
+            if number == 10:
+                tasks = len(asyncio.all_tasks())
+        assert len(asyncio.all_tasks()) == tasks
+        assert living(Turn) <= before + 1  # the last one
+        assert len(talk.server.requests) == TURNS
+        assert talk.server.connection_count == 1
+        assert talk.all(Notice) == []
+        assert talk.all(RouteChanged) == []
+        assert await talk.ask("and now?") == Completed("well.")
+        assert len(talk.all(TurnEnd)) == TURNS + 1
+    assert sorted(milliseconds)[TURNS // 2] < 25
