@@ -186,7 +186,7 @@ class Door:
         guest = self._guest
         try:
             if guest is not None:
-                await guest.follow(self._arrivals, self._fanout)  # the last words of the owner before us
+                await self._follow(guest)  # the last words of the owner before us
             await session.load(self._told)
             if guest is not None and guest.is_asking:
                 session.on_durable(guest.hear)
@@ -219,8 +219,7 @@ class Door:
         """Follow the owner for a while; False when nobody here needs it."""
         if self._guest is None:
             self._guest = Guest(self.id, self._bench.store, self._told)
-        await self._guest.follow(self._arrivals, self._fanout)
-        self._told = self._guest.state.length
+        await self._follow(self._guest)
         self._failure = None
         self._is_known.set()
         if self._arrivals.is_empty and not self._users and not self._fanout.has_readers:
@@ -230,8 +229,12 @@ class Door:
                 async with asyncio.timeout(FOLLOW_SECONDS):
                     await self._knock.wait()
             self._knock.clear()
-            await self._guest.follow(self._arrivals, self._fanout)
+            await self._follow(self._guest)
         return True
+
+    async def _follow(self, guest: Guest) -> None:
+        await guest.follow(self._arrivals, self._fanout)
+        self._told = guest.state.length
 
     async def _recover(self, error: BaseException) -> None:
         """The session failed: say so, and open it anew after a while. What was accepted is in the store."""

@@ -16,11 +16,12 @@ from hark.protocol.events import (
     ReplyRestarted,
     TurnEnd,
 )
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
+from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, LimitReached, Outcome, Timings
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.surface import SessionPort
 
 TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
+LOST = ("store", "internal")
 NOT_TO_COME = (ReceiptState.HELD, ReceiptState.WITHDRAWN)
 
 
@@ -68,10 +69,18 @@ class OneShot:
                     self._finish(event)
                     return event.outcome
                 self.turn = ""
+            if isinstance(event, Notice) and event.turn is None and event.code in LOST:
+                return self._lose(event)
             if not self._next and not self.turn:
                 self._progress("the message was withdrawn")
                 return Interrupted("withdrawn")
         return Interrupted("the session closed")
+
+    def _lose(self, notice: Notice) -> Outcome:
+        """The session can't be saved: nobody knows when it goes on, and a script must not wait for that."""
+        outcome = Failed(ErrorInfo(notice.code, notice.text))
+        self._finish(TurnEnd(notice.session, self.turn or None, notice.seq, notice.at, outcome, Timings()))
+        return outcome
 
     def _follow(self, receipt: Receipt) -> None:
         """Keep track of the turn that answers: the one that took our message, or took the place of that one."""
@@ -120,6 +129,8 @@ class OneShot:
         elif self._form == "text" and text:
             self._line(text)
         match outcome:
+            case Completed("") if not self._calls:
+                self._progress("the reply was empty")
             case Completed():
                 pass
             case Interrupted(source):
