@@ -15,6 +15,7 @@ from hark.engine.fanout import Subscription
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
+from hark.engine.spending import Spending
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Command, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, ReceiptChanged, ReplyDelta, TurnEnd
@@ -209,13 +210,15 @@ def make_bench(
     provider: Provider, store: Store | None = None, tools: Iterable[Tool] = (), rules: Rules | None = None
 ) -> Workbench:
     clock = TestClock()
+    store = store or MemoryStore(Memory(), "test", clock)
     return Workbench(
-        store=store or MemoryStore(Memory(), "test", clock),
+        store=store,
         routes=Routes([Route("main", provider)], clock),
         tools=Toolbox(tools),
         rules=rules or Rules(),
         clock=clock,
         quarantine=Quarantine(),
+        spending=Spending(store.journal, clock),
         workspace=Path.cwd(),
         system_prompt=lambda: "You are a test.",
         jitter=lambda: 0.0,

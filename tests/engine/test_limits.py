@@ -1,12 +1,16 @@
 """What a turn may use up: steps, tokens and money, none of it invented."""
 
+from dataclasses import replace
+
 import pytest
 
-from hark.engine.limits import Meter
-from hark.engine.routes import Route
-from hark.protocol.outcomes import LimitReached, Usage
-from hark.protocol.rules import Limits
+from hark.engine.limits import Before, Meter
+from hark.engine.routes import Route, Routes
+from hark.protocol.outcomes import Completed, LimitReached, Usage
+from hark.protocol.provider import UsageChunk
+from hark.protocol.rules import Limits, Rules
 from hark.providers.scripted import ScriptedProvider
+from tests.engine.bench import make_bench, running
 
 NOBODY = ScriptedProvider([])
 MILLION = 1_000_000
@@ -57,3 +61,50 @@ def test_a_limit_forbids_the_step_that_would_go_beyond_it(limits: Limits, name: 
     limit = meter.reached(3)
     assert isinstance(limit, LimitReached)
     assert limit.limit == name
+
+
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [
+        (Limits(session_tokens=100), "session_tokens"),
+        (Limits(session_cost_usd=1.0), "session_cost_usd"),
+        (Limits(day_cost_usd=5.0), "day_cost_usd"),
+    ],
+)
+def test_what_was_used_before_counts_against_the_session_and_the_day(limits: Limits, name: str) -> None:
+    meter = Meter(limits)
+    assert meter.reached(1) is None
+    meter.begin(Before(tokens=90, cost=0.5, day_cost=4.5))
+    assert meter.reached(1) is None
+    meter.add(Usage(MILLION // 2, 0), Route("r", NOBODY, 1.0, 1.0))
+    limit = meter.reached(2)
+    assert isinstance(limit, LimitReached)
+    assert limit.limit == name
+
+
+async def test_the_sessions_limit_ends_the_next_turn_before_it_asks_a_model() -> None:
+    provider = ScriptedProvider([[UsageChunk(Usage(80, 20)), "a"], ["b"]])
+    async with running(make_bench(provider, rules=Rules(limits=Limits(session_tokens=100)))) as person:
+        await person.say("one")
+        assert await person.door.idle() == Completed("a")
+        await person.say("two")
+        outcome = await person.door.idle()
+    assert isinstance(outcome, LimitReached)
+    assert outcome.limit == "session_tokens"
+    assert len(provider.requests) == 1
+
+
+async def test_the_days_limit_counts_all_sessions_of_the_home() -> None:
+    provider = ScriptedProvider([[UsageChunk(Usage(MILLION, 0)), "a"], ["b"]])
+    rules = Rules(limits=Limits(day_cost_usd=1.5))
+    bench = make_bench(provider, rules=rules)
+    bench = replace(bench, routes=Routes([Route("r", provider, 2.0, 2.0)], bench.clock))
+    async with running(bench, "first") as person:
+        await person.say("one")
+        assert await person.door.idle() == Completed("a")
+    async with running(bench, "second") as person:
+        await person.say("two")
+        outcome = await person.door.idle()
+    assert isinstance(outcome, LimitReached)
+    assert outcome.limit == "day_cost_usd"
+    assert len(provider.requests) == 1

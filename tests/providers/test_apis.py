@@ -38,6 +38,7 @@ from tests.fakes.behaviours import (
     raw,
     reply,
     silent,
+    sse,
     text,
     thinking,
     token,
@@ -239,3 +240,22 @@ async def test_a_history_that_the_vendor_would_refuse_is_refused_by_the_strict_s
     assert heard.error is not None
     assert heard.error.code == "bad_request"
     assert "is empty" in str(heard.error)
+
+
+async def _play_broken(exchange: Exchange) -> None:
+    """A bad byte, and half a surrogate pair, where good characters would be."""
+    await exchange.begin()
+    chunks = [TextChunk("caf\ufffd "), TextChunk("\ufffd"), TextChunk("end"), EndChunk()]
+    data = b"".join(sse(event) for event in exchange.speaker.events(chunks))
+    before, _, behind = data.partition(b"\\ufffd")
+    await exchange.send(chunked(before + b"\xff" + behind.replace(b"\\ufffd", b"\\ud800")))
+    await exchange.end()
+
+
+@each_api
+async def test_a_broken_character_in_the_stream_is_replaced_and_nothing_is_asked_again(api: Api) -> None:
+    async with talk(api, _play_broken) as (provider, server):
+        heard = await hear(provider)
+    assert heard.error is None
+    assert heard.text == "caf\ufffd \ufffdend"
+    assert len(server.requests) == 1

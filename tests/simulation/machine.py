@@ -14,6 +14,7 @@ from hark.engine.door import Door
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
+from hark.engine.spending import Spending
 from hark.engine.workbench import Workbench
 from hark.protocol.rules import Rules
 from tests.simulation.ledger import Ledger
@@ -58,6 +59,7 @@ class Machine:
             rules=rules,
             clock=link,
             quarantine=Quarantine(),
+            spending=Spending(self._store.journal, link),
             workspace=Path("/simulated"),
             system_prompt=lambda: "You are simulated.",
             jitter=random.random,

@@ -15,9 +15,11 @@ from hark.app.clock import SystemClock
 from hark.app.handle import SessionHandle
 from hark.app.prompt import SystemPrompt
 from hark.app.settings import Settings, SettingsError
+from hark.app.slash import TakenIds
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
+from hark.engine.spending import Spending
 from hark.engine.workbench import Tools, Workbench
 from hark.protocol.clock import Clock
 from hark.protocol.rules import Rules
@@ -38,6 +40,7 @@ class Agent:
         self.bench = bench
         self.settings = settings
         self._router = router
+        self._taken = TakenIds()
 
     def session(self, name: str, surface: str = "python") -> SessionHandle:
         """Return a session; it is made when new, and loads behind the scenes.
@@ -47,7 +50,7 @@ class Agent:
         """
         delivery = self.settings.delivery
         default = delivery.surfaces.get(surface, delivery.default)
-        return SessionHandle(name, self._router, self.bench, default)
+        return SessionHandle(name, self._router, self.bench, default, self._taken)
 
 
 @asynccontextmanager
@@ -88,6 +91,7 @@ async def open_agent(
             rules=rules,
             clock=clock,
             quarantine=quarantine,
+            spending=Spending(store.journal, clock),
             workspace=place,
             system_prompt=SystemPrompt(place),
             jitter=random.random,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hark.app.build import open_agent
 from hark.app.config import home_directory
 from hark.app.handle import SessionHandle
+from hark.app.logs import start_logs
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
 from hark.app.standard_input import is_terminal, line_reader, piped_text
@@ -104,7 +105,9 @@ def _sections(options: argparse.Namespace) -> dict[str, Any]:
     sections: dict[str, Any] = {"limits": {key: value for key, value in limits.items() if value is not None}}
     if options.yes:
         sections["approvals"] = {"mode": "all"}
-    return {"home": home_directory(), **sections}
+    home = home_directory()
+    start_logs(home, is_verbose=options.verbose)
+    return {"home": home, **sections}
 
 
 def _choose(routes: Routes, name: str | None) -> None:

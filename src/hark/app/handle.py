@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
-from hark.app.slash import SlashCommand, find
+from hark.app.slash import SlashCommand, TakenIds, find
 from hark.engine.door import Door
 from hark.engine.router import Router
 from hark.engine.workbench import Workbench
@@ -31,10 +31,11 @@ def check_name(session: str) -> str:
 class SessionHandle:
     """One session. Every method may be called from any task of the loop; `interrupt_soon` from any thread."""
 
-    def __init__(self, session: str, router: Router, bench: Workbench, delivery: Delivery) -> None:
+    def __init__(self, session: str, router: Router, bench: Workbench, delivery: Delivery, taken: TakenIds) -> None:
         self._id = check_name(session)
         self._router = router
         self.bench = bench
+        self._taken = taken
         self._delivery = delivery
         self._loop = asyncio.get_running_loop()
 
@@ -130,6 +131,8 @@ class SessionHandle:
         return await self._change(Withdraw(self.new_id(), message))
 
     async def _command(self, command: SlashCommand, words: str, name: str) -> Receipt:
+        if not self._taken.take(self._id, name):
+            return Receipt(name, self._id, ReceiptState.DUPLICATE)
         self.door.notice(command.name, await command.run(self, words))
         return Receipt(name, self._id, ReceiptState.STARTED)
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 Run = Callable[["SessionHandle", str], Awaitable[str]]
 
+KEPT_IDS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
@@ -20,6 +22,22 @@ class SlashCommand:
     takes: str
     help: str
     run: Run
+
+
+class TakenIds:
+    """The ids of commands that were carried out: the same one is taken once, as with any message."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], None] = {}
+
+    def take(self, session: str, name: str) -> bool:
+        """Note an id; False when it is known."""
+        if (session, name) in self._ids:
+            return False
+        self._ids[session, name] = None
+        if len(self._ids) > KEPT_IDS:
+            del self._ids[next(iter(self._ids))]
+        return True
 
 
 def find(text: str) -> tuple[SlashCommand, str] | None:

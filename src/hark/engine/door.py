@@ -1,6 +1,7 @@
 """The door of a session: commands come in here, whichever process owns it."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
@@ -24,6 +25,7 @@ from hark.protocol.store import Entry, Lease, LeaseLost, StoreError
 FOLLOW_SECONDS = 0.02
 ADOPT_SECONDS = 0.25
 RECOVER_SECONDS = 1.0
+LOG = logging.getLogger(__name__)
 CLOSING = Refusal("closing", "Hark is shutting down.")
 
 
@@ -238,6 +240,7 @@ class Door:
 
     async def _recover(self, error: BaseException) -> None:
         """The session failed: say so, and open it anew after a while. What was accepted is in the store."""
+        LOG.error("session %s failed", self.id, exc_info=error)
         error = first_of(error)
         code = "store" if isinstance(error, StoreError) else "internal"
         self._fanout.emit(Notice, None, code, f"The session failed and is opened again: {error}")

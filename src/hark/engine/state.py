@@ -67,6 +67,8 @@ class SessionState:
         self.title = ""
         self.updated_at = 0.0
         self.last_end: TurnEnded | None = None
+        self.tokens = 0
+        self.cost = 0.0
         self.chosen_route = ""
         self.last_route = ""
 
@@ -106,6 +108,8 @@ class SessionState:
                 self.transcript.end_turn(record.turn, record.outcome)
                 self.turn = None
                 self.last_end = record
+                self.tokens += record.usage.input_tokens + record.usage.output_tokens
+                self.cost += record.cost or 0.0
             case Compacted():
                 self.transcript.compact(record.count, record.summary)
             case RouteChosen():

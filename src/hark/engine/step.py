@@ -4,7 +4,7 @@ from hark.engine.asking import Asking
 from hark.engine.calls import Calls
 from hark.engine.compaction import KEPT_SHARE, LEAST_SHARE, estimate, is_full, split, summarise
 from hark.engine.context import TurnLines
-from hark.engine.limits import Meter
+from hark.engine.limits import Before, Meter
 from hark.engine.log import Log
 from hark.engine.reply import Reply
 from hark.engine.routes import Route
@@ -30,6 +30,13 @@ class Steps:
         self._number = 0
         self._saved_pieces = 0
         self._may_compact = True
+
+    async def begin(self) -> None:
+        """Find out what was used before this turn, as far as there is a limit for it."""
+        has_day = self._bench.rules.limits.day_cost_usd is not None
+        day_cost = await self._bench.spending.today() if has_day else 0.0
+        state = self._log.state
+        self.meter.begin(Before(state.tokens, state.cost, day_cost))
 
     async def run(self, number: int) -> AssistantMessage:
         """Take waiting steers, ask the model, run the calls of its reply; return the reply.

@@ -1,6 +1,7 @@
 """One turn: everything a prompt causes, inside one cancel scope."""
 
 import asyncio
+import logging
 
 import anyio
 
@@ -19,6 +20,7 @@ from hark.protocol.records import AnyRecord, CallEnded, TurnEnded, TurnStarted
 from hark.protocol.store import StoreError
 
 COMPACT = "compact"
+LOG = logging.getLogger(__name__)
 
 
 class Turn:
@@ -80,10 +82,12 @@ class Turn:
             return error.limit
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 the turn boundary: becomes an outcome
+        except Exception as error:
+            LOG.exception("turn %s failed", self.id)
             return Failed(ErrorInfo("internal", f"Something in Hark went wrong: {type(error).__name__}: {error}"))
 
     async def _take_steps(self) -> Outcome:
+        await self._steps.begin()
         number = 0
         while True:
             number += 1

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from hark.engine.quarantine import Quarantine
 from hark.engine.routes import Routes
+from hark.engine.spending import Spending
 from hark.protocol.clock import Clock
 from hark.protocol.rules import Rules
 from hark.protocol.store import Store
@@ -40,6 +41,7 @@ class Workbench:
     rules: Rules
     clock: Clock
     quarantine: Quarantine
+    spending: Spending
     workspace: Path
     system_prompt: Callable[[], str]
     jitter: Callable[[], float]

@@ -1,8 +1,12 @@
 """The rules that a session follows: what the settings may change."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
+
+Count = Annotated[int, Meta(gt=0)]
+Amount = Annotated[float, Meta(gt=0)]
 
 
 class AfterStop(StrEnum):
@@ -22,15 +26,18 @@ class ApprovalMode(StrEnum):
 
 
 class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a turn may use, None for no limit; and how long a settlement and an exit may take."""
+    """What a turn may use, and all turns of a session or a day, None for no limit; how long an end may take."""
 
-    steps: int | None = 100
-    tokens: int | None = None
-    seconds: float | None = None
-    cost_usd: float | None = None
-    reply_characters: int = 2_000_000
-    settle_seconds: float = 1.0
-    exit_seconds: float = 5.0
+    steps: Count | None = 100
+    tokens: Count | None = None
+    seconds: Amount | None = None
+    cost_usd: Amount | None = None
+    session_tokens: Count | None = None
+    session_cost_usd: Amount | None = None
+    day_cost_usd: Amount | None = None
+    reply_characters: Count = 2_000_000
+    settle_seconds: Amount = 1.0
+    exit_seconds: Amount = 5.0
 
 
 class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

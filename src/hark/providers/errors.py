@@ -81,10 +81,13 @@ def seconds_until(retry_after: str) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
+SHORTEST_HIDDEN = 3  # less than that is no secret, and hiding it would garble every word
+
+
 def redacted(text: str, secrets: Iterable[str]) -> str:
     """Return the text without the secrets, in case a server repeats what it was sent."""
     for secret in secrets:
-        if secret:
+        if len(secret) >= SHORTEST_HIDDEN:
             text = text.replace(secret, "[hidden]")
     return text
 

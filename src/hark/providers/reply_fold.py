@@ -9,6 +9,7 @@ import msgspec
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, TransientProviderError, UsageChunk
 from hark.providers.errors import bad_stream, server_words
+from hark.providers.wire import repaired
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
@@ -86,10 +87,17 @@ class ReplyFold:
             try:
                 take(payload, draft)
             except _UNREADABLE:
-                draft.error = bad_stream("something that is not JSON in the middle of the reply")
+                self._take_broken(payload)
             if draft.is_done or draft.error is not None:
                 break
         return chunks
+
+    def _take_broken(self, payload: bytes) -> None:
+        """Take an event that can't be read as it is, if only its characters are broken."""
+        try:
+            self._dialect.take(repaired(payload), self._draft)
+        except (*_UNREADABLE, ValueError):
+            self._draft.error = bad_stream("something that is not JSON in the middle of the reply")
 
     def take_rest(self, payloads: Iterable[bytes]) -> list[Chunk]:
         """Like `take`, for an event that the end of the stream cut: half of one is no error of its own."""
@@ -106,12 +114,18 @@ class ReplyFold:
         try:
             self._dialect.take_whole(body, draft)
         except _UNREADABLE:
-            draft.error = bad_stream("a reply that is not JSON")
+            self._take_broken_whole(body)
         if draft.error is None and not draft.chunks and not draft.reason:
             words = server_words(body.decode(errors="replace"))
             draft.error = ProviderError(f"The model server answered with no reply in it: {words}", code="bad_reply")
         draft.is_done = True
         return draft.chunks
+
+    def _take_broken_whole(self, body: bytes) -> None:
+        try:
+            self._dialect.take_whole(repaired(body), self._draft)
+        except (*_UNREADABLE, ValueError):
+            self._draft.error = bad_stream("a reply that is not JSON")
 
     def end(self) -> list[Chunk]:
         """Return the last chunks.

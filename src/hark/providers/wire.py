@@ -1,5 +1,6 @@
 """What requests have in common, whatever the wire protocol."""
 
+import json
 import re
 from hashlib import blake2s
 from typing import Any
@@ -47,6 +48,15 @@ def call_id(name: str) -> str:
     if _CALL_ID.fullmatch(name):
         return name
     return f"call_{blake2s(name.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
+
+
+def repaired(payload: bytes) -> bytes:
+    """Return JSON with its broken characters replaced: a bad byte in a reply is no reason to ask for it again.
+
+    Raises:
+        ValueError: It is no JSON at all.
+    """
+    return msgspec.json.encode(_without_surrogates(json.loads(payload.decode("utf-8", "replace"))))
 
 
 def _is_picture(file: Attachment) -> bool:
