@@ -181,3 +181,12 @@ async def test_a_directory_in_the_files_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "hark.db").mkdir()
     with pytest.raises(StoreError, match="Check that its directory"):
         await open_store(tmp_path / "hark.db")
+
+
+async def test_a_new_database_is_nobody_elses_to_read(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "home" / "hark.db", "me", TestClock())
+    await store.inbox.put("s", say("1"))
+    modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "home").iterdir() if file.is_file()}
+    await store.close()
+    assert modes["hark.db"] == 0o600
+    assert set(modes.values()) == {0o600}

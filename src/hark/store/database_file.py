@@ -26,6 +26,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _examine(path)
+        path.touch(mode=0o600)  # conversations are nobody else's business; SQLite gives its log the same mode
     except OSError as error:
         raise StoreError(
             f"{path} can't be opened ({error.strerror}). Check that its directory exists, is yours, and may be "
