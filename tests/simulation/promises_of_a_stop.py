@@ -36,5 +36,8 @@ def _met_arrivals(ledger: Ledger, history: History, stop: Stopped) -> None:
         for told, receipt in posted.receipts:
             is_met = posted.called < stop.called < told and receipt.state is ReceiptState.STARTED
             end = history.end_of(receipt.turn or "")
+            ended = history.ended.get(receipt.turn or "")
+            if ended is not None and ended.mark < stop.called:
+                continue  # decided and over, though the answer to its put is not back yet
             if is_met and end is not None and not isinstance(end.outcome, Interrupted):
                 ledger.violate(f"stop: {posted.id} was on its way when {stop.id} came, and {receipt.turn} ran on")

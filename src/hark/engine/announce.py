@@ -9,10 +9,11 @@ from hark.engine.fanout import Fanout
 from hark.engine.receipts import receipts
 from hark.engine.state import SessionState
 from hark.engine.transcript import CRASH
-from hark.protocol.events import CallEnd, CallStart, Event, Notice, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.events import CallEnd, CallStart, Event, MessageAccepted, Notice, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Receipt
-from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined, TurnEnded, TurnStarted
+from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined, Queued, TurnEnded, TurnStarted
 
 CRASH_NOTICE = (
     "The last turn was cut by a crash. What it had said is kept, but for about the last second; what its running tools "
@@ -78,6 +79,8 @@ def drop_outdated(news: Sequence[list[Announcement]]) -> None:
 
 def announcements(session: str, state: SessionState, record: AnyRecord) -> Iterator[Announcement]:
     """Yield what to tell of a record that was just applied to `state`."""
+    for message in _brought(record):
+        yield Announcement(MessageAccepted, None, (message.id, message.text, message.author))
     for receipt in receipts(session, state, record):
         yield Announcement(ReceiptChanged, receipt.turn, (receipt,))
     match record:
@@ -99,3 +102,14 @@ def announcements(session: str, state: SessionState, record: AnyRecord) -> Itera
             yield Announcement(Notice, turn, ("late_result", text))
         case _:
             pass
+
+
+def _brought(record: AnyRecord) -> tuple[UserMessage, ...]:
+    """Return the message that came with a record: told with it, so that it is told once, and to guests too."""
+    match record:
+        case Queued(inbox=inbox, message=message) if inbox:
+            return (message,)
+        case TurnStarted(inbox=inbox, messages=messages) if inbox:
+            return messages
+        case _:
+            return ()

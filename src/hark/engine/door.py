@@ -116,9 +116,12 @@ class Door:
     async def change(self, command: QueueCommand | ChooseRoute | Compact) -> Refusal | None:
         """Change the queue or the route, or make room; return why not, or None when it is durable."""
         async with self._used():
-            if self._session is not None:
-                return await self._session.change(command)
-            return await self._guest.change(command) if self._guest else self._refusal()
+            try:
+                if self._session is not None:
+                    return await self._session.change(command)
+                return await self._guest.change(command) if self._guest else self._refusal()
+            except StoreError as error:
+                return Refusal("store", str(error))
 
     async def answer(self, answer: Answer) -> Refusal | None:
         """Answer a question; return why not."""
@@ -198,6 +201,8 @@ class Door:
             self._is_known.set()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read_inbox, session)
+                if session.was_cut:
+                    tasks.start_soon(self._tell_last_owner, session)
                 await session.run()
                 tasks.cancel_scope.cancel()
         finally:
@@ -214,13 +219,23 @@ class Door:
         while True:
             await self._knock.wait()
             self._knock.clear()
-            for entry in await self._bench.store.inbox.after(self.id, session.state.cursor):
+            entries = await self._bench.store.inbox.after(self.id, session.state.cursor)
+            for entry in entries:
                 session.take(entry)
+            if not entries:
+                await session.look()
+
+    async def _tell_last_owner(self, session: Session) -> None:
+        """Wake whoever ran the turn that was found open: it may live, and have nothing to write that would tell it."""
+        await session.flush()
+        await self._bench.store.bus.wake(self.id)
 
     async def _visit(self) -> bool:
         """Follow the owner for a while; False when nobody here needs it."""
         if self._guest is None:
             self._guest = Guest(self.id, self._bench.store, self._told)
+            if not self._arrivals.is_empty:
+                await self._bench.store.bus.wake(self.id)  # the owner need not know of what was brought here
         await self._follow(self._guest)
         self._failure = None
         self._is_known.set()

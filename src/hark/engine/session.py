@@ -13,6 +13,7 @@ from hark.engine.log import Log
 from hark.engine.questions import Questions
 from hark.engine.signal import Signal
 from hark.engine.state import SessionState
+from hark.engine.transcript import CRASH
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import (
@@ -27,10 +28,10 @@ from hark.protocol.commands import (
     Say,
     Withdraw,
 )
-from hark.protocol.events import MessageAccepted
+from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
-from hark.protocol.store import Entry, Lease, StoreError
+from hark.protocol.store import Entry, Lease
 
 SHUTDOWN = "shutdown"
 FENCED = "the session was taken over"
@@ -52,7 +53,7 @@ class Session:
         self._questions = Questions(fanout, bench.clock, can_ask=bench.rules.can_ask)
         self._log = Log(bench.store.journal, lease, self.state)
         self._log.on_durable(self._tell)
-        self._log.on_broken(self._fence)
+        self._log.on_broken(lambda _: self._fence())
         # Decided and not durably ended, in order: the first is the one that people see running.
         self._turns: list[tuple[Turn, asyncio.Future[None]]] = []
         self._changed = Signal()
@@ -140,6 +141,27 @@ class Session:
         """Call `told` for each record that becomes durable from now on, in order."""
         self._log.on_durable(lambda record, _: told(record))
 
+    @property
+    def was_cut(self) -> bool:
+        """True when the last turn that ended was found open, as a crash or a take-over leaves it."""
+        end = self.state.last_end
+        return end is not None and end.outcome == Interrupted(CRASH)
+
+    async def flush(self) -> None:
+        """Wait until all that was decided is durable.
+
+        Raises:
+            StoreError: It can't be made durable.
+        """
+        await self._log.flush()
+
+    async def look(self) -> None:
+        """Stop at once if another process has written here: a turn that writes nothing would never learn of it."""
+        known = self.state.length
+        found = await self._bench.store.journal.read(self.id, known)
+        if known + len(found) > self.state.length:
+            self._fence()
+
     # The session's own task.
 
     async def load(self, told: int | None = None) -> None:
@@ -154,12 +176,7 @@ class Session:
         entries = await self._bench.store.inbox.after(self.id, self.state.cursor)
         with self._log.together():
             self._append(*decide.on_load(self.state, self._moment()))
-            for entry in entries:
-                self._take_backlog(entry)
-            self._append(*decide.on_ready(self.state, self._moment()))
-            stops = [stop for entry in entries if (stop := self._arrivals.stop_on(entry.command.id))]
-            if stops:
-                self.interrupt(stops[0])
+            self._take_backlog(entries)
 
     def _read(self, records: list[AnyRecord], told: int) -> None:
         """Fold the journal. The owner before us may have decided about what was brought here: that is told."""
@@ -193,7 +210,6 @@ class Session:
     # Deciding.
 
     def _say(self, say: Say, moment: Moment) -> None:
-        self._accepted(say)
         stop = self._arrivals.stop_on(say.id)
         is_running = self.state.turn is not None
         if is_running and say.delivery is Delivery.INTERRUPT and stop is None:
@@ -204,11 +220,23 @@ class Session:
         if not is_running and self._turns and stop is not None:
             self._last_turn().interrupt(stop)
 
-    def _take_backlog(self, entry: Entry) -> None:
-        if isinstance(entry.command, Say):
-            self._accepted(entry.command)
-            self._append(*decide.on_backlog(self.state, entry.command, self._moment(entry.seq)))
-        else:
+    def _take_backlog(self, entries: list[Entry]) -> None:
+        """Take what came while nobody owned the session: all of it waits until it is read, then the first may run.
+
+        A stop that met a message on its way in holds for all up to that one; what came behind it comes now.
+        """
+        stops = [self._arrivals.stop_on(entry.command.id) for entry in entries]
+        met = max((place for place, stop in enumerate(stops, 1) if stop is not None), default=len(entries))
+        for entry in entries[:met]:
+            if isinstance(entry.command, Say):
+                self._append(*decide.on_backlog(self.state, entry.command, self._moment(entry.seq)))
+            else:
+                self.take(entry)
+        self._append(*decide.on_ready(self.state, self._moment()))
+        stop = stops[met - 1] if stops else None
+        if stop is not None:
+            self.interrupt(stop)
+        for entry in entries[met:]:
             self.take(entry)
 
     def _interrupt(self, interrupt: Interrupt, moment: Moment) -> None:
@@ -218,9 +246,6 @@ class Session:
         if turn and aimed.turn == turn:
             self._last_turn().interrupt(aimed)
         self._append(*decide.on_interrupt(self.state, aimed, self._bench.rules.after_stop, moment))
-
-    def _accepted(self, say: Say) -> None:
-        self._fanout.emit(MessageAccepted, None, say.id, say.text, say.author)
 
     def _last_turn(self) -> Turn:
         return self._turns[-1][0]
@@ -248,7 +273,7 @@ class Session:
             turn.settle(Settled(turn.id, record.outcome, record.timings))
         tell(news, self._arrivals, self._fanout)
 
-    def _fence(self, error: StoreError) -> None:
+    def _fence(self) -> None:
         """The journal is closed to us: stop working at once, and write nothing more."""
         for turn, _ in self._turns:
             turn.interrupt(Interrupt(self._bench.clock.new_id(), FENCED))
