@@ -16,6 +16,7 @@ from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
+from hark.engine.tenure import Tenure
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Command, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, ReceiptChanged, ReplyDelta, TurnEnd
@@ -219,6 +220,7 @@ def make_bench(
         clock=clock,
         quarantine=Quarantine(),
         spending=Spending(store.journal, clock),
+        tenure=Tenure(store.leases, clock),
         workspace=Path.cwd(),
         system_prompt=lambda: "You are a test.",
         jitter=lambda: 0.0,

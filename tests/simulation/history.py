@@ -28,14 +28,6 @@ class History:
                 case _:
                     pass
 
-    def is_stale(self, streamed: Streamed) -> bool:
-        """Tell whether a request was made by a machine from which another had taken the turn.
-
-        A paused machine can't know that before its next write: what it asks reaches the model, and never the journal.
-        """
-        end = self.ended.get(streamed.turn)
-        return end is not None and end.writer != streamed.machine and end.mark < streamed.began
-
     def end_of(self, turn: str) -> TurnEnded | None:
         """Return how a turn ended, if it did."""
         one = self.ended.get(turn)

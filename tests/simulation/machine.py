@@ -15,6 +15,7 @@ from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
+from hark.engine.tenure import Tenure
 from hark.engine.workbench import Workbench
 from hark.protocol.rules import Rules
 from tests.simulation.ledger import Ledger
@@ -60,6 +61,7 @@ class Machine:
             clock=link,
             quarantine=Quarantine(),
             spending=Spending(self._store.journal, link),
+            tenure=Tenure(self._store.leases, link),
             workspace=Path("/simulated"),
             system_prompt=lambda: "You are simulated.",
             jitter=random.random,

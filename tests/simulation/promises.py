@@ -104,8 +104,6 @@ def _prompts(ledger: Ledger, history: History) -> None:
         if isinstance(one.record, TurnStarted | Steered):
             taken.extend((one.mark, message.id) for message in one.record.messages)
     for streamed in ledger.streams:
-        if history.is_stale(streamed):
-            continue
         seen = [message.id for message in streamed.request.messages if isinstance(message, UserMessage)]
         due = [name for mark, name in taken if mark < streamed.began]
         if seen != due:

@@ -64,7 +64,7 @@ def check_cuts(ledger: Ledger, history: History) -> None:
 
 
 def _silence(ledger: Ledger, history: History, turn: str, mark: int) -> None:
-    if any(stream.began > mark and not history.is_stale(stream) for stream in history.streams.get(turn, [])):
+    if any(stream.began > mark for stream in history.streams.get(turn, [])):
         ledger.violate(f"silence: {turn} asked the model after its end")
     for run in ledger.tools:
         if run.turn == turn and run.began > mark:

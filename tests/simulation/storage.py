@@ -228,6 +228,10 @@ class DelayedStore:
     async def delete(self, session: str) -> bool:
         return await self._writes.submit(lambda _: _now(self._inner.journal.delete(session)))
 
+    @property
+    def seconds(self) -> float:
+        return self._inner.leases.seconds
+
     async def acquire(self, session: str) -> Lease | None:
         return await self._writes.submit(lambda _: _now(self._inner.leases.acquire(session)))
 

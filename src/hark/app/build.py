@@ -20,6 +20,7 @@ from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
+from hark.engine.tenure import Tenure
 from hark.engine.workbench import Tools, Workbench
 from hark.protocol.clock import Clock
 from hark.protocol.rules import Rules
@@ -92,6 +93,7 @@ async def open_agent(
             clock=clock,
             quarantine=quarantine,
             spending=Spending(store.journal, clock),
+            tenure=Tenure(store.leases, clock),
             workspace=place,
             system_prompt=SystemPrompt(place),
             jitter=random.random,

@@ -170,6 +170,7 @@ class Asking:
         if wish.is_shown:
             self.reply = reply
         async with route.gate or nullcontext():
+            await self._lines.prove()
             with watch:
                 await (self._read if wish.is_shown else self._listen)(reply, route, request, watch)
         if reply.end is not None:

@@ -59,6 +59,7 @@ class Calls:
         try:
             ready = [prepared for call in calls if (prepared := await self._prepare(call))]
             await self._log.append(*(self._record_start(prepared.call) for prepared in ready))
+            await self._lines.prove()
             running.extend(self._start(prepared) for prepared in ready)
             await self._finish(running)
         except BaseException:  # whatever ends the step early, no tool may outlive it

@@ -1,5 +1,6 @@
 """What a running call may use of its turn."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hark.engine.fanout import Fanout
@@ -10,6 +11,8 @@ from hark.protocol.events import CallOutput
 from hark.protocol.tool import NobodyToAsk, Question
 
 KEPT_CHARACTERS = 8_000
+
+Prove = Callable[[], Awaitable[None]]
 
 
 class Steering:
@@ -34,12 +37,14 @@ class Steering:
 class TurnLines:
     """A turn's lines to the outside: where its calls' output, questions and steers go."""
 
-    def __init__(self, session: str, turn: str, fanout: Fanout, questions: Questions) -> None:
+    def __init__(self, session: str, turn: str, fanout: Fanout, questions: Questions, prove: Prove) -> None:
+        """`prove` returns when the session is surely this process's own, and raises StoreError when it is not."""
         self.session = session
         self.turn = turn
         self.fanout = fanout
         self.questions = questions
         self.steering = Steering()
+        self.prove = prove
 
 
 class Context:

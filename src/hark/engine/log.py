@@ -38,13 +38,17 @@ class Log:
 
         The future raises StoreError when they could not be written; nothing can be written after that.
         """
+        if records or self._error is not None:
+            return self._submit(records)
+        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
+
+    def _submit(self, records: Sequence[AnyRecord]) -> asyncio.Future[None]:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._error is not None:
             done.set_exception(self._error)
-            done.exception()
-            return done
-        if not records:
-            done.set_result(None)
+            done.exception()  # whoever waits gets it; nobody has to
             return done
         batch = _Batch(self.state.length, records, done)
         for record in records:
@@ -67,6 +71,14 @@ class Log:
     def on_broken(self, broken: Callable[[StoreError], None]) -> None:
         """Call `broken` once when nothing can be written any more."""
         self._broken.append(broken)
+
+    async def prove(self) -> None:
+        """Make sure that the journal is still ours.
+
+        Raises:
+            StoreError: It is not, or nobody can tell.
+        """
+        await self._submit(())
 
     async def flush(self) -> None:
         """Wait until all that was taken is durable.

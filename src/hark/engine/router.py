@@ -71,7 +71,7 @@ class Router:
         while True:
             await anyio.sleep(HEARTBEAT_SECONDS)
             with suppress(StoreError):  # the lease outlasts a beat that fails, and the next one may not
-                await self._bench.store.leases.renew()
+                await self._bench.tenure.renew()
                 for session in await self._bench.store.inbox.unread():
                     if session in self._doors:
                         self._doors[session].wake()  # a wake got lost

@@ -57,6 +57,7 @@ class Session:
         # Decided and not durably ended, in order: the first is the one that people see running.
         self._turns: list[tuple[Turn, asyncio.Future[None]]] = []
         self._changed = Signal()
+        self._proven = bench.tenure.lapses
         self._is_closing = False
 
     @property
@@ -255,10 +256,19 @@ class Session:
         done = self._log.append(*records)
         for record in records:
             if isinstance(record, TurnStarted):
-                lines = TurnLines(self.id, record.turn, self._fanout, self._questions)
+                lines = TurnLines(self.id, record.turn, self._fanout, self._questions, self._prove)
                 self._turns.append((Turn(record, self._bench, self._log, lines), done))
                 self._changed.set()
         return done
+
+    async def _prove(self) -> None:
+        """Return when the session is surely ours: nothing may begin in the name of one that another has taken."""
+        tenure = self._bench.tenure
+        while not tenure.is_fresh or self._proven != tenure.lapses:
+            await tenure.renew()
+            lapses = tenure.lapses
+            await self._log.prove()
+            self._proven = lapses
 
     def _moment(self, inbox: int = 0) -> Moment:
         return Moment(self._bench.clock.now(), self.id, inbox)

@@ -8,6 +8,7 @@ from typing import Protocol
 from hark.engine.quarantine import Quarantine
 from hark.engine.routes import Routes
 from hark.engine.spending import Spending
+from hark.engine.tenure import Tenure
 from hark.protocol.clock import Clock
 from hark.protocol.rules import Rules
 from hark.protocol.store import Store
@@ -42,6 +43,7 @@ class Workbench:
     clock: Clock
     quarantine: Quarantine
     spending: Spending
+    tenure: Tenure
     workspace: Path
     system_prompt: Callable[[], str]
     jitter: Callable[[], float]

@@ -119,6 +119,11 @@ class Journal(Protocol):
 class Leases(Protocol):
     """Who owns which session."""
 
+    @property
+    def seconds(self) -> float:
+        """How long a lease lasts without a renewal."""
+        ...
+
     async def acquire(self, session: str) -> Lease | None:
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
         ...

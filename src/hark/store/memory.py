@@ -125,6 +125,11 @@ class MemoryLeases:
         self._clock = clock
         self._lease_seconds = lease_seconds
 
+    @property
+    def seconds(self) -> float:
+        """How long a lease lasts without a renewal."""
+        return self._lease_seconds
+
     async def acquire(self, session: str) -> Lease | None:
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
         held = self._leases.get(session, Lease(session, "", 0))

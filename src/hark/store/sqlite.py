@@ -85,6 +85,11 @@ class SqliteLeases:
         self._is_alive = is_alive
         self._lease_seconds = lease_seconds
 
+    @property
+    def seconds(self) -> float:
+        """How long a lease lasts without a renewal."""
+        return self._lease_seconds
+
     async def acquire(self, session: str) -> Lease | None:
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
         owner, now, is_alive = self._owner, self._clock.now(), self._is_alive
