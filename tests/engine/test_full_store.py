@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hark.engine import door
+from hark.engine import keeper
 from hark.protocol.commands import ChooseRoute, Delivery, Withdraw
 from hark.protocol.events import MessageAccepted, Notice
 from hark.protocol.messages import UserMessage
@@ -22,7 +22,7 @@ SOON_SECONDS = 0.5
 
 @pytest.fixture(autouse=True)
 def _opened_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "RECOVER_SECONDS", 0.1)
+    monkeypatch.setattr(keeper, "RECOVER_SECONDS", 0.1)
 
 
 @asynccontextmanager

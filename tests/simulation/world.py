@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-from hark.engine import door as door_module
+from hark.engine import keeper as keeper_module
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.records import Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from tests.simulation.ledger import Ledger
@@ -187,7 +187,7 @@ def run_seed(seed: int) -> Ledger:
     asyncio.set_event_loop(loop)
     world = World(plan_of(seed))
     try:
-        with mock.patch.object(door_module, "FOLLOW_SECONDS", FOLLOW_SECONDS):
+        with mock.patch.object(keeper_module, "FOLLOW_SECONDS", FOLLOW_SECONDS):
             loop.run_until_complete(world.run())
         for sentence in lost:
             world.ledger.violate(f"an error that nobody handled: {sentence}")
