@@ -45,7 +45,7 @@ class Watch:
         self._limit = first
         self._warn = warn
         self._loop = asyncio.get_running_loop()
-        self._scope = anyio.CancelScope()
+        self._scope = None if limits == (None, None) else anyio.CancelScope()
         self._timer: asyncio.TimerHandle | None = None
         self._last = self._loop.time()
         self._warned_of: float | None = None
@@ -57,9 +57,10 @@ class Watch:
         self._limit = self._idle
 
     def __enter__(self) -> Self:
-        self._scope.__enter__()
-        self._last = self._loop.time()
-        self._look()
+        if self._scope is not None:
+            self._scope.__enter__()
+            self._last = self._loop.time()
+            self._look()
         return self
 
     def __exit__(
@@ -67,7 +68,7 @@ class Watch:
     ) -> bool | None:
         if self._timer is not None:
             self._timer.cancel()
-        return self._scope.__exit__(kind, error, trace)
+        return None if self._scope is None else self._scope.__exit__(kind, error, trace)
 
     def _look(self) -> None:
         now = self._loop.time()
@@ -78,7 +79,7 @@ class Watch:
                 self._timer = self._loop.call_at(now + self._idle * WARNING_SHARE, self._look)
             return
         silent = now - self._last
-        if silent >= limit:
+        if silent >= limit and self._scope is not None:
             self.is_stale = True
             self._scope.cancel()
             return
