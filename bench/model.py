@@ -47,9 +47,11 @@ def model_server() -> Generator[Server]:
 
 
 @asynccontextmanager
-async def agent(server: Server, model: str, store: str = "memory") -> AsyncGenerator[hark.Agent]:
+async def agent(
+    server: Server, model: str, store: str = "memory", provider: str = "openai"
+) -> AsyncGenerator[hark.Agent]:
     """Open an agent on a fresh home, as a program would."""
     with TemporaryDirectory(prefix="hark-bench-") as home:
-        route = {"base_url": server.base_url, "model": model}
+        route = {"provider": provider, "base_url": server.base_url, "model": model}
         async with hark.open(home=home, workspace=home, routes=[route], store={"url": store}) as opened:
             yield opened

@@ -1,4 +1,4 @@
-"""What a streamed token costs in CPU, with one reader of events."""
+"""What a streamed token costs in CPU, with one reader of events; the bare loop speaks chat completions."""
 
 import asyncio
 import gc
@@ -13,28 +13,30 @@ from hark.protocol.events import ReplyDelta, TurnEnd
 
 TARGET = Spread(15.0)
 LOADS = (
-    # name, streams, tokens of each, per second (0: as fast as it goes), target
-    ("in bulk, 50 streams", 50, 2_000, 0, TARGET),
-    ("in bulk, 1 stream", 1, 50_000, 0, TARGET),
-    ("one by one, 100 streams at 40/s", 100, 200, 40, None),
+    # name, protocol, streams, tokens of each, per second (0: as fast as it goes), target
+    ("chat, in bulk, 50 streams", "openai", 50, 2_000, 0, TARGET),
+    ("chat, in bulk, 1 stream", "openai", 1, 50_000, 0, TARGET),
+    ("responses, in bulk, 1 stream", "responses", 1, 50_000, 0, TARGET),
+    ("anthropic, in bulk, 1 stream", "anthropic", 1, 50_000, 0, TARGET),
+    ("chat, one by one, 100 streams at 40/s", "openai", 100, 200, 40, None),
 )
 
 
 def measure(plan: Plan) -> list[Figure]:
     """Stream a lot, with Hark and with a bare loop."""
     figures: list[Figure] = []
-    for name, streams, tokens, rate, target in LOADS:
+    for name, protocol, streams, tokens, rate, target in LOADS:
         count = plan.count(tokens)
         model = f"stream-{count}@{rate}"
         with model_server() as server:
-            ours = plan.run(_ours(server, model, streams, count))
+            ours = plan.run(_ours(server, model, protocol, streams, count))
             bare = plan.run(_bare(server, model, streams, count))
         figures.append(Figure(name, "µs/token", Spread(ours), Spread(bare), target))
     return figures
 
 
-async def _ours(server: Server, model: str, streams: int, tokens: int) -> float:
-    async with agent(server, model) as opened:
+async def _ours(server: Server, model: str, protocol: str, streams: int, tokens: int) -> float:
+    async with agent(server, model, provider=protocol) as opened:
         sessions = [opened.session(f"s{number}") for number in range(streams)]
         await asyncio.gather(*(session.transcript() for session in sessions))  # loaded
         gc.collect()
