@@ -134,7 +134,7 @@ class OneShot:
             case Completed():
                 pass
             case Interrupted(source):
-                self._progress(f"stopped by {source} in {event.timings.settle:.0f} ms")
+                self._progress(f"stopped by {source} in {event.timings.settle:.1f} ms")
             case Failed(error):
                 self._progress(f"failed: {error.message}")
             case LimitReached(_, message):

@@ -93,7 +93,7 @@ class Plain:
             case Completed():
                 self._line("")
             case Interrupted(source):
-                self._line(f"[stopped by {source} in {event.timings.settle:.0f} ms]")
+                self._line(f"[stopped by {source} in {event.timings.settle:.1f} ms]")
             case Failed(error):
                 self._line(f"[failed: {error.message}]")
             case LimitReached(_, message):
