@@ -53,7 +53,9 @@ class Reply:
                 self._calls.setdefault(chunk.index, _OpenCall()).add(chunk)
                 self.characters += len(chunk.arguments)
             case ReasoningEnd(reasoning):
-                self._reasoning.append(reasoning)
+                behind = sum(map(len, self._text))
+                placed = structs.replace(reasoning, behind_characters=behind, behind_calls=len(self._calls))
+                self._reasoning.append(placed)
             case UsageChunk(usage):
                 self.usage = usage
             case EndChunk():
@@ -76,7 +78,8 @@ class Reply:
         if not text.strip():
             text = ""  # nobody saw anything, and no API takes an empty reply
         # Thinking is replayed only in front of what it led to; alone it would be an empty reply.
-        return AssistantMessage(text, (), tuple(self._reasoning) if text else (), is_partial=True)
+        thoughts = tuple(thought for thought in self._reasoning if thought.behind_characters < len(text))
+        return AssistantMessage(text, (), thoughts, is_partial=True)
 
 
 class _OpenCall:

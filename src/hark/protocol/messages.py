@@ -36,11 +36,16 @@ class Call(Struct, frozen=True, omit_defaults=True):
 
 
 class Reasoning(Struct, frozen=True, omit_defaults=True):
-    """A finished piece of the model's thinking, with what its API demands back."""
+    """A finished piece of the model's thinking, with what its API demands back.
+
+    It stood behind so many characters of the reply's text and so many of its calls: APIs want it back in its place.
+    """
 
     text: str = ""
     signature: str = ""
     data: str = ""
+    behind_characters: int = 0
+    behind_calls: int = 0
 
 
 class UserMessage(Struct, frozen=True, omit_defaults=True, tag="user", tag_field="role"):

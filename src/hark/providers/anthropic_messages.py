@@ -10,7 +10,7 @@ from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResul
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, call_id, encoded, pictures_of, signed_text_of
+from hark.providers.wire import Wire, call_id, encoded, in_order, pictures_of, signed_text_of
 
 # The API must be told how long a reply may be, and refuses more than the model can say.
 MAX_TOKENS = 32_000
@@ -96,19 +96,31 @@ def _result(result: CallResult) -> Wire:
 
 
 def _reply(message: AssistantMessage) -> list[Wire]:
-    thoughts = [wire for thought in message.reasoning if (wire := _thought(thought)) is not None]
-    text = message.text.rstrip()  # a text at the very end must not end in whitespace
-    words: list[Wire] = [{"type": "text", "text": text}] if text else []
-    return [*thoughts, *words, *(_call(call) for call in message.calls)]
+    blocks: list[Wire] = []
+    for piece in in_order(message, _is_ours):
+        match piece:
+            case str() if piece.strip():
+                blocks.append({"type": "text", "text": piece})
+            case str():
+                pass  # an empty text is refused
+            case Reasoning():
+                blocks.append(_thought(piece))
+            case Call():
+                blocks.append(_call(piece))
+    for block in [block for block in blocks if block["type"] == "text"][-1:]:
+        block["text"] = block["text"].rstrip()  # a text at the very end must not end in whitespace
+    return blocks
 
 
-def _thought(thought: Reasoning) -> Wire | None:
-    """Return a thought as it came. What another API made, or what was never signed, would be refused."""
+def _is_ours(thought: Reasoning) -> bool:
+    """Tell whether a thought may go back: what another API made, or what was never signed, would be refused."""
+    return bool(thought.signature or (thought.data and not thought.data.startswith("{")))
+
+
+def _thought(thought: Reasoning) -> Wire:
     if thought.signature:
         return {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
-    if thought.data and not thought.data.startswith("{"):
-        return {"type": "redacted_thinking", "data": thought.data}
-    return None
+    return {"type": "redacted_thinking", "data": thought.data}
 
 
 def _call(call: Call) -> Wire:

@@ -9,7 +9,7 @@ from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResul
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, call_id, data_url, encoded, pictures_of, signed_text_of
+from hark.providers.wire import Wire, call_id, data_url, encoded, in_order, pictures_of, signed_text_of
 
 # These can't reason, and refuse to be asked for it.
 _UNREASONING = ("gpt-3", "gpt-4", "chatgpt-4")
@@ -64,13 +64,14 @@ def _picture(file: Attachment) -> Wire:
 def _reply(message: AssistantMessage) -> Iterator[Wire]:
     if not message.text and not message.calls:
         return  # reasoning alone is refused: it must stand before what it led to
-    for thought in message.reasoning:
-        if _is_ours(thought):
-            yield msgspec.json.decode(thought.data)
-    if message.text:
-        yield {"type": "message", "role": "assistant", "content": message.text}
-    for call in message.calls:
-        yield _call(call)
+    for piece in in_order(message, _is_ours):
+        match piece:
+            case str():
+                yield {"type": "message", "role": "assistant", "content": piece}
+            case Reasoning():
+                yield msgspec.json.decode(piece.data)
+            case Call():
+                yield _call(piece)
 
 
 def _is_ours(thought: Reasoning) -> bool:

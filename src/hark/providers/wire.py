@@ -2,12 +2,13 @@
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from hashlib import blake2s
 from typing import Any
 
 import msgspec
 
-from hark.protocol.messages import Attachment, UserMessage
+from hark.protocol.messages import AssistantMessage, Attachment, Call, Reasoning, UserMessage
 
 Wire = dict[str, Any]
 PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # what all vendors can see
@@ -48,6 +49,21 @@ def call_id(name: str) -> str:
     if _CALL_ID.fullmatch(name):
         return name
     return f"call_{blake2s(name.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
+
+
+def in_order(message: AssistantMessage, is_ours: Callable[[Reasoning], bool]) -> Iterator[str | Reasoning | Call]:
+    """Yield a reply's pieces as the model said them: text, those thoughts that this API made, and calls."""
+    said = called = 0
+    for thought in filter(is_ours, message.reasoning):
+        if thought.behind_characters > said:
+            yield message.text[said : thought.behind_characters]
+            said = thought.behind_characters
+        yield from message.calls[called : thought.behind_calls]
+        called = max(called, thought.behind_calls)
+        yield thought
+    if message.text[said:]:
+        yield message.text[said:]
+    yield from message.calls[called:]
 
 
 def repaired(payload: bytes) -> bytes:
