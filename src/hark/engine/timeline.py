@@ -19,17 +19,17 @@ class Timeline:
 
     def interrupted(self) -> None:
         """Mark the interrupt."""
-        self._interrupted = self._now()
+        self._interrupted = self.now()
 
     def chunk(self) -> None:
         """Mark the model's first sign of life."""
         if self._first_chunk is None:
-            self._first_chunk = self._now()
+            self._first_chunk = self.now()
 
     @contextmanager
     def span(self, kind: str, name: str) -> Generator[None]:
         """Measure a stretch, however it ends."""
-        start = self._now()
+        start = self.now()
         try:
             yield
         finally:
@@ -37,17 +37,17 @@ class Timeline:
 
     def add(self, kind: str, name: str, start: float) -> None:
         """Note a stretch that ends now."""
-        end = self._now()
+        end = self.now()
         settle = 0.0 if self._interrupted is None else max(0.0, end - max(start, self._interrupted))
         self._spans.append(Span(kind, name, round(start, 3), round(end, 3), round(settle, 3)))
 
     def now(self) -> float:
         """Return milliseconds since the turn's start."""
-        return self._now()
+        return (anyio.current_time() - self._start) * 1000
 
     def timings(self) -> Timings:
         """Return the account as of now."""
-        end = self._now()
+        end = self.now()
         spans = tuple(sorted(self._spans, key=lambda span: span.start))
         return Timings(
             total=round(end, 3),
@@ -58,6 +58,3 @@ class Timeline:
             interrupted_at=None if self._interrupted is None else round(self._interrupted, 3),
             spans=spans,
         )
-
-    def _now(self) -> float:
-        return (anyio.current_time() - self._start) * 1000
