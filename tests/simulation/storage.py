@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 from hark.engine.router import HEARTBEAT_SECONDS
 from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Accepted, Entry, Lease, SessionLine, Store, StoreError, Summary
+from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Store, StoreError, Summary
 from hark.store import rows
 from hark.store.committer import Job, answer, commit_together
 from hark.store.memory import Memory, MemoryBus, MemoryStore
@@ -194,6 +194,10 @@ class DelayedStore:
     @property
     def journal(self) -> "DelayedStore":
         return self
+
+    @property
+    def search(self) -> Search:
+        return self._inner.search
 
     @property
     def leases(self) -> "DelayedStore":

@@ -116,3 +116,6 @@ class SimulatedTools:
 
     def check(self, spec: ToolSpec, arguments: dict[str, object]) -> str | None:
         return None if "do" in arguments else "do: is missing"
+
+    async def ready(self) -> None:
+        """They are there."""

@@ -1,13 +1,16 @@
-"""Whether a person is asked before a call, by mode and by rules."""
+"""Whether a person is asked before a call, by mode, by rules, and by what the call would do."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
+from hark.engine.shell.verdict import Judgement, Risk
 from hark.protocol.rules import ApprovalMode, Approvals
-from hark.protocol.tool import ToolSpec
+from hark.protocol.tool import Foreseen, ToolSpec
 
 
 class Verdict(Enum):
@@ -18,40 +21,105 @@ class Verdict(Enum):
     DENY = "deny"
 
 
-# A first, coarse list of what is asked in `auto`: it errs on the side of asking.
-_DANGEROUS = re.compile(
-    r"""
-    \brm\s+(-\w*\s+)*-\w*[rRf]              # recursive or forced removal
-    | \b(mkfs|fdisk|parted|shutdown|reboot|halt|poweroff|wipefs|shred)\b
-    | \bdd\b.*\bof=
-    | >\s*/dev/(?!null|stdout|stderr|tty)
-    | :\s*\(\s*\)\s*\{                      # a fork bomb
-    | \b(curl|wget)\b.*\|\s*(sudo\s+)?\w*sh\b
-    | \b(sudo|doas|su)\b
-    | \bgit\s+push\b.*(\s-f\b|--force|\s\+)
-    | \bgit\s+(reset\s+--hard|clean\s+-\w*f)
-    | \bchmod\s+(-\w+\s+)*0?777\b | \bch(mod|own|grp)\s+-\w*R
-    | >>?\s*(/|~|\$HOME)(?!dev/null|tmp/) | \b(mv|cp|install|ln|tee)\b.*\s(/(?!tmp/|dev/null)|~|\$HOME)
-    | \b(eval|crontab|systemctl|launchctl|killall|pkill)\b | \bkill\s+(-\w+\s+)?-1\b
-    """,
-    re.VERBOSE,
-)
+class Ruling(Struct, frozen=True):
+    """What was decided about a call, and what it would do.
+
+    `grant` is what a person may allow for longer than once, "" when this is asked every time. `writes` is as in
+    Foreseen; `stays` names what no undo brings back.
+    """
+
+    verdict: Verdict
+    is_changing: bool
+    reasons: tuple[str, ...] = ()
+    grant: str = ""
+    writes: tuple[str, ...] | None = ()
+    stays: str = ""
 
 
-def verdict(approvals: Approvals, spec: ToolSpec, arguments: Mapping[str, Any]) -> Verdict:
-    """Decide about one call. A denial always wins; an allowance wins over the mode."""
-    subject = f"{spec.name}:{arguments.get('command', '')}"
-    if any(fnmatchcase(subject, pattern) for pattern in approvals.deny):
+class Consent(Struct, frozen=True):
+    """What a session's person has said about approvals: the settings, the mode in force, and grants."""
+
+    approvals: Approvals
+    mode: ApprovalMode
+    grants: Collection[str]
+
+
+def rule(consent: Consent, spec: ToolSpec, arguments: Mapping[str, Any], session: str, workspace: Path) -> Ruling:
+    """Decide about one call.
+
+    A denial always wins. What is on the hard list is asked whatever the rules allow, unless the mode is `all`. Writing
+    outside the workspace is allowed by an exact grant or by `writable`, never by a pattern.
+    """
+    foreseen = spec.foreseen(arguments)
+    judged = _judge(spec, foreseen, session, workspace, consent.approvals.writable)
+    subject = foreseen.subject or str(arguments.get("command", ""))
+    verdict = _verdict(consent, spec.name, subject, judged, is_command=bool(foreseen.command))
+    return Ruling(
+        verdict,
+        judged.risk > Risk.READING,
+        judged.reasons,
+        "" if judged.risk >= Risk.HARD else _grant(spec.name, subject, judged, foreseen),
+        foreseen.writes if judged.risk > Risk.READING else (),
+        _stays(spec.name, subject, judged, foreseen),
+    )
+
+
+def _judge(spec: ToolSpec, foreseen: Foreseen, session: str, workspace: Path, writable: Sequence[str]) -> Judgement:
+    folders = tuple(Path(folder).expanduser() for folder in writable)
+    if foreseen.command:
+        from hark.engine.shell.risk import judge  # not before the first command: it is large
+
+        folder = spec.folder_of(session) if spec.folder_of else None
+        return judge(foreseen.command, workspace, folder=folder, writable=folders)
+    outside = [path for path in foreseen.writes or () if _is_outside(path, workspace, folders)]
+    if outside:
+        return Judgement(Risk.LEAVING, tuple(f"writes to {path}, outside the workspace" for path in outside), ())
+    return Judgement(Risk.CHANGING if foreseen.is_changing else Risk.READING, (), ())
+
+
+def _is_outside(path: str, workspace: Path, writable: Sequence[Path]) -> bool:
+    """Tell whether a path, links followed, leads out of all that may be written to."""
+    try:
+        real = (workspace / Path(path).expanduser()).resolve()
+        return not any(real.is_relative_to(folder.resolve()) for folder in (workspace, *writable))
+    except (OSError, RuntimeError, ValueError):  # a loop of links, a home that nobody has: nobody can tell
+        return True
+
+
+def _verdict(consent: Consent, name: str, subject: str, judged: Judgement, *, is_command: bool) -> Verdict:
+    parts = [f"{name}:{text}" for text in judged.commands]
+    whole = f"{name}:{subject}"
+    if any(_matches(text, consent.approvals.deny) for text in (name, whole, *parts)):
         return Verdict.DENY
-    if approvals.mode is ApprovalMode.ALL or not spec.is_changing:
+    if consent.mode is ApprovalMode.ALL or judged.risk is Risk.READING:
         return Verdict.RUN
-    if any(fnmatchcase(subject, pattern) for pattern in approvals.allow):
+    if judged.risk >= Risk.HARD:
+        return Verdict.ASK
+    if whole in consent.grants:
         return Verdict.RUN
-    if approvals.mode is ApprovalMode.AUTO and not _is_dangerous(arguments):
-        return Verdict.RUN
-    return Verdict.ASK
+    if judged.risk is Risk.LEAVING:
+        return Verdict.ASK
+    # A pattern such as `git *` would fit `git status; rm -r x` as a whole: each command of it must be allowed.
+    named = [*parts] if is_command else [whole]
+    is_allowed = bool(named) and all(_matches(text, consent.approvals.allow) for text in named)
+    if judged.risk is Risk.CHANGING:
+        is_usual = consent.mode is ApprovalMode.AUTO or name in consent.grants
+        is_allowed = is_allowed or is_usual or _matches(name, consent.approvals.allow)
+    return Verdict.RUN if is_allowed else Verdict.ASK
 
 
-def _is_dangerous(arguments: Mapping[str, Any]) -> bool:
-    command = arguments.get("command")
-    return isinstance(command, str) and _DANGEROUS.search(command) is not None
+def _matches(text: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def _grant(name: str, subject: str, judged: Judgement, foreseen: Foreseen) -> str:
+    """Return what a grant would cover: this very command, or the tool as long as it stays in the workspace."""
+    is_exact = bool(foreseen.command) or judged.risk is Risk.LEAVING
+    return f"{name}:{subject}" if is_exact else name
+
+
+def _stays(name: str, subject: str, judged: Judgement, foreseen: Foreseen) -> str:
+    """Return what an undo can't bring back, in a few words."""
+    if foreseen.command:
+        return f"{name}: {subject}" if judged.risk >= Risk.LEAVING else ""
+    return name if foreseen.is_changing and foreseen.writes is None else ""

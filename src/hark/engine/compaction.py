@@ -102,7 +102,9 @@ def _clipped(message: Message, characters: int) -> Message:
         case AssistantMessage():
             calls = tuple(structs.replace(call, arguments="{}") for call in message.calls)
             return structs.replace(message, text=text, calls=calls, reasoning=())
-        case CallResult() | Note():
+        case CallResult():
+            return structs.replace(message, text=text, attachments=())
+        case Note():
             return structs.replace(message, text=text)
         case _:
             assert_never(message)
@@ -117,7 +119,10 @@ def _tokens(message: Message) -> int:
             calls = sum(len(call.name) + len(call.arguments) for call in message.calls)
             characters = len(message.text) + calls + sum(len(piece.text) for piece in message.reasoning)
             extra = 0
-        case CallResult() | Note():
+        case CallResult():
+            characters = len(message.text)
+            extra = TOKENS_PER_IMAGE * len(message.attachments)
+        case Note():
             characters = len(message.text)
             extra = 0
         case _:

@@ -25,6 +25,11 @@ class Steering:
         """A message waits for the turn's next step."""
         self._came.set()
 
+    @property
+    def is_waiting(self) -> bool:
+        """True when a message waits for the turn's next step."""
+        return self._came.is_set
+
     def taken(self) -> None:
         """The waiting messages are in the transcript."""
         self._came.clear()
@@ -102,7 +107,7 @@ class Context:
         """
         if not self._is_live:
             raise NobodyToAsk
-        return await self._lines.questions.ask(self.turn, question)
+        return await self._lines.questions.ask(self.turn, question, self._call)
 
     async def steered(self) -> None:
         """Return when a message for this turn waits."""

@@ -15,6 +15,8 @@ from hark.engine.state import SessionState
 from hark.engine.transcript import CRASH, close_calls
 from hark.protocol.commands import (
     Answer,
+    Change,
+    ChooseMode,
     ChooseRoute,
     Command,
     Compact,
@@ -23,6 +25,8 @@ from hark.protocol.commands import (
     Interrupt,
     Move,
     QueueCommand,
+    Remark,
+    Rewind,
     Say,
     Withdraw,
 )
@@ -34,11 +38,14 @@ from hark.protocol.records import (
     Edited,
     Handled,
     Held,
+    ModeChosen,
     Moved,
     Queued,
     Refused,
     Released,
+    Remarked,
     Replied,
+    Rewound,
     RouteChosen,
     TurnEnded,
     TurnStarted,
@@ -125,9 +132,32 @@ def on_answer(answer: Answer, moment: Moment, *, is_open: bool) -> list[AnyRecor
     return [Handled(command=answer.id, inbox=moment.inbox, at=moment.at)] if moment.inbox else []
 
 
-def on_choose_route(choice: ChooseRoute, moment: Moment) -> AnyRecord:
-    """Someone wants another model, from the next turn on."""
-    return RouteChosen(route=choice.route, inbox=moment.inbox, at=moment.at)
+def on_change(state: SessionState, command: Change, moment: Moment) -> AnyRecord:
+    """Someone wants something of the session changed."""
+    match command:
+        case Edit() | Move() | Withdraw():
+            return on_queue_command(state, command, moment)
+        case Compact():
+            return on_compact(state, command, moment)
+        case Rewind():
+            return on_rewind(state, command, moment)
+        case ChooseRoute(route=route):
+            return RouteChosen(route=route, inbox=moment.inbox, at=moment.at)
+        case ChooseMode(mode=mode):
+            return ModeChosen(mode=mode, inbox=moment.inbox, at=moment.at)
+        case Remark(text=text):
+            if state.turn is not None:
+                return _refuse(command, "busy", "A turn runs: its transcript is its own.", moment)
+            return Remarked(text=text, inbox=moment.inbox, at=moment.at)
+
+
+def on_rewind(state: SessionState, rewind: Rewind, moment: Moment) -> AnyRecord:
+    """Someone wants to go back to before a turn."""
+    if state.turn is not None:
+        return _refuse(rewind, "busy", "A turn runs. Stop it, or wait for its end, and ask again.", moment)
+    if rewind.turn and not state.transcript.knows(rewind.turn):
+        return _refuse(rewind, "unknown_turn", "That turn is not in the conversation, or is summarised by now.", moment)
+    return Rewound(turn=rewind.turn, inbox=moment.inbox, at=moment.at)
 
 
 def on_compact(state: SessionState, compact: Compact, moment: Moment) -> AnyRecord:

@@ -11,7 +11,7 @@ from hark.engine.receipts import queue_items
 from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import Answer, ChooseRoute, Compact, Interrupt, QueueCommand, Say
+from hark.protocol.commands import Answer, Change, Interrupt, Say
 from hark.protocol.events import Notice
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
@@ -39,6 +39,11 @@ class Door:
         """True when a turn runs here or a message is on its way."""
         session = self._keeper.session
         return not self._keeper.arrivals.is_empty or (session is not None and not session.is_idle)
+
+    @property
+    def open_questions(self) -> list[str]:
+        """The questions of this process's own turn that wait for an answer, the oldest first."""
+        return self._keeper.session.open_questions if self._keeper.session else []
 
     async def known(self) -> None:
         """Return when the session is loaded, here or in the process that owns it."""
@@ -95,8 +100,8 @@ class Door:
         async with self._used():
             return await self._interrupt_unknown(interrupt)
 
-    async def change(self, command: QueueCommand | ChooseRoute | Compact) -> Refusal | None:
-        """Change the queue or the route, or make room; return why not, or None when it is durable."""
+    async def change(self, command: Change) -> Refusal | None:
+        """Change the queue, the route or what else can be; return why not, or None when it is durable."""
         async with self._used():
             try:
                 if self._keeper.session is not None:

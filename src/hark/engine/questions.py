@@ -17,7 +17,7 @@ class Questions:
         self._can_ask = can_ask
         self._open: dict[str, asyncio.Future[str]] = {}
 
-    async def ask(self, turn: str, question: Question) -> str:
+    async def ask(self, turn: str, question: Question, call: str = "") -> str:
         """Return the answer. Cancelling withdraws the question on every surface.
 
         Raises:
@@ -28,7 +28,7 @@ class Questions:
         name = self._clock.new_id()
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open[name] = answer
-        self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices)
+        self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices, question.kind, call)
         reason = "withdrawn"
         try:
             text = await answer
@@ -45,6 +45,11 @@ class Questions:
             return False
         answer.set_result(text)
         return True
+
+    @property
+    def open_names(self) -> list[str]:
+        """The questions that wait for an answer, the oldest first."""
+        return [name for name in self._open if self.is_open(name)]
 
     def is_open(self, question: str) -> bool:
         """Tell whether an answer would be taken."""

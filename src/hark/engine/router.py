@@ -5,11 +5,13 @@ from contextlib import suppress
 import anyio
 from anyio.abc import TaskGroup
 
+from hark.engine.charter import Charter
 from hark.engine.door import Door
 from hark.engine.workbench import Workbench
-from hark.protocol.store import StoreError
+from hark.protocol.store import BACKGROUND, StoreError
 
 HEARTBEAT_SECONDS = 3.0
+BEHIND_THE_SCENES = Charter(("memory",))
 
 
 class Router:
@@ -19,6 +21,7 @@ class Router:
         self._bench = bench
         self._sweeps = sweeps
         self._doors: dict[str, Door] = {}
+        self._charters: dict[str, Charter] = {}
         self._tasks: TaskGroup | None = None
         self._is_closing = False
         self._is_empty = anyio.Event()
@@ -27,12 +30,18 @@ class Router:
         """Return the session's door; it is there at once, and loads behind it."""
         door = self._doors.get(session)
         if door is None:
-            door = self._doors[session] = Door(session, self._bench)
+            charter = self._charters.get(session) or (BEHIND_THE_SCENES if BACKGROUND in session else None)
+            bench = charter.apply(self._bench) if charter else self._bench
+            door = self._doors[session] = Door(session, bench)
             assert self._tasks is not None, "the router is not running"
             if self._is_closing:
                 door.close()
             self._tasks.start_soon(self._keep, door, name=f"session {session}")
         return door
+
+    def charter(self, session: str, charter: Charter) -> None:
+        """Give a session that has no door yet its charter; it is kept until the door is closed."""
+        self._charters[session] = charter
 
     @property
     def doors(self) -> list[Door]:
@@ -64,6 +73,7 @@ class Router:
         finally:
             if self._doors.get(door.id) is door:
                 del self._doors[door.id]
+                self._charters.pop(door.id, None)
             if self._is_closing and not self._doors:
                 self._is_empty.set()
 

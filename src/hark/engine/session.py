@@ -16,18 +16,7 @@ from hark.engine.state import SessionState
 from hark.engine.transcript import CRASH
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import (
-    Answer,
-    ChooseRoute,
-    Compact,
-    Delivery,
-    Edit,
-    Interrupt,
-    Move,
-    QueueCommand,
-    Say,
-    Withdraw,
-)
+from hark.protocol.commands import Answer, Change, Compact, Delivery, Interrupt, Say
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
@@ -88,12 +77,8 @@ class Session:
                 is_open = self._questions.is_open(answer.question)
                 self._append(*decide.on_answer(answer, moment, is_open=is_open))
                 self._questions.answer(answer.question, answer.text)
-            case ChooseRoute() as choice:
-                self._append(decide.on_choose_route(choice, moment))
-            case Compact() as compact:
-                self._append(decide.on_compact(self.state, compact, moment))
-            case Edit() | Move() | Withdraw() as command:
-                self._append(decide.on_queue_command(self.state, command, moment))
+            case command:
+                self._append(decide.on_change(self.state, command, moment))
         return True
 
     def interrupt(self, interrupt: Interrupt) -> Turn | None:
@@ -109,17 +94,11 @@ class Session:
         self._append(*decide.on_interrupt(self.state, aimed, self._bench.rules.after_stop, self._moment()))
         return turn
 
-    async def change(self, command: QueueCommand | ChooseRoute | Compact) -> Refusal | None:
-        """Change the queue or the route, or make room; return why not, or None when it is durable."""
-        match command:
-            case ChooseRoute():
-                record = decide.on_choose_route(command, self._moment())
-            case Compact() if self._is_closing:
-                return Refusal("closing", "Hark is shutting down.")  # nothing would end that turn
-            case Compact():
-                record = decide.on_compact(self.state, command, self._moment())
-            case _:
-                record = decide.on_queue_command(self.state, command, self._moment())
+    async def change(self, command: Change) -> Refusal | None:
+        """Change the queue, the route or what else can be; return why not, or None when it is durable."""
+        if self._is_closing and isinstance(command, Compact):
+            return Refusal("closing", "Hark is shutting down.")  # nothing would end that turn
+        record = decide.on_change(self.state, command, self._moment())
         if isinstance(record, Refused):
             return Refusal(record.code, record.message)
         await self._append(record)
@@ -130,6 +109,11 @@ class Session:
         if self._questions.answer(answer.question, answer.text):
             return None
         return Refusal("not_asked", "That question is not open any more.")
+
+    @property
+    def open_questions(self) -> list[str]:
+        """The questions that wait for an answer, the oldest first."""
+        return self._questions.open_names
 
     def close(self, source: str = SHUTDOWN) -> None:
         """End the running turn and then `run`; what waits stays for the next owner."""

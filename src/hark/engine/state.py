@@ -12,21 +12,26 @@ from hark.protocol.records import (
     CallStarted,
     Compacted,
     Edited,
+    Granted,
     Handled,
     Held,
+    ModeChosen,
     Moved,
     Progress,
     Quarantined,
     Queued,
     Refused,
     Released,
+    Remarked,
     Replied,
+    Rewound,
     RouteChosen,
     Steered,
     TurnEnded,
     TurnStarted,
     Withdrawn,
 )
+from hark.protocol.rules import ApprovalMode
 from hark.protocol.store import Summary
 
 TITLE_CHARACTERS = 80
@@ -71,6 +76,8 @@ class SessionState:
         self.cost = 0.0
         self.chosen_route = ""
         self.last_route = ""
+        self.mode: ApprovalMode | None = None
+        self.grants: set[str] = set()
 
     def apply(self, record: AnyRecord) -> None:
         """Take one more record of the journal."""
@@ -114,6 +121,14 @@ class SessionState:
                 self.transcript.compact(record.count, record.summary)
             case RouteChosen():
                 self.chosen_route = record.route
+            case ModeChosen():
+                self.mode = record.mode
+            case Granted():
+                self.grants.add(record.grant)
+            case Rewound():
+                self.transcript.rewind(record.turn)
+            case Remarked():
+                self.transcript.remark(record.text)
             case Refused() | Handled() | Quarantined():
                 pass
             case _:

@@ -32,7 +32,8 @@ class Steps:
         self._may_compact = True
 
     async def begin(self) -> None:
-        """Find out what was used before this turn, as far as there is a limit for it."""
+        """Find out what tools there are, and what was used before this turn, as far as there is a limit for it."""
+        await self._bench.tools.ready()
         has_day = self._bench.rules.limits.day_cost_usd is not None
         day_cost = await self._bench.spending.today() if has_day else 0.0
         state = self._log.state
@@ -55,7 +56,7 @@ class Steps:
         self._asking.reply = Reply()
         if message.calls:
             await recorded
-            await self.calls.run(message.calls)
+            await self.calls.run(message.calls, self._number)
         return message
 
     async def compact(self, room: float = 0.0, least: float = 0.0, instructions: str = "") -> str:

@@ -16,6 +16,7 @@ class Transcript:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.turns: list[str] = []
+        self._summarised = 0  # how many of them stand for, or stood before, what was summarised
 
     def add(self, turn: str, message: Message) -> None:
         """Append a message; a reply that says nothing at all leaves no trace, as no API accepts it."""
@@ -30,6 +31,21 @@ class Transcript:
         if text:
             self.add(turn, Note(text))
 
+    def remark(self, text: str) -> None:
+        """Tell the model something about the conversation itself."""
+        self.add(self.turns[-1] if self.turns else "", Note(f"[{text}]"))
+
+    def knows(self, turn: str) -> bool:
+        """Tell whether a turn is there as it was, nothing of it summarised."""
+        return turn in self.turns[self._summarised :] and turn not in self.turns[: self._summarised]
+
+    def rewind(self, turn: str) -> None:
+        """Forget a turn and all that came after it; "" forgets everything."""
+        place = self.turns.index(turn) if turn else 0
+        del self.messages[place:]
+        del self.turns[place:]
+        self._summarised = min(self._summarised, place)
+
     def compact(self, count: int, summary: str) -> None:
         """Put a summary in the place of the first messages; the person's last words among them stay as they are."""
         kept = [place for place in range(count) if isinstance(self.messages[place], UserMessage)][-KEPT_WORDS:]
@@ -37,6 +53,7 @@ class Transcript:
         turn = self.turns[count - 1]
         self.messages = [note, *(self.messages[place] for place in kept), *self.messages[count:]]
         self.turns = [turn, *(self.turns[place] for place in kept), *self.turns[count:]]
+        self._summarised = 1 + len(kept)
 
     def _has_reply(self, turn: str) -> bool:
         for message, owner in zip(reversed(self.messages), reversed(self.turns), strict=True):

@@ -1,7 +1,7 @@
 """What every session works with: it belongs to the app, and nothing that happens to a turn touches it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from hark.engine.spending import Spending
 from hark.engine.tenure import Tenure
 from hark.protocol.clock import Clock
 from hark.protocol.rules import Rules
+from hark.protocol.snapshots import Snapshots, StepName, Undone, UndoRefused
 from hark.protocol.store import Store
 from hark.protocol.tool import Tool, ToolSpec
 
@@ -31,6 +32,55 @@ class Tools(Protocol):
         """Return what is wrong with the arguments, in a sentence for the model; None when they are right."""
         ...
 
+    async def ready(self) -> None:
+        """Return when it is known what is on offer, or after a short while: nothing may hold a turn."""
+        ...
+
+
+class Grants(Protocol):
+    """What a person has allowed for good."""
+
+    @property
+    def known(self) -> Collection[str]:
+        """The grants: a tool's name, or `NAME:` and an exact command."""
+        ...
+
+    def remember(self, grant: str) -> None:
+        """Keep one more, durably.
+
+        Raises:
+            OSError: It could not be kept.
+        """
+        ...
+
+
+class GrantsInMemory:
+    """Grants that last as long as the process."""
+
+    def __init__(self) -> None:
+        self.known: set[str] = set()
+
+    def remember(self, grant: str) -> None:
+        """Keep one more."""
+        self.known.add(grant)
+
+
+class NoSnapshots:
+    """Keeps nothing, so nothing can be undone."""
+
+    async def before(self, step: StepName, workspace: Path, writes: Sequence[str] | None) -> None:
+        """Keep nothing."""
+
+    def after(self, step: StepName, notes: Sequence[str] = ()) -> None:
+        """Keep nothing."""
+
+    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> Undone:
+        """Refuse."""
+        raise UndoRefused("Nothing is kept that could be undone: undo is switched off.")
+
+    async def close(self) -> None:
+        """Nothing is under way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
@@ -47,3 +97,5 @@ class Workbench:
     workspace: Path
     system_prompt: Callable[[], str]
     jitter: Callable[[], float]
+    grants: Grants = field(default_factory=GrantsInMemory)
+    snapshots: Snapshots = field(default_factory=NoSnapshots)

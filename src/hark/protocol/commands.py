@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from hark.protocol.messages import Attachment
+from hark.protocol.rules import ApprovalMode
 
 
 class Delivery(StrEnum):
@@ -82,5 +83,27 @@ class Compact(Struct, frozen=True, omit_defaults=True, tag="compact"):
     instructions: str = ""
 
 
+class ChooseMode(Struct, frozen=True, omit_defaults=True, tag="choose_mode"):
+    """Ask more or less often in this session, from the next call on; None for what the settings say."""
+
+    id: str
+    mode: ApprovalMode | None
+
+
+class Rewind(Struct, frozen=True, omit_defaults=True, tag="rewind"):
+    """Go back to before a turn: the model forgets it and all that came after it. "" forgets everything."""
+
+    id: str
+    turn: str = ""
+
+
+class Remark(Struct, frozen=True, omit_defaults=True, tag="remark"):
+    """Tell the model something about the conversation itself, such as files that were put back."""
+
+    id: str
+    text: str
+
+
 QueueCommand = Edit | Move | Withdraw
-Command = Say | Interrupt | Edit | Move | Withdraw | Answer | ChooseRoute | Compact
+Change = QueueCommand | ChooseRoute | ChooseMode | Compact | Rewind | Remark
+Command = Say | Interrupt | Answer | Change

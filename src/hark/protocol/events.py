@@ -5,6 +5,7 @@ from msgspec import Struct, field
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Outcome, Timings, Usage
 from hark.protocol.receipts import Receipt
+from hark.protocol.tool import QuestionKind
 
 
 class Event(Struct, frozen=True, tag_field="type"):
@@ -91,11 +92,13 @@ class CallEnd(Event, frozen=True, tag="call.ended"):
 
 
 class QuestionAsked(Event, frozen=True, tag="question.asked"):
-    """The turn waits for a person."""
+    """The turn waits for a person. An approval names the `call` that it is about."""
 
     question: str
     text: str
     choices: tuple[str, ...] = ()
+    kind: QuestionKind = QuestionKind.QUESTION
+    call: str = ""
 
 
 class QuestionClosed(Event, frozen=True, tag="question.closed"):

@@ -74,6 +74,7 @@ class CallResult(Struct, frozen=True, omit_defaults=True, tag="tool", tag_field=
     text: str
     effect: Effect
     is_error: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Note(Struct, frozen=True, omit_defaults=True, tag="note", tag_field="role"):

@@ -5,6 +5,7 @@ from msgspec import Struct, field
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import AssistantMessage, CallResult, UserMessage
 from hark.protocol.outcomes import Outcome, Timings, Usage
+from hark.protocol.rules import ApprovalMode
 
 
 class Record(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -121,6 +122,30 @@ class RouteChosen(Record, frozen=True, omit_defaults=True, kw_only=True, tag="ro
     route: str
 
 
+class ModeChosen(Record, frozen=True, omit_defaults=True, kw_only=True, tag="mode.chosen"):
+    """The person wants to be asked more or less often in this session; None for what the settings say."""
+
+    mode: ApprovalMode | None = None
+
+
+class Granted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="granted"):
+    """The person allowed this for the rest of the session: a tool's name, or `NAME:` and an exact command."""
+
+    grant: str
+
+
+class Rewound(Record, frozen=True, omit_defaults=True, kw_only=True, tag="rewound"):
+    """The transcript went back to before this turn; "" to its beginning. What was said stays in the journal."""
+
+    turn: str = ""
+
+
+class Remarked(Record, frozen=True, omit_defaults=True, kw_only=True, tag="remarked"):
+    """The model is told something about the conversation itself."""
+
+    text: str
+
+
 class CallStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="call.started"):
     """Durable before the tool starts: from here on a crash leaves the effect unknown."""
 
@@ -169,6 +194,10 @@ AnyRecord = (
     | Progress
     | Compacted
     | RouteChosen
+    | ModeChosen
+    | Granted
+    | Rewound
+    | Remarked
     | CallStarted
     | CallEnded
     | TurnEnded

@@ -41,11 +41,22 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
 
 class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """When a person is asked, and what is always or never allowed: patterns such as `shell:git *`."""
+    """When a person is asked, and what is always or never allowed: patterns such as `shell:git *`.
+
+    `writable`: folders beside the workspace that may be written to as if they were in it.
+    """
 
     mode: ApprovalMode = ApprovalMode.AUTO
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+
+
+class SteerBefore(StrEnum):
+    """What a waiting steer comes before: the next step, or already the next tool of this one."""
+
+    STEP = "step"
+    TOOL = "tool"
 
 
 class Rules(Struct, frozen=True, omit_defaults=True):
@@ -55,3 +66,4 @@ class Rules(Struct, frozen=True, omit_defaults=True):
     limits: Limits = field(default_factory=Limits)
     approvals: Approvals = field(default_factory=Approvals)
     can_ask: bool = True
+    steer_before: SteerBefore = SteerBefore.STEP

@@ -1,4 +1,4 @@
-"""The ports to what lasts: inbox, journal, leases and the bus between processes."""
+"""The ports to what lasts: inbox, journal, search, leases and the bus between processes."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -63,6 +63,48 @@ class SessionLine(Struct, frozen=True):
 
     session: str
     summary: Summary
+
+
+BACKGROUND = ".m-"  # in the name of a session whose work is behind the scenes: it repeats what others said
+
+
+class Query(Struct, frozen=True):
+    """What to look for in past sessions: messages that have all the words, or with `is_any` one of them at least.
+
+    What stands between blanks is found as it is, as the beginning of a longer word too. `since` is Unix time.
+    """
+
+    words: str
+    session: str = ""
+    since: float = 0.0
+    limit: int = 10
+    is_any: bool = False
+    without_turn: str = ""
+
+
+class Hit(Struct, frozen=True):
+    """A message that was found: `who` said it, and the part of it around the first word."""
+
+    session: str
+    turn: str
+    at: float
+    who: str
+    snippet: str
+
+
+class Search(Protocol):
+    """Full-text search of what was said in turns, in all sessions but those behind the scenes."""
+
+    async def find(self, query: Query) -> list[Hit]:
+        """Return the newest first; with `is_any` the best first, as far as the store can tell.
+
+        Nothing that a turn said before its end is missing after it. No text is a wrong query; one without words finds
+        nothing. Cancelling takes effect at once, and the next search goes on with what was indexed until then.
+
+        Raises:
+            StoreError: The sessions can't be read.
+        """
+        ...
 
 
 class Inbox(Protocol):
@@ -164,6 +206,11 @@ class Store(Protocol):
     @property
     def journal(self) -> Journal:
         """Its journal."""
+        ...
+
+    @property
+    def search(self) -> Search:
+        """Its search."""
         ...
 
     @property

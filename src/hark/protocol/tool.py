@@ -1,19 +1,37 @@
 """The port to an ability: what a tool is told, what it may do, what it returns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 
-from hark.protocol.messages import Effect
+from hark.protocol.messages import Attachment, Effect
+
+
+class Foreseen(Struct, frozen=True):
+    """What one call would do, as far as its arguments tell.
+
+    `subject` is what rules are matched with, behind `NAME:`. `command`: a shell command that it would run, to be judged
+    by its words. `writes`: the paths that it would change, None when nobody can know.
+    """
+
+    is_changing: bool = True
+    subject: str = ""
+    command: str = ""
+    writes: tuple[str, ...] | None = None
+
+
+Foresee = Callable[[Mapping[str, Any]], Foreseen]
 
 
 class ToolSpec(Struct, frozen=True):
     """What the model is told of a tool, and what the engine must know to run it.
 
     `is_changing`: it may change something outside the session. `grace_seconds`: how long it may take to tidy up after
-    a cancel, before it is abandoned.
+    a cancel, before it is abandoned. `foresee` tells more of a single call than `is_changing` tells of all.
+    `folder_of`: where a session's next command would start, for a tool that keeps a working directory.
     """
 
     name: str
@@ -21,6 +39,12 @@ class ToolSpec(Struct, frozen=True):
     parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     is_changing: bool = False
     grace_seconds: float = 0.1
+    foresee: Foresee | None = None
+    folder_of: Callable[[str], Path | None] | None = None
+
+    def foreseen(self, arguments: Mapping[str, Any]) -> Foreseen:
+        """Return what a call with these arguments would do."""
+        return self.foresee(arguments) if self.foresee else Foreseen(self.is_changing)
 
 
 class ToolOutput(Struct, frozen=True):
@@ -29,6 +53,14 @@ class ToolOutput(Struct, frozen=True):
     text: str
     is_error: bool = False
     effect: Effect = Effect.COMPLETED
+    attachments: tuple[Attachment, ...] = ()
+
+
+class QuestionKind(StrEnum):
+    """An approval is answered by one of its choices alone; any other question also by words of one's own."""
+
+    APPROVAL = "approval"
+    QUESTION = "question"
 
 
 class Question(Struct, frozen=True):
@@ -36,6 +68,7 @@ class Question(Struct, frozen=True):
 
     text: str
     choices: tuple[str, ...] = ()
+    kind: QuestionKind = QuestionKind.QUESTION
 
 
 class CallContext(Protocol):

@@ -50,12 +50,13 @@ async def _retry_cut(self: Any, route: Any, request: Any) -> Any:
         raise TransientProviderError("connection lost") from None
 
 
-async def _wait_for_all(self: Any, running: list[Any]) -> None:
+async def _wait_for_all(self: Any) -> None:
+    running = self._running
     for one in running:
         one.task.cancel()
     if running:
         await asyncio.wait([one.task for one in running])
-    await _cut(self, running)
+    await _cut(self)
 
 
 def _settle_at_once(self: Any, interrupt: Interrupt) -> None:

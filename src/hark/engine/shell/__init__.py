@@ -1,0 +1,1 @@
+"""What a shell command would do: parsed and followed, never run."""
