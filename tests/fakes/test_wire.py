@@ -95,6 +95,9 @@ BROKEN_RESPONSES: Cases = [
     ([user(), {"role": "assistant", "content": [{"type": "input_text"}]}], "can't have a part 'input_text'"),
     ([{"role": "user", "content": [{"type": "output_text"}]}], "can't have a part 'output_text'"),
     ([user(), fcall("a"), {"type": "function_call_output", "call_id": "a"}], "the output must be a text"),
+    ([user(), fcall("a"), {**fout("a"), "output": []}], "the output has no parts"),
+    ([user(), fcall("a"), {**fout("a"), "output": [{"type": "image"}]}], "can't have a part 'image'"),
+    ([user(), fcall("a"), {**fout("a"), "output": [{"type": "input_image"}]}], "no usable url"),
 ]
 
 
@@ -126,6 +129,10 @@ def test_a_good_anthropic_history_passes() -> None:
     check_anthropic({"messages": [user(), user("more"), asked, results("a"), results("b", text="and"), said("so")]})
 
 
+def result_with(block: Wire, **fields: Any) -> Wire:
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [block], **fields}]}
+
+
 BROKEN_ANTHROPIC: Cases = [
     ([], "messages is empty"),
     ([said("hello")], "the first message must be the user's"),
@@ -135,6 +142,11 @@ BROKEN_ANTHROPIC: Cases = [
     ([user(), uses("a"), user("first"), results("a")], "must come before other blocks"),
     ([user(), uses("a"), results("a"), said("x"), results("a")], "did not ask for"),
     ([user(), uses("a")], "has no tool_result at the end"),
+    ([user(), uses("a"), result_with({"type": "image_url"})], "can't have a block 'image_url'"),
+    ([user(), uses("a"), result_with({"type": "text", "text": ""})], "an empty text block"),
+    ([user(), uses("a"), result_with({"type": "image"}, is_error=True)], "all content must be text"),
+    ([user(), uses("a"), result_with({"type": "image", "source": {}})], "an image without data"),
+    ([user(), uses("a"), result_with({"type": "image", "source": {"data": "AA=="}})], "an image without its type"),
     ([user(), uses("a"), results("a"), uses("a"), results("a")], "used twice"),
     ([user("")], "an empty text block"),
     ([user(), said(" ")], "an empty text block"),

@@ -105,7 +105,7 @@ def check_responses(body: Wire) -> None:
             case "function_call_output":
                 call_id = item.get("call_id")
                 assert call_id in open_ids, f"{where}: output for {call_id!r}, which no open call has"
-                assert isinstance(item.get("output"), str), f"{where}: the output must be a text"
+                _responses_output(item, where)
                 open_ids.remove(call_id)
             case _:
                 raise AssertionError(f"{where}: unknown type {kind!r}")
@@ -125,6 +125,21 @@ def _responses_message(item: Wire, where: str) -> None:
     assert parts, f"{where}: content has no parts"
     for part in parts:
         assert part.get("type") in known, f"{where}: a {role} message can't have a part {part.get('type')!r}"
+
+
+def _responses_output(item: Wire, where: str) -> None:
+    output = item.get("output")
+    assert isinstance(output, str | list), f"{where}: the output must be a text or a list of parts"
+    if isinstance(output, str):
+        return
+    parts = _list(item, "output")
+    assert parts, f"{where}: the output has no parts"
+    for part in parts:
+        kind = part.get("type")
+        assert kind in {"input_text", "input_image", "input_file"}, f"{where}: an output can't have a part {kind!r}"
+        if kind == "input_image":
+            url = str(part.get("image_url"))
+            assert url.startswith(("data:image/", "https://", "http://")), f"{where}: the image has no usable url"
 
 
 def check_anthropic(body: Wire) -> None:
@@ -182,7 +197,24 @@ def _anthropic_user(blocks: Sequence[Wire], where: str, open_ids: Sequence[str])
         assert not has_other, f"{where}: the tool_result for {call_id!r} must come before other blocks"
         assert call_id in waiting, f"{where}: tool_result for {call_id!r}, which the turn before did not ask for"
         waiting.remove(call_id)
+        _anthropic_result(block, where)
     assert not waiting, f"{where}: tool_use {waiting} has no tool_result right behind it"
+
+
+def _anthropic_result(block: Wire, where: str) -> None:
+    content = block.get("content", "")
+    if isinstance(content, str):
+        return
+    parts = _list(block, "content")
+    for part in parts:
+        kind = part.get("type")
+        assert kind in {"text", "image", "document"}, f"{where}: a tool_result can't have a block {kind!r}"
+        assert kind == "text" or not block.get("is_error"), f"{where}: all content must be text if is_error is true"
+        _no_empty_text(part, where)
+        if kind == "image":
+            source = part.get("source", {})
+            assert source.get("data"), f"{where}: an image without data"
+            assert str(source.get("media_type")).startswith("image/"), f"{where}: an image without its type"
 
 
 def _anthropic_assistant(blocks: Sequence[Wire], where: str, used: set[str]) -> list[str]:

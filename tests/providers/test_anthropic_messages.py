@@ -155,3 +155,19 @@ def test_the_limit_is_the_familys_unless_the_request_has_one(model: str, limit: 
 def test_half_a_surrogate_pair_is_replaced() -> None:
     (message,) = wire([UserMessage("1", "a\ud83d b")])
     assert message["content"][0]["text"] == "a\ufffd b"
+
+
+def test_a_picture_that_a_call_returned_is_in_its_result() -> None:
+    picture = Attachment("image/png", data="QUJD")
+    calls = (Call("c1", "see"), Call("c2", "see"), Call("c3", "see"))
+    results = [
+        CallResult("c1", "see", "a cat", Effect.COMPLETED, attachments=(picture,)),
+        CallResult("c2", "see", " ", Effect.COMPLETED, attachments=(picture,)),
+        CallResult("c3", "see", "broken", Effect.UNKNOWN, is_error=True, attachments=(picture,)),
+    ]
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+    assert wire([GO, AssistantMessage("", calls), *results])[2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "c1", "content": [words("a cat"), image]},
+        {"type": "tool_result", "tool_use_id": "c2", "content": [image]},
+        {"type": "tool_result", "tool_use_id": "c3", "content": "broken", "is_error": True, "cache_control": CACHED},
+    ]

@@ -110,3 +110,33 @@ def test_usage_is_asked_for_only_in_a_stream() -> None:
     whole = json.loads(encode_request(request, Endpoint("http://127.0.0.1/v1", "small", stream=False)))
     assert (streamed["stream"], streamed["stream_options"]) == (True, {"include_usage": True})
     assert (whole["stream"], "stream_options" in whole, "tools" in whole) == (False, False, False)
+
+
+def test_a_picture_that_a_call_returned_is_shown_behind_the_batch() -> None:
+    calls = (Call("c1", "see"), Call("c2", "look"))
+    picture = Attachment("image/png", data="QUJD")
+    seen = CallResult("c1", "see", "a cat", Effect.COMPLETED, attachments=(picture,))
+    other = CallResult("c2", "look", "saw", Effect.COMPLETED)
+    shown = {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "[pictures returned by see, call c1]"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
+        ],
+    }
+    tools = [
+        {"role": "tool", "tool_call_id": "c1", "content": "a cat"},
+        {"role": "tool", "tool_call_id": "c2", "content": "saw"},
+    ]
+    messages = [UserMessage("1", "go"), AssistantMessage("", calls), seen, other]
+    assert wire(messages)[2:] == [*tools, shown]
+    assert wire([*messages, UserMessage("2", "on")])[2:] == [*tools, shown, {"role": "user", "content": "on"}]
+
+
+def test_a_file_that_a_call_returned_is_named() -> None:
+    file = Attachment("application/pdf", name="plan.pdf")
+    result = CallResult("c", "look", "saw", Effect.COMPLETED, attachments=(file,))
+    messages = wire([UserMessage("1", "go"), AssistantMessage("", (Call("c", "look"),)), result])
+    assert messages[2:] == [
+        {"role": "tool", "tool_call_id": "c", "content": "saw\n[attached: plan.pdf (application/pdf)]"}
+    ]

@@ -98,3 +98,16 @@ def test_tools_are_told_and_not_strict() -> None:
     (tool,) = body_of(Request("", [GO], [spec]))["tools"]
     told = {"name": "look", "description": "Look around.", "parameters": spec.parameters}
     assert tool == {"type": "function", **told, "strict": False}
+
+
+def test_a_picture_that_a_call_returned_is_in_its_output() -> None:
+    picture = Attachment("image/png", data="QUJD")
+    result = CallResult("c1", "see", "a cat", Effect.COMPLETED, attachments=(picture,))
+    assert wire([GO, AssistantMessage("", (Call("c1", "see"),)), result])[-1] == {
+        "type": "function_call_output",
+        "call_id": "c1",
+        "output": [
+            {"type": "input_text", "text": "a cat"},
+            {"type": "input_image", "image_url": "data:image/png;base64,QUJD", "detail": "auto"},
+        ],
+    }

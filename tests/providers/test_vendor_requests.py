@@ -23,7 +23,7 @@ THOUGHTS = (Reasoning("hm", "sig"), Reasoning(data="EREDACTED"), Reasoning("hm",
 MESSAGES = [
     UserMessage("1", "see", "Zoë", (Attachment("image/png", data="QUJD"), Attachment("text/plain", name="a.txt"))),
     AssistantMessage("ok", (Call("c1", "look", '{"at": [1, {"b": null}]}'), Call("c2", "look")), THOUGHTS),
-    CallResult("c1", "look", "saw", Effect.COMPLETED),
+    CallResult("c1", "look", "saw", Effect.COMPLETED, attachments=(Attachment("image/png", data="QUJD"),)),
     CallResult("c2", "look", "", Effect.CANCELLED, is_error=True),
     Note("[cut]"),
     AssistantMessage("half", reasoning=THOUGHTS, is_partial=True),

@@ -68,13 +68,13 @@ async def test_a_new_file_gets_the_current_tables(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == {"inbox", "journal", "sessions", "leases", "owners"}
+    assert tables == {"inbox", "journal", "sessions", "leases", "owners", "forgotten", "identity"}
 
 
 @pytest.mark.parametrize("version", range(CURRENT_VERSION + 1))
 async def test_a_file_of_any_older_version_is_migrated(tmp_path: Path, version: int) -> None:
     path = tmp_path / "hark.db"
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for statement in (statement for step in MIGRATIONS[:version] for statement in step):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {version}")

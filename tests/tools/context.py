@@ -20,6 +20,7 @@ class FakeContext:
         self.left: list[str] = []
         self._answer = answer
         self._changed = asyncio.Event()
+        self._steered = asyncio.Event()
 
     @property
     def shown(self) -> str:
@@ -38,8 +39,12 @@ class FakeContext:
             raise NobodyToAsk
         return self._answer
 
+    def steer(self) -> None:
+        """A message for the turn comes."""
+        self._steered.set()
+
     async def steered(self) -> None:
-        await asyncio.Event().wait()
+        await self._steered.wait()
 
     async def until(self, is_there: Callable[[str], bool]) -> None:
         while not is_there(self.shown):

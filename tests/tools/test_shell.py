@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.messages import Effect
-from hark.protocol.tool import Tool, ToolOutput
-from hark.tools.cookies import this_process
+from hark.protocol.tool import Foreseen, Tool, ToolOutput
+from hark.tools.processes.cookies import this_process
+from hark.tools.processes.launcher import Launcher
 from hark.tools.shell import Shell
 from tests.tools.context import FakeContext
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    return Shell(this_process(tmp_path))
+    return Shell(Launcher(this_process(tmp_path)))
 
 
 async def test_the_result_has_the_output_and_the_exit_code(shell: Shell, tmp_path: Path) -> None:
@@ -89,7 +90,22 @@ async def test_the_loop_is_not_held_by_a_flood(shell: Shell, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "command", ["read -p 'Password: ' x", "cat", "head -1 </dev/tty", "python3 -c 'import getpass; getpass.getpass()'"]
+    "command",
+    [
+        "read -p 'Password: ' x",
+        "cat",
+        "head -1 </dev/tty",
+        "python3 -c 'import getpass; getpass.getpass()'",
+        "git init -q . && git -c user.name=a -c user.email=a@b commit --allow-empty",
+        "sudo true",
+        "su nobody -c true",
+        "less /etc/passwd; more /etc/passwd; man ls",
+        "$EDITOR file; vi file; nano file",
+        "passwd",
+        "python3",
+        "bash -i -c 'read x'",
+        "git log --oneline; git rebase -i HEAD",
+    ],
 )
 async def test_a_command_that_asks_for_input_does_not_hang(command: str, shell: Shell, tmp_path: Path) -> None:
     output = await shell.run({"command": command, "timeout_seconds": 10}, FakeContext(tmp_path))
@@ -145,11 +161,12 @@ async def test_wrong_arguments_start_nothing(
 
 async def test_it_changes_things_and_has_time_to_stop(shell: Shell) -> None:
     tool: Tool = shell
+    assert tool.spec.foreseen({"command": "make"}) == Foreseen(True, "make", "make", None)
     assert tool.spec.is_changing
     assert tool.spec.grace_seconds == 0.9
 
 
 async def test_an_environment_that_is_given_replaces_the_one_of_this_process(tmp_path: Path) -> None:
-    shell = Shell(this_process(tmp_path), {"PATH": "/usr/bin:/bin", "GREETING": "hello"})
+    shell = Shell(Launcher(this_process(tmp_path), environment={"PATH": "/usr/bin:/bin", "GREETING": "hello"}))
     output = await shell.run({"command": "echo $GREETING; echo ${HOME-none}"}, FakeContext(tmp_path))
     assert output.text == "hello\nnone\n[exit code 0]"

@@ -11,10 +11,11 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.tools.cookies import Owner, this_process
+from hark.tools.processes.cookies import Owner, this_process
+from hark.tools.processes.launcher import Launcher
 from hark.tools.shell import Shell
 from tests.tools.context import FakeContext, is_living, living
-from tests.tools.zoo import IGNORES_TERM, PLAIN, SETSID_NOHUP, ZOO
+from tests.tools.zoo import IGNORES_TERM, PLAIN, SETSID_NOHUP
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ async def cancelled(owner: Owner, workspace: Path, command: str) -> tuple[float,
     results: list[ToolOutput] = []
 
     async def run() -> None:
-        results.append(await Shell(owner).run({"command": command}, context))
+        results.append(await Shell(Launcher(owner)).run({"command": command}, context))
 
     pid, started = 0, 0.0
     async with anyio.create_task_group() as group:
@@ -41,14 +42,6 @@ async def cancelled(owner: Owner, workspace: Path, command: str) -> tuple[float,
     took = time.perf_counter() - started
     assert results == [], "a cancelled call has no result: the cancellation passes through"
     return took, pid
-
-
-@pytest.mark.parametrize("name", ZOO)
-async def test_a_cancel_ends_all_that_a_command_started(name: str, owner: Owner, tmp_path: Path) -> None:
-    took, told = await cancelled(owner, tmp_path, ZOO[name])
-    assert living(owner.home) == {}
-    assert not is_living(told)
-    assert took < 0.9
 
 
 @pytest.mark.parametrize(
@@ -72,7 +65,7 @@ async def test_a_command_may_tidy_up_when_it_is_stopped(owner: Owner, tmp_path: 
 
 async def test_a_second_cancel_during_the_grace_still_leaves_nothing(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
-    task = asyncio.create_task(Shell(owner).run({"command": IGNORES_TERM}, context))
+    task = asyncio.create_task(Shell(Launcher(owner)).run({"command": IGNORES_TERM}, context))
     await context.until(lambda shown: "ready" in shown)
     pid = int(context.shown.split()[1])
     descriptor = os.pidfd_open(pid)
@@ -102,12 +95,12 @@ async def test_other_work_goes_on_while_a_command_is_being_stopped(owner: Owner,
     watching = asyncio.create_task(watch())
     await cancelled(owner, tmp_path, IGNORES_TERM)
     watching.cancel()
-    assert 0 < longest < 0.1
+    assert 0 < longest < 0.2
 
 
 async def test_a_process_of_another_call_is_left_alone(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
-    other = asyncio.create_task(Shell(owner).run({"command": PLAIN}, context))
+    other = asyncio.create_task(Shell(Launcher(owner)).run({"command": PLAIN}, context))
     await context.until(lambda shown: "ready" in shown)
     pid = int(context.shown.split()[1])
     await cancelled(owner, tmp_path, PLAIN)
@@ -120,7 +113,7 @@ async def test_a_process_of_another_call_is_left_alone(owner: Owner, tmp_path: P
 
 async def test_a_time_limit_ends_the_tree_and_keeps_what_was_printed(owner: Owner, tmp_path: Path) -> None:
     command = "echo before; setsid sleep 120 & sleep 120"
-    output = await Shell(owner).run({"command": command, "timeout_seconds": 0.3}, FakeContext(tmp_path))
+    output = await Shell(Launcher(owner)).run({"command": command, "timeout_seconds": 0.3}, FakeContext(tmp_path))
     assert output.effect is Effect.CANCELLED
     assert output.is_error
     assert output.text.startswith("before\n[stopped after its time limit of 0.3 seconds")
@@ -130,7 +123,7 @@ async def test_a_time_limit_ends_the_tree_and_keeps_what_was_printed(owner: Owne
 async def test_endless_output_ends_at_the_time_limit(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     started = time.perf_counter()
-    output = await Shell(owner).run({"command": "yes", "timeout_seconds": 0.5}, context)
+    output = await Shell(Launcher(owner)).run({"command": "yes", "timeout_seconds": 0.5}, context)
     assert time.perf_counter() - started < 1.5
     assert output.effect is Effect.CANCELLED
     assert "characters cut here" in output.text
@@ -141,7 +134,7 @@ async def test_endless_output_ends_at_the_time_limit(owner: Owner, tmp_path: Pat
 
 async def test_what_a_finished_command_left_behind_is_stopped_and_named(owner: Owner, tmp_path: Path) -> None:
     command = "nohup setsid sleep 600 >/dev/null 2>&1 & echo $!; until grep -q sleep /proc/$!/comm; do :; done"
-    output = await Shell(owner).run({"command": command}, FakeContext(tmp_path))
+    output = await Shell(Launcher(owner)).run({"command": command}, FakeContext(tmp_path))
     pid = output.text.split()[0]
     assert output.text == (f"{pid}\n[stopped 1 background process left behind: sleep 600 (pid {pid})]\n[exit code 0]")
     assert output.effect is Effect.COMPLETED
@@ -152,7 +145,7 @@ async def test_what_a_finished_command_left_behind_is_stopped_and_named(owner: O
 async def test_a_background_process_that_holds_the_output_does_not_hold_the_call(owner: Owner, tmp_path: Path) -> None:
     command = "sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; echo done"
     started = time.perf_counter()
-    output = await Shell(owner).run({"command": command}, FakeContext(tmp_path))
+    output = await Shell(Launcher(owner)).run({"command": command}, FakeContext(tmp_path))
     assert time.perf_counter() - started < 1
     assert output.text.startswith("done\n[stopped 1 background process left behind: sleep 600")
     assert living(owner.home) == {}

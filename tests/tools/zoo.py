@@ -72,7 +72,36 @@ time.sleep(120)
 EOF_SCRIPT
 python3 respawn.py"""
 
+# A child that ended and that its parent, which is deaf to it, never waits for.
+ZOMBIE = """
+python3 -c '
+import os, time
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+print("ready", os.getpid(), flush=True)
+time.sleep(120)
+'"""
+
 CLEARED_ENVIRONMENT = "env -i setsid sh -c 'echo ready $$; exec sleep 120' & wait"
+
+# The same without a parent, once the outer shell has gone: neither cookie nor session nor parent tells whose it is.
+CLEARED_DAEMON = "(env -i setsid sh -c 'echo ready $$; exec sleep 120' &); sleep 120"
+
+# As agents for keys do: nobody may look into its environment.
+UNREADABLE = """
+python3 -c '
+import ctypes, os, time
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+if os.fork():
+    time.sleep(120)
+os.setsid()
+if os.fork():
+    os._exit(0)
+print("ready", os.getpid(), flush=True)
+time.sleep(120)
+'"""
 
 ZOO = {
     "plain": PLAIN,
@@ -84,5 +113,8 @@ ZOO = {
     "fork_storm": FORK_STORM,
     "stopped": STOPPED,
     "respawns": RESPAWNS,
+    "zombie": ZOMBIE,
     "cleared_environment": CLEARED_ENVIRONMENT,
+    "cleared_daemon": CLEARED_DAEMON,
+    "unreadable": UNREADABLE,
 }

@@ -10,7 +10,7 @@ from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResul
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, call_id, encoded, in_order, pictures_of, signed_text_of
+from hark.providers.wire import Wire, call_id, encoded, in_order, pictures_of, signed_text_of, text_of
 
 # The API must be told how long a reply may be, and refuses more than the model can say.
 MAX_TOKENS = 32_000
@@ -88,8 +88,13 @@ def _picture(file: Attachment) -> Wire:
 
 def _result(result: CallResult) -> Wire:
     wire: Wire = {"type": "tool_result", "tool_use_id": call_id(result.call)}
-    if result.text.strip():
-        wire["content"] = result.text
+    text = text_of(result)
+    # What failed may hold nothing but text.
+    pictures = [] if result.is_error else [_picture(file) for file in pictures_of(result)]
+    if pictures:
+        wire["content"] = [_text(text), *pictures] if text.strip() else pictures
+    elif text.strip():
+        wire["content"] = text
     if result.is_error:
         wire["is_error"] = True
     return wire

@@ -31,10 +31,19 @@ def encode_request(request: Request, endpoint: Endpoint) -> bytes:
 def _messages(request: Request) -> Iterator[Wire]:
     if request.system:
         yield {"role": "system", "content": request.system}
+    pictures: list[Wire] = []
     for message in request.messages:
+        # All results of a reply stand right behind it, so what they show comes behind the last of them.
+        if pictures and not isinstance(message, CallResult):
+            yield {"role": "user", "content": pictures}
+            pictures = []
         wire = _message(message)
         if wire is not None:
             yield wire
+        if isinstance(message, CallResult):
+            pictures += _shown_by(message)
+    if pictures:
+        yield {"role": "user", "content": pictures}
 
 
 def _message(message: Message) -> Wire | None:
@@ -46,7 +55,7 @@ def _message(message: Message) -> Wire | None:
         case AssistantMessage():
             return _assistant(message)
         case CallResult():
-            return {"role": "tool", "tool_call_id": message.call, "content": message.text}
+            return {"role": "tool", "tool_call_id": message.call, "content": text_of(message)}
 
 
 def _user(message: UserMessage) -> Wire:
@@ -58,6 +67,13 @@ def _user(message: UserMessage) -> Wire:
     if message.author:
         wire["name"] = _NOT_IN_NAMES.sub("_", message.author)[:MAX_NAME]
     return wire
+
+
+def _shown_by(result: CallResult) -> list[Wire]:
+    """Return a call's pictures as a person's, since a tool's message can hold text alone."""
+    pictures = [_picture(file) for file in pictures_of(result)]
+    named: Wire = {"type": "text", "text": f"[pictures returned by {result.name}, call {result.call}]"}
+    return [named, *pictures] if pictures else []
 
 
 def _picture(file: Attachment) -> Wire:

@@ -9,7 +9,7 @@ from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResul
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, call_id, data_url, encoded, in_order, pictures_of, signed_text_of
+from hark.providers.wire import Wire, call_id, data_url, encoded, in_order, pictures_of, signed_text_of, text_of
 
 # These can't reason, and refuse to be asked for it.
 _UNREASONING = ("gpt-3", "gpt-4", "chatgpt-4")
@@ -47,14 +47,21 @@ def _items(message: Message) -> Iterator[Wire]:
         case AssistantMessage():
             yield from _reply(message)
         case CallResult():
-            yield {"type": "function_call_output", "call_id": call_id(message.call), "output": message.text}
+            yield {"type": "function_call_output", "call_id": call_id(message.call), "output": _output(message)}
 
 
 def _user(message: UserMessage) -> Wire:
-    text = signed_text_of(message)
+    return {"type": "message", "role": "user", "content": _with_pictures(signed_text_of(message), message)}
+
+
+def _output(result: CallResult) -> str | list[Wire]:
+    return _with_pictures(text_of(result), result)
+
+
+def _with_pictures(text: str, message: UserMessage | CallResult) -> str | list[Wire]:
     pictures = [_picture(file) for file in pictures_of(message)]
     words: list[Wire] = [{"type": "input_text", "text": text}] if text else []
-    return {"type": "message", "role": "user", "content": [*words, *pictures] if pictures else text}
+    return [*words, *pictures] if pictures else text
 
 
 def _picture(file: Attachment) -> Wire:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hark.protocol.messages import AssistantMessage, Attachment, Call, Reasoning, UserMessage
+from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Reasoning, UserMessage
 
 Wire = dict[str, Any]
 PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # what all vendors can see
@@ -23,8 +23,8 @@ def encoded(body: Wire) -> bytes:
         return msgspec.json.encode(_without_surrogates(body))
 
 
-def text_of(message: UserMessage) -> str:
-    """Return a person's words, with the names of the files that can't be shown."""
+def text_of(message: UserMessage | CallResult) -> str:
+    """Return a person's or a tool's words, with the names of the files that can't be shown."""
     return "\n".join([message.text, *(_mention(file) for file in message.attachments if not _is_picture(file))])
 
 
@@ -34,7 +34,7 @@ def signed_text_of(message: UserMessage) -> str:
     return f"{message.author}: {text}" if message.author else text
 
 
-def pictures_of(message: UserMessage) -> list[Attachment]:
+def pictures_of(message: UserMessage | CallResult) -> list[Attachment]:
     """Return the attachments that a model can be shown."""
     return [file for file in message.attachments if _is_picture(file)]
 

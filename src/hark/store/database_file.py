@@ -33,9 +33,9 @@ def connect(path: Path) -> sqlite3.Connection:
             "written to."
         ) from error
     with ExitStack() as on_failure:
-        connection = on_failure.enter_context(closing(_open(path, "rwc")))
+        connection = on_failure.enter_context(closing(open_connection(path, "rwc")))
         try:
-            _use_wal(connection)
+            use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             migrate(connection, str(path))
         except sqlite3.Error as error:
@@ -46,12 +46,17 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def connect_reader(path: Path) -> sqlite3.Connection:
     """Open a database that `connect` has opened before, for reading only."""
-    connection = _open(path, "rw")
+    connection = open_connection(path, "rw")
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def _open(path: Path, mode: str) -> sqlite3.Connection:
+def open_connection(path: Path, mode: str) -> sqlite3.Connection:
+    """Open a file in one of SQLite's modes; any thread may use the connection.
+
+    Raises:
+        StoreError: It can't be opened.
+    """
     try:
         return sqlite3.connect(
             f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -64,7 +69,8 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
         raise explain(error, str(path)) from error
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
+def use_wal(connection: sqlite3.Connection) -> None:
+    """Have the database write to a log beside it, so that readers and a writer don't wait for each other."""
     # SQLite does not wait by itself when two processes turn the log on at the same moment.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -115,7 +121,7 @@ def _examine_header(path: Path, header: bytes, file_bytes: int) -> None:
 def _examine_by_reading(path: Path, is_checked: bool) -> None:
     try:
         # A connection that may only read does not fold the log into the file when it is closed.
-        with closing(_open(path, "ro")) as connection:
+        with closing(open_connection(path, "ro")) as connection:
             check_marks(connection, str(path))
             if is_checked:
                 [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Accepted, Entry, Lease, SessionLine, Summary
+from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Summary
+from hark.store.memory_search import MemorySearch
 from hark.store.refusals import journal_conflict, lease_lost
 from hark.store.wake_queue import WakeQueue
 
@@ -194,6 +195,7 @@ class MemoryStore:
     def __init__(self, memory: Memory, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> None:
         self._inbox = MemoryInbox(memory)
         self._journal = MemoryJournal(memory)
+        self._search = MemorySearch(self._journal)
         self._leases = MemoryLeases(memory, owner, clock, lease_seconds)
         self._leases.beat()
         self._bus = MemoryBus(memory, owner)
@@ -207,6 +209,11 @@ class MemoryStore:
     def journal(self) -> MemoryJournal:
         """Its journal."""
         return self._journal
+
+    @property
+    def search(self) -> Search:
+        """Its search."""
+        return self._search
 
     @property
     def leases(self) -> MemoryLeases:

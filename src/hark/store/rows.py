@@ -39,6 +39,7 @@ ON CONFLICT (session) DO UPDATE SET length = excluded.length, cursor = excluded.
     is_waiting = excluded.is_waiting, turns = excluded.turns, title = excluded.title,
     updated_at = excluded.updated_at"""
 
+_FORGOTTEN = "INSERT INTO forgotten (session, last_row) SELECT ?, coalesce(max(rowid), 0) FROM journal"
 _OWNED = "SELECT 1 FROM leases WHERE session = ? AND owner = ? AND epoch = ?"
 _HOLDER = "SELECT owner, epoch, expires_at FROM leases LEFT JOIN owners USING (owner) WHERE session = ?"
 
@@ -115,6 +116,8 @@ def delete(connection: Connection, session: str) -> bool:
     for table in ("inbox", "journal", "sessions"):
         forgotten += connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,)).rowcount  # noqa: S608
     connection.execute("UPDATE leases SET owner = '' WHERE session = ?", (session,))
+    if forgotten:
+        connection.execute(_FORGOTTEN, (session,))
     return forgotten > 0
 
 

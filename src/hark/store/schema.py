@@ -28,6 +28,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE leases (session TEXT PRIMARY KEY, owner TEXT NOT NULL, epoch INTEGER NOT NULL) WITHOUT ROWID",
         "CREATE TABLE owners (owner TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID",
     ),
+    (
+        # The sessions that were deleted, for the search index beside this file. Numbers of journal rows above
+        # `last_row` were free again after that, and may name other rows since.
+        """CREATE TABLE forgotten (
+            number INTEGER PRIMARY KEY, session TEXT NOT NULL, last_row INTEGER NOT NULL
+        )""",
+        # What tells this database from another one at the same place.
+        "CREATE TABLE identity (id TEXT NOT NULL)",
+        "INSERT INTO identity VALUES (lower(hex(randomblob(8))))",
+    ),
 )
 CURRENT_VERSION = len(MIGRATIONS)
 

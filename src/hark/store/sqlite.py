@@ -17,9 +17,11 @@ from hark.store.commit_thread import CommitThread
 from hark.store.committer import Committer
 from hark.store.database_file import connect, connect_reader
 from hark.store.local_bus import LocalBus, bus_directory
+from hark.store.sqlite_search import SqliteSearch
 
 LEASE_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
+INDEX_NAME = "search.db"
 
 
 class SqliteInbox:
@@ -50,9 +52,11 @@ class SqliteInbox:
 class SqliteJournal:
     """The journal; the first step of an append is its place in the order."""
 
-    def __init__(self, writes: Committer, reads: Committer) -> None:
+    def __init__(self, writes: Committer, reads: Committer, search: SqliteSearch | None = None) -> None:
+        """`search` is told of what is deleted."""
         self._writes = writes
         self._reads = reads
+        self._search = search
 
     async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
         """Append all records or none, durably, if the lease holds and the journal has `expected` records."""
@@ -69,7 +73,10 @@ class SqliteJournal:
 
     async def delete(self, session: str) -> bool:
         """Forget a session wholly; whoever owned it loses its lease."""
-        return await self._writes.submit(lambda connection: rows.delete(connection, session))
+        was_there = await self._writes.submit(lambda connection: rows.delete(connection, session))
+        if was_there and self._search is not None:
+            await self._search.forget()
+        return was_there
 
 
 class SqliteLeases:
@@ -130,14 +137,22 @@ class ClosableBus(Bus, Protocol):
 
 
 class SqliteStore:
-    """Inbox, journal and leases of one process, on one database."""
+    """Inbox, journal and leases of one process, on one database; the search index is a file beside it."""
 
-    def __init__(self, writes: Committer, reads: Committer, leases: SqliteLeases, bus: ClosableBus) -> None:
+    def __init__(
+        self,
+        writes: Committer,
+        reads: Committer,
+        leases: SqliteLeases,
+        bus: ClosableBus,
+        search: SqliteSearch | None = None,
+    ) -> None:
         """Take the parts; `open` makes them for a file, a simulation makes its own."""
         self._writes = writes
         self._reads = reads
+        self._search = search or SqliteSearch(reads)
         self._inbox = SqliteInbox(writes, reads)
-        self._journal = SqliteJournal(writes, reads)
+        self._journal = SqliteJournal(writes, reads, self._search)
         self._leases = leases
         self._bus = bus
         self._is_closed = False
@@ -161,7 +176,7 @@ class SqliteStore:
             leases = SqliteLeases(writes, owner, clock, bus.is_alive, lease_seconds)
             await leases.enter()
             on_failure.pop_all()
-            return cls(writes, reads, leases, bus)
+            return cls(writes, reads, leases, bus, SqliteSearch(reads, path.with_name(INDEX_NAME)))
 
     @property
     def inbox(self) -> SqliteInbox:
@@ -172,6 +187,11 @@ class SqliteStore:
     def journal(self) -> SqliteJournal:
         """Its journal."""
         return self._journal
+
+    @property
+    def search(self) -> SqliteSearch:
+        """Its search."""
+        return self._search
 
     @property
     def leases(self) -> SqliteLeases:
@@ -195,6 +215,7 @@ class SqliteStore:
             # The writer's connection is the last to be closed, and so the one that folds the log into the file.
             await self._reads.close()
             await self._writes.close()
+            await self._search.close()  # last: what it has not finished is made again
         self._bus.close()
 
 

@@ -19,11 +19,13 @@ def check(spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
     missing = [name for name in required if name not in arguments]
     if missing:
         return f"{spec.name} needs {', '.join(missing)}: call it again with {_these(missing)}."
+    # A schema without properties, as of a server that has not told them yet, takes whatever comes.
+    is_open = "properties" not in spec.parameters or spec.parameters.get("additionalProperties")
     unknown = [name for name in arguments if name not in properties]
-    if unknown:
+    if unknown and not is_open:
         return f"{spec.name} has no argument {', '.join(unknown)}: it takes {', '.join(properties) or 'none'}."
     for name, value in arguments.items():
-        if value is None and name not in required:
+        if name not in properties or (value is None and name not in required):
             continue
         if problem := _problem(properties[name], value):
             return f"{name}: {problem}."

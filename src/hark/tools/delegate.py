@@ -4,16 +4,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
+from msgspec import Struct
 
-from hark.protocol.events import CallStart, ReplyDelta, TurnEnd
+from hark.protocol.events import CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.surface import SessionPort
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput, ToolSpec
 
 DEEPEST = 3
 CHILD = ".c-"
 STOP_SECONDS = 0.8
+PARTIAL_CHARACTERS = 20_000
 
 _SPEC = ToolSpec(
     name="delegate",
@@ -23,7 +26,16 @@ _SPEC = ToolSpec(
     ),
     parameters={
         "type": "object",
-        "properties": {"goal": {"type": "string", "description": "The whole task, complete in itself."}},
+        "properties": {
+            "goal": {"type": "string", "description": "The whole task, complete in itself."},
+            "tools": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "The names of the tools that the child may use. Without it, it has yours.",
+            },
+            "steps": {"type": "integer", "minimum": 1, "description": "How many model replies it may take."},
+            "seconds": {"type": "number", "exclusiveMinimum": 0, "description": "How long it may take."},
+        },
         "required": ["goal"],
         "additionalProperties": False,
     },
@@ -32,11 +44,28 @@ _SPEC = ToolSpec(
 )
 
 
-class Delegate:
-    """Opens child sessions by name. A stop of the parent stops them; what they had said comes back."""
+class ChildOrder(Struct, frozen=True):
+    """What a child may use: the tools by name, None for all of its parent's; its steps and seconds, None for no more
+    than the settings say.
+    """
 
-    def __init__(self, open_session: Callable[[str], SessionPort]) -> None:
-        self._open_session = open_session
+    tools: tuple[str, ...] | None = None
+    steps: int | None = None
+    seconds: float | None = None
+
+
+OpenChild = Callable[[str, ChildOrder], SessionPort]
+
+
+class Delegate:
+    """Opens child sessions. A stop of the parent stops them; what they had said comes back; a steer lets them work on.
+
+    A child may also be stopped alone, by its name: the parent gets what it had said, and goes on.
+    """
+
+    def __init__(self, open_child: OpenChild) -> None:
+        """`open_child` raises ValueError for a tool that does not exist."""
+        self._open_child = open_child
 
     @property
     def spec(self) -> ToolSpec:
@@ -46,38 +75,90 @@ class Delegate:
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """Return the child's answer. Cancelling interrupts the child and waits until it has settled."""
         if context.session.count(CHILD) >= DEEPEST:
-            text = f"Children may not be nested deeper than {DEEPEST}. Do this yourself."
-            return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
-        child = self._open_session(f"{context.session}{CHILD}{context.call}")
-        events = child.events()
+            return _refuse(f"Children may not be nested deeper than {DEEPEST}. Do this yourself.")
         try:
-            await child.say(arguments["goal"], id=context.call)
-            async for event in events:
-                match event:
-                    case ReplyDelta(text=text):
-                        context.output(text)
-                    case CallStart(name=name):
-                        context.output(f"\n[{name}]\n")
-                    case TurnEnd(outcome=outcome):
-                        return _output(outcome)
-                    case _:
-                        pass
+            child = self._open_child(f"{context.session}{CHILD}{context.call}", _order(arguments))
+        except ValueError as error:
+            return _refuse(str(error))
+        try:
+            return await _Follow(child, context).until_done(arguments["goal"])
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(STOP_SECONDS, shield=True) as scope:
                 await child.interrupt("its parent was stopped")
             if scope.cancelled_caught:
                 context.left_running(child.id)
             raise
+
+
+class _Follow:
+    """Follows one child: shows what it says, and has its questions answered by the parent's person."""
+
+    def __init__(self, child: SessionPort, context: CallContext) -> None:
+        self._child = child
+        self._context = context
+        self._text = ""
+        self._questions: dict[str, anyio.CancelScope] = {}
+
+    async def until_done(self, goal: str) -> ToolOutput:
+        events = self._child.events()
+        await self._child.say(goal, id=self._context.call)
+        async with anyio.create_task_group() as tasks:
+            async for event in events:
+                match event:
+                    case ReplyDelta(text=text):
+                        self._show(text)
+                    case CallStart(name=name):
+                        self._show(f"\n[{name}]\n")
+                    case QuestionAsked():
+                        self._relay(event, tasks)
+                    case QuestionClosed(question=question) if question in self._questions:
+                        self._questions.pop(question).cancel()
+                    case TurnEnd(outcome=outcome):
+                        tasks.cancel_scope.cancel()
+                        return _output(outcome, self._text)
+                    case _:
+                        pass
+            tasks.cancel_scope.cancel()
         return ToolOutput("The child was closed before it had an answer.", is_error=True, effect=Effect.UNKNOWN)
 
+    def _show(self, text: str) -> None:
+        self._text = (self._text + text)[-PARTIAL_CHARACTERS:]
+        self._context.output(text)
 
-def _output(outcome: Outcome) -> ToolOutput:
+    def _relay(self, asked: QuestionAsked, tasks: TaskGroup) -> None:
+        scope = self._questions[asked.question] = anyio.CancelScope()
+        tasks.start_soon(self._ask, asked, scope)
+
+    async def _ask(self, asked: QuestionAsked, scope: anyio.CancelScope) -> None:
+        """Ask in the parent's name; withdrawn when the question is answered or withdrawn elsewhere."""
+        with scope:
+            try:
+                answer = await self._context.ask(Question(f"A child asks: {asked.text}", asked.choices, asked.kind))
+            except NobodyToAsk:
+                return
+            await self._child.answer(asked.question, answer)
+
+
+def _order(arguments: Mapping[str, Any]) -> ChildOrder:
+    tools = arguments.get("tools")
+    return ChildOrder(
+        None if tools is None else tuple(map(str, tools)), arguments.get("steps"), arguments.get("seconds")
+    )
+
+
+def _refuse(text: str) -> ToolOutput:
+    return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
+
+
+def _output(outcome: Outcome, said: str) -> ToolOutput:
+    """Return the child's answer; of one that did not finish, what it had said and why."""
     match outcome:
         case Completed(text):
             return ToolOutput(text)
         case Interrupted(source):
-            return ToolOutput(f"[the child was stopped: {source}]", is_error=True, effect=Effect.CANCELLED)
+            why, effect = f"the child was stopped: {source}", Effect.CANCELLED
         case Failed(error):
-            return ToolOutput(f"[the child failed: {error.message}]", is_error=True, effect=Effect.UNKNOWN)
+            why, effect = f"the child failed: {error.message}", Effect.UNKNOWN
         case LimitReached(_, message):
-            return ToolOutput(f"[the child was cut short: {message}]", is_error=True, effect=Effect.UNKNOWN)
+            why, effect = f"the child was cut short: {message}", Effect.UNKNOWN
+    return ToolOutput(f"{said}\n[{why}]".lstrip(), is_error=True, effect=effect)

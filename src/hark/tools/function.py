@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast, get_type_hints, overload
@@ -10,7 +11,8 @@ import msgspec
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolOutput, ToolSpec
-from hark.tools.worker import as_output, run_in_child
+from hark.tools.processes.cookies import Owner, this_process
+from hark.tools.processes.worker import as_output, run_in_child
 
 KILL_SECONDS = 0.6
 
@@ -41,6 +43,7 @@ class FunctionTool:
 
     def __init__(self, function: Callable[..., Any], *, name: str | None = None, changes: bool = True) -> None:
         self._function = function
+        self.owner: Owner | None = None
         self._is_async = inspect.iscoroutinefunction(function)
         self._signature = Signature(function)
         self._spec = ToolSpec(
@@ -56,6 +59,12 @@ class FunctionTool:
         """What it is."""
         return self._spec
 
+    def owned_by(self, owner: Owner) -> "FunctionTool":
+        """Return the same tool for an app: what its function leaves running in a crash, the app's next start sweeps."""
+        owned = copy(self)
+        owned.owner = owner
+        return owned
+
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """Call the function. Cancelling cancels an async one, and kills the process of any other."""
         try:
@@ -65,7 +74,8 @@ class FunctionTool:
         if self._is_async:
             return as_output(await self._function(**values, **self._signature.context(context)))
         here = self._signature.context(_ChildContext(context))
-        return await run_in_child(partial(self._function, **values, **here), context.output)
+        function = partial(self._function, **values, **here)
+        return await run_in_child(function, context.output, self.owner or this_process())
 
 
 class Signature:

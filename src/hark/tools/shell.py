@@ -1,32 +1,40 @@
 """The tool that runs shell commands."""
 
 import math
-import os
-import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 
 from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.command import Command, start_command
-from hark.tools.cookies import Owner
-from hark.tools.finder import Seen
-from hark.tools.printed import Printed
-from hark.tools.process import Stopped
+from hark.tools.processes.finder import Seen
+from hark.tools.processes.launcher import Launcher
+from hark.tools.processes.printed import Printed
+from hark.tools.processes.process import Stopped
+from hark.tools.processes.shell_command import start_shell
+from hark.tools.processes.shell_state import ShellStates
 
 NAMED = 5
+
+
+def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
+    command = str(arguments.get("command", ""))
+    return Foreseen(is_changing=True, subject=command, command=command, writes=None)
+
 
 _SPEC = ToolSpec(
     name="shell",
     description=(
-        "Run a command with bash in the workspace, and return what it printed and its exit code. "
-        "Nobody is at its keyboard: use options that need no answers. "
-        "Each call is a shell of its own, and what it leaves running in the background is stopped when it ends."
+        "Run a command with bash and return what it printed and its exit code. The first call begins in the workspace; "
+        "the working directory and exported variables carry over to the next call, functions and aliases do not. "
+        "Nobody is at its keyboard: use options that need no answers. Long output is cut in the middle, and the result "
+        "names the file that has all of it. What a command leaves running in the background is stopped when it ends: "
+        "use `process` for servers and watchers."
     ),
     parameters={
         "type": "object",
@@ -43,43 +51,31 @@ _SPEC = ToolSpec(
     },
     is_changing=True,
     grace_seconds=0.9,
+    foresee=_foresee,
 )
-
-# Whatever would wait for a person at a terminal fails at once instead, and says so.
-NOBODY_AT_THE_KEYBOARD = {
-    "DEBIAN_FRONTEND": "noninteractive",
-    "GIT_ASKPASS": "/bin/false",
-    "GIT_EDITOR": "false",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "MANPAGER": "cat",
-    "PAGER": "cat",
-    "SSH_ASKPASS": "/bin/false",
-    "SUDO_ASKPASS": "/bin/false",
-    "SYSTEMD_PAGER": "cat",
-    "TERM": "dumb",
-}
 
 
 class Shell:
-    """Runs commands as `owner`, with this environment, or else the one of this process."""
+    """Runs commands. Each session's folder and variables are in `states`, which it may share with other tools."""
 
-    def __init__(self, owner: Owner, environment: Mapping[str, str] | None = None) -> None:
-        self._owner = owner
-        self._environment = environment
+    def __init__(self, launcher: Launcher, states: ShellStates | None = None) -> None:
+        self._launcher = launcher
+        self._states = states or ShellStates()
+        self._spec = msgspec.structs.replace(_SPEC, folder_of=self._states.folder)
 
     @property
     def spec(self) -> ToolSpec:
         """What it is."""
-        return _SPEC
+        return self._spec
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """Run the command to its end, or to its time limit. Cancelling ends all that it started."""
         if problem := _problem(arguments, context.workspace):
             return ToolOutput(problem, is_error=True, effect=Effect.NOT_STARTED)
-        printed = Printed(context.output)
+        printed = Printed(context.output, self._launcher.outputs.new("shell"))
+        state, note = self._states.of(context.session, context.workspace, self._launcher.environment)
         try:
-            command = self._start(arguments["command"], context.workspace, printed)
+            command = start_shell(self._launcher, arguments["command"], context.workspace, state, printed.receive)
         except (OSError, ValueError) as error:
             return ToolOutput(f"The command could not be started: {error}.", is_error=True, effect=Effect.NOT_STARTED)
         limit: float = arguments.get("timeout_seconds") or math.inf
@@ -92,18 +88,14 @@ class Shell:
                 stopped = await command.stop()
             printed.close()
             if stopped.left:
-                context.output(f"\n[could not be stopped: {_names(stopped.left)}]")
-                context.left_running(_names(stopped.left))
+                context.output(f"\n[could not be stopped: {names(stopped.left)}]")
+                context.left_running(names(stopped.left))
+        notes = [note] if note else []
         if scope.cancelled_caught:
-            return _timed_out(printed.text, limit, stopped)
-        return _finished(printed.text, command.exit_code, stopped)
-
-    def _start(self, text: str, workspace: Path, printed: Printed) -> Command:
-        shell = shutil.which("bash") or shutil.which("sh")
-        if shell is None:
-            raise FileNotFoundError("neither bash nor sh is on the PATH")
-        environment = {**(os.environ if self._environment is None else self._environment), **NOBODY_AT_THE_KEYBOARD}
-        return start_command([shell, "-c", text], workspace, environment, self._owner.new_cookie(), printed.receive)
+            return _timed_out(printed.text, limit, stopped, notes)
+        if command.state:
+            self._states.keep(context.session, command.state)
+        return _finished(printed.text, command.exit_code, stopped, notes)
 
 
 def _problem(arguments: Mapping[str, Any], workspace: Path) -> str | None:
@@ -117,13 +109,12 @@ def _problem(arguments: Mapping[str, Any], workspace: Path) -> str | None:
     return None
 
 
-def _finished(text: str, code: int | None, stopped: Stopped) -> ToolOutput:
-    notes: list[str] = []
+def _finished(text: str, code: int | None, stopped: Stopped, notes: list[str]) -> ToolOutput:
     if stopped.ended:
         several = "process" if len(stopped.ended) == 1 else "processes"
-        notes.append(f"stopped {len(stopped.ended)} background {several} left behind: {_names(stopped.ended)}")
+        notes.append(f"stopped {len(stopped.ended)} background {several} left behind: {names(stopped.ended)}")
     if stopped.left:
-        notes.append(f"could not be stopped, and still runs: {_names(stopped.left)}")
+        notes.append(f"could not be stopped, and still runs: {names(stopped.left)}")
     if code is not None and code < 0:
         notes.append(f"ended by signal {-code}: {signal.strsignal(-code)}")
     else:
@@ -131,12 +122,12 @@ def _finished(text: str, code: int | None, stopped: Stopped) -> ToolOutput:
     return ToolOutput(_with_notes(text, notes), is_error=code != 0)
 
 
-def _timed_out(text: str, limit: float, stopped: Stopped) -> ToolOutput:
-    notes = [
+def _timed_out(text: str, limit: float, stopped: Stopped, notes: list[str]) -> ToolOutput:
+    notes.append(
         f"stopped after its time limit of {limit:g} seconds; it had not finished, and may have done part of its work"
-    ]
+    )
     if stopped.left:
-        notes.append(f"could not be stopped, and still runs: {_names(stopped.left)}")
+        notes.append(f"could not be stopped, and still runs: {names(stopped.left)}")
     return ToolOutput(_with_notes(text, notes), is_error=True, effect=Effect.CANCELLED)
 
 
@@ -145,6 +136,7 @@ def _with_notes(text: str, notes: list[str]) -> str:
     return "\n".join([text.removesuffix("\n"), *lines] if text else lines)
 
 
-def _names(processes: tuple[Seen, ...]) -> str:
+def names(processes: tuple[Seen, ...]) -> str:
+    """Return the processes in a line."""
     more = len(processes) - NAMED
     return ", ".join(map(str, processes[:NAMED])) + (f" and {more} more" if more > 0 else "")

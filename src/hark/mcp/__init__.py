@@ -1,0 +1,1 @@
+"""MCP servers: started once by the app, shared by all sessions."""

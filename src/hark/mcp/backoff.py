@@ -1,0 +1,23 @@
+"""How long to wait before a server is tried again, and when to give up."""
+
+import random
+
+from msgspec import Struct
+
+
+class Backoff(Struct, frozen=True):
+    """The first wait doubles with each failure, and is spread a little; so many failures in a row are enough.
+
+    `steady_seconds`: a server that was up for so long, or that has answered, failed for a new reason. `rest_seconds`:
+    how long a server that was given up is left alone after a call has tried it in vain.
+    """
+
+    first_seconds: float = 0.5
+    tries: int = 5
+    spread: float = 0.2
+    steady_seconds: float = 10.0
+    rest_seconds: float = 5.0
+
+    def delay_seconds(self, failures: int) -> float:
+        """Return how long to wait after so many failures in a row."""
+        return self.first_seconds * 2 ** (failures - 1) * (1 + self.spread * random.random())

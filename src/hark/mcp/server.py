@@ -1,0 +1,229 @@
+"""One server, supervised: started when it is wanted, tried again when it fails, given up when it goes on failing."""
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hark.mcp.backoff import Backoff
+from hark.mcp.cache import OfferCache
+from hark.mcp.errand import Errand, Lost
+from hark.mcp.failure import ServerFailure
+from hark.mcp.offer import Offer, RemoteTool, ServerStatus, State
+from hark.mcp.place import ServerPlace
+from hark.mcp.settings import Start
+from hark.mcp.verdict import Verdict
+from hark.mcp.wishes import Wish
+from hark.protocol.messages import Effect
+from hark.protocol.tool import CallContext, ToolOutput
+
+if TYPE_CHECKING:
+    from hark.mcp.connection import Connection
+
+ROOM_SECONDS = 10.0
+
+
+class Server:
+    """A server of the app. `run` owns all that it starts; calls come from other tasks, and hold nothing of it."""
+
+    def __init__(
+        self,
+        place: ServerPlace,
+        backoff: Backoff,
+        notice: Callable[[str], None],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`notice` gets lines for a person; `changed` is called when another offer is made."""
+        self.name = place.name
+        self._place = place
+        self._backoff = backoff
+        self._notice = notice
+        self._changed = changed
+        self._cache = OfferCache(place.places.cache)
+        self._offer = self._cache.load(place.name, place.settings)
+        self._state = State.IDLE if place.settings.enabled else State.DISABLED
+        self._moved = asyncio.Event()
+        self._connection: Connection | None = None
+        self._verdict: Verdict[Connection] = Verdict()
+        self._wanted = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._failures = 0
+        self._lives = 0
+        self._up_at: float | None = None
+        self._has_worked = False
+        self._rests_until = 0.0
+        self._last_error = ""
+        if self._offer is not None or not place.settings.enabled:
+            self._settled.set()
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether it may be used at all."""
+        return self._place.settings.enabled
+
+    @property
+    def offer(self) -> Offer | None:
+        """What it offers as far as is known; None when nothing is."""
+        return self._offer if self.is_enabled else None
+
+    @property
+    def tools(self) -> list[RemoteTool]:
+        """The tools that the settings let through."""
+        return [tool for tool in self.offer.tools if self.is_offered(tool.name)] if self.offer else []
+
+    @property
+    def status(self) -> ServerStatus:
+        """How it stands."""
+        return ServerStatus(
+            name=self.name,
+            state=self._state,
+            tools=tuple(tool.name for tool in self.tools),
+            pid=self._connection.pid if self._connection else None,
+            restarts=max(0, self._lives - 1),
+            last_error=self._last_error,
+        )
+
+    def is_offered(self, tool: str) -> bool:
+        """Tell whether the settings let a tool of that name through."""
+        return self._place.settings.is_offered(tool)
+
+    async def settled(self) -> None:
+        """Return when it is connected, has failed once, or is known from the last time. Safe to cancel."""
+        await self._settled.wait()
+
+    async def reached(self, *states: State) -> None:
+        """Return when it stands like that. Safe to cancel."""
+        while self._state not in states:
+            await self._moved.wait()
+
+    async def run(self) -> None:
+        """Keep it alive until cancelled; then it is ended whole, in less than a second."""
+        try:
+            if self._offer is not None and self._place.settings.start is Start.LAZY:
+                await self._wanted.wait()
+            while True:
+                await self._run_once()
+        finally:
+            self._move(State.IDLE)
+            self._connection, self._verdict = None, Verdict()
+            self._verdict.give(ServerFailure("Hark is ending"))
+
+    async def request(self, wish: Wish, context: CallContext) -> ToolOutput:
+        """Have a wish done, waiting for the server when it is on its way up. Cancelling withdraws it at once."""
+        for is_last in (False, True):
+            try:
+                connection = await self._connected()
+            except ServerFailure as failure:
+                return self._unusable(str(failure))
+            errand = Errand(wish, context)
+            connection.begin(errand)
+            match await errand.outcome():
+                case Lost(why, is_untouched=True) if is_last:
+                    return self._unusable(why)
+                case Lost(is_untouched=True):
+                    continue  # safe to do again: the server never saw it
+                case Lost(why):
+                    return self._ended(why)
+                case ToolOutput() as output:
+                    return output
+        raise AssertionError("the last round always returns")
+
+    # What the connection tells:
+
+    def is_up(self, connection: "Connection") -> None:
+        """It can take errands from now on."""
+        self._connection = connection
+        self._move(State.CONNECTED)
+        self._up_at = anyio.current_time()
+        self._settled.set()
+        self._verdict.give(connection)
+
+    def is_down(self) -> None:
+        """It takes no more errands: who comes now waits for its next life."""
+        self._connection, self._verdict = None, Verdict()
+        self._move(State.WAITING)
+
+    def offers(self, offer: Offer) -> None:
+        """This is what the server offers now."""
+        if offer != self._offer:
+            self._offer = offer
+            self._cache.save(self.name, self._place.settings, offer)
+            self._changed()
+
+    def has_answered(self) -> None:
+        """An errand was done: the server works."""
+        self._has_worked = True
+
+    def _move(self, state: State) -> None:
+        self._state = state
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    def _wants_login(self, page: str) -> None:
+        self._last_error = f"a person has to log in first, on this machine: {page}"
+        self._settled.set()
+        self._move(State.LOGIN)
+        self._verdict.give(ServerFailure(self._last_error))
+        self._notice(f"The MCP server {self.name} wants you to log in. Open this page: {page}")
+
+    async def _connected(self) -> "Connection":
+        if self._connection is not None:
+            return self._connection
+        if self._state is State.LOGIN:
+            raise ServerFailure(self._last_error)
+        if self._state is State.PARKED and anyio.current_time() < self._rests_until:
+            raise ServerFailure(f"{self._last_error} (tried a moment ago)")
+        self._wanted.set()
+        seconds = self._place.settings.start_seconds + ROOM_SECONDS
+        try:
+            with anyio.fail_after(seconds):
+                return await self._verdict.wait()
+        except TimeoutError:
+            raise ServerFailure(f"it was not there within {seconds:g} s") from None
+
+    def _unusable(self, why: str) -> ToolOutput:
+        advice = f"`hark mcp test {self.name}` tells more, and what it printed is in {self._place.log.file}"
+        text = f"The MCP server {self.name} can't be used: {why}. Go on without it; {advice}."
+        return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
+
+    def _ended(self, why: str) -> ToolOutput:
+        text = f"The MCP server {self.name} ended while the call was under way ({why}); it is started again."
+        return ToolOutput(f"{text} What the call did is unknown.", is_error=True, effect=Effect.UNKNOWN)
+
+    async def _run_once(self) -> None:
+        """One life, and the wait after it."""
+        self._move(State.CONNECTING)
+        self._wanted.clear()
+        self._lives += 1
+        self._up_at, self._has_worked = None, False
+        failure = await self._live()
+        self._last_error = str(failure)
+        self._place.log.note(f"ended: {failure}")
+        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._backoff.steady_seconds
+        self._failures = 1 if was_steady or self._has_worked else self._failures + 1
+        is_given_up = failure.is_final or self._failures >= self._backoff.tries
+        self._move(State.PARKED if is_given_up else State.WAITING)
+        if self._up_at is None or is_given_up:
+            verdict, self._verdict = self._verdict, Verdict()
+            verdict.give(failure)
+        self._settled.set()
+        if not is_given_up:
+            await anyio.sleep(self._backoff.delay_seconds(self._failures))
+            return
+        if failure.is_final or self._failures == self._backoff.tries:
+            self._notice(f"The MCP server {self.name} is given up: {failure}. A call to it tries again.")
+        else:
+            self._rests_until = anyio.current_time() + self._backoff.rest_seconds
+        self._wanted.clear()
+        await self._wanted.wait()
+
+    async def _live(self) -> ServerFailure:
+        try:
+            # In a thread, as loading the SDK for the first time takes a second that nobody else should lose.
+            opening = await asyncio.to_thread(importlib.import_module, "hark.mcp.opening")
+        except ImportError as error:
+            return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
+        connection: Connection = opening.make_connection(self._place, self, self._wants_login)
+        return await connection.run()

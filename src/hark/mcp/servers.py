@@ -1,0 +1,99 @@
+"""All MCP servers of the app: started once, shared by every session."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+
+from hark.mcp.backoff import Backoff
+from hark.mcp.mcp_tool import McpTool
+from hark.mcp.names import SEPARATOR, Names, plain_name
+from hark.mcp.offer import RemoteTool, ServerStatus, State
+from hark.mcp.place import Places, ServerPlace
+from hark.mcp.server import Server
+from hark.mcp.server_log import ServerLog
+from hark.mcp.settings import ServerSettings
+from hark.mcp.shared_tools import PromptTool, ResourceTool
+from hark.protocol.processes import Spawn
+from hark.protocol.tool import Tool
+
+
+class Servers:
+    """The servers by name. Nothing that happens to a turn or a session restarts one; one that fails fails alone."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, ServerSettings],
+        places: Places,
+        spawn: Spawn,
+        notice: Callable[[str], None] = lambda _: None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        """`notice` gets lines that a person should see."""
+        patience = backoff or Backoff()
+        self._tools: dict[str, Tool] | None = None
+        self._servers: dict[str, Server] = {}
+        for name, one in settings.items():
+            place = ServerPlace(name, one, places, ServerLog(places.logs / f"mcp-{name}.log"), spawn)
+            self._servers[name] = Server(place, patience, notice, self._forget)
+
+    async def run(self) -> None:
+        """Own all servers until cancelled; then they are ended whole, side by side, in less than a second."""
+        async with anyio.create_task_group() as tasks:
+            for server in self._enabled():
+                tasks.start_soon(server.run)
+            await anyio.sleep_forever()
+
+    async def settled(self, seconds: float) -> None:
+        """Return when of every server is known what it offers, or that it fails; after `seconds` at the latest."""
+        with anyio.move_on_after(seconds):
+            for server in self._enabled():
+                await server.settled()
+
+    async def reached(self, *states: State) -> None:
+        """Return when every server stands in one of these ways, or has just done so. Safe to cancel."""
+        for server in self._enabled():
+            await server.reached(*states)
+
+    def tools(self) -> Sequence[Tool]:
+        """Return what is on offer now, in the settings' order and then each server's own."""
+        if self._tools is None:
+            self._tools = self._named()
+        return tuple(self._tools.values())
+
+    def get(self, name: str) -> Tool | None:
+        """Return a tool by its name; one that waits, when its server has not said yet what it offers."""
+        self.tools()
+        assert self._tools is not None
+        return self._tools.get(name) or self._unknown(name)
+
+    def status(self) -> list[ServerStatus]:
+        """Return how they stand."""
+        return [server.status for server in self._servers.values()]
+
+    def _enabled(self) -> list[Server]:
+        return [server for server in self._servers.values() if server.is_enabled]
+
+    def _forget(self) -> None:
+        self._tools = None
+
+    def _named(self) -> dict[str, Tool]:
+        names = Names()
+        tools: list[Tool] = [
+            McpTool(names.give(server.name, remote.name), remote, server)
+            for server in self._enabled()
+            for remote in server.tools
+        ]
+        if having := [server for server in self._enabled() if server.offer and server.offer.has_resources]:
+            tools.append(ResourceTool(having))
+        if having := [server for server in self._enabled() if server.offer and server.offer.has_prompts]:
+            tools.append(PromptTool(having))
+        return {tool.spec.name: tool for tool in tools}
+
+    def _unknown(self, name: str) -> Tool | None:
+        """Return a tool of a server that is still on its way up, and was never there before."""
+        for server in self._enabled():
+            tool = name.removeprefix(f"{server.name}{SEPARATOR}")
+            is_its_own = tool not in ("", name) and name == plain_name(server.name, tool)
+            if is_its_own and server.offer is None and server.is_offered(tool):
+                return McpTool(name, RemoteTool(tool, f"A tool of {server.name}.", {"type": "object"}), server)
+        return None

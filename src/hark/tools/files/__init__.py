@@ -1,0 +1,1 @@
+"""Files: read, write, edit, patch, list, search, view."""

@@ -1,0 +1,169 @@
+"""The tool that replaces exact text in a file."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.tools.arguments import check
+from hark.tools.files.changes import Change, HalfDone, content_of, make, target_of
+from hark.tools.files.diffs import unified
+from hark.tools.files.last_reads import LastReads
+from hark.tools.files.nearest import explain
+from hark.tools.files.paths import foresee_path, resolve, shown
+from hark.tools.files.refused import Refused, refuse_if
+from hark.tools.files.text import Text, decode, is_binary
+
+NAMED_PLACES = 12
+STALE = "[something else changed the file since you last read it; the text was still there, but read it again]"
+_TEXTS = {
+    "old": {"type": "string", "description": "The text to replace, exactly as it is in the file, and only once in it."},
+    "new": {"type": "string", "description": "What to put in its place; empty to remove it."},
+    "all": {"type": "boolean", "description": "Replace it everywhere, not once."},
+}
+
+_SPEC = ToolSpec(
+    name="edit",
+    description=(
+        "Replace text in a file: `old`, exactly as it is there with its indentation (without line numbers), by `new`. "
+        "Several places at once: give `edits`, which are made in order, all or none. "
+        "It needs enough lines around it to be unique, or `all`."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace or absolute."},
+            **_TEXTS,
+            "edits": {
+                "type": "array",
+                "description": "Several replacements, instead of `old` and `new`.",
+                "items": {
+                    "type": "object",
+                    "properties": _TEXTS,
+                    "required": ["old", "new"],
+                    "additionalProperties": False,
+                },
+            },
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+    is_changing=True,
+    foresee=foresee_path,
+)
+
+
+class Replacement(Struct, frozen=True, forbid_unknown_fields=True):
+    """One edit, as the model gives it."""
+
+    old: str
+    new: str
+    all: bool | None = None
+
+
+class Edit:
+    """Edits files: a file is read, checked and written without awaiting in between, so that calls can't mix."""
+
+    def __init__(self, reads: LastReads) -> None:
+        self._reads = reads
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        return _SPEC
+
+    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+        """Make all the edits or none, and return a diff."""
+        try:
+            refuse_if(check(_SPEC, arguments))
+            edits = _edits(arguments)
+            path = resolve(arguments["path"], context.workspace)
+            is_stale = self._reads.is_stale(context, path)
+            told = _edit(path, edits, context.workspace)
+        except (Refused, HalfDone) as problem:
+            return problem.as_output()
+        if is_stale:
+            return ToolOutput(f"{STALE}\n{told}")
+        self._reads.note(context, path)
+        return ToolOutput(told)
+
+
+def _edits(arguments: Mapping[str, Any]) -> list[Replacement]:
+    single = {name: arguments[name] for name in ("old", "new", "all") if arguments.get(name) is not None}
+    several: Sequence[Any] = arguments.get("edits") or ()
+    if several and ("old" in single or "new" in single):
+        raise Refused("Give either old and new, or edits, not both.")
+    if not several and not {"old", "new"} <= single.keys():
+        raise Refused("edit needs old and new, or edits: call it again with them.")
+    try:
+        return msgspec.convert(several or [single], list[Replacement])
+    except msgspec.ValidationError as error:
+        raise Refused(f"edits: {error}. Each is an object with old and new, and all if it is meant.") from error
+
+
+def _edit(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
+    name = shown(path, workspace)
+    content = content_of(path, workspace)
+    if is_binary(content):
+        raise Refused(f"{name} is binary, not text. Change it with a program, through the shell.")
+    before = decode(content)
+    text, count = before.text, 0
+    for number, edit in enumerate(edits, 1):
+        where = f"Nothing was changed, for edit {number} of {len(edits)} does not fit: " if len(edits) > 1 else ""
+        try:
+            text, replaced = _replaced(text, edit, before, name)
+        except Refused as refused:
+            raise Refused(f"{where}{refused}") from refused
+        count += replaced
+    if text == before.text:
+        raise Refused("old and new are the same: nothing would change.")
+    make([Change(target_of(path, workspace), content, before.encoding.encode(text))], workspace)
+    places = "1 replacement" if count == 1 else f"{count:,} replacements"
+    return f"Edited {name}: {places}.\n{unified(before.text, text, name)}"
+
+
+def _replaced(text: str, edit: Replacement, file: Text, name: str) -> tuple[str, int]:
+    """Return the text after the edit, and how many places were replaced.
+
+    A model writes plain line ends, whatever the file has: its texts are taken to mean the file's own, unless they
+    are found as they are.
+    """
+    if not edit.old:
+        raise Refused("old is empty. Name the text that new goes in place of; to write a whole file use write.")
+    old, new = _with_newline(edit.old, file.newline), _with_newline(edit.new, file.newline)
+    if old not in text:
+        old, new = edit.old, edit.new
+    count = text.count(old)
+    if not count:
+        raise Refused(f"old is not in {name}. {_why(text, edit.old)}")
+    if count > 1 and not edit.all:
+        raise Refused(
+            f"old is {count} times in {name}, at lines {_places(text, old)}. "
+            "Give more of the lines around the one that you mean, or all: true to replace each."
+        )
+    return text.replace(old, new), count
+
+
+def _why(text: str, old: str) -> str:
+    plain_text, plain_old = _with_newline(text, "\n"), _with_newline(old, "\n")
+    if plain_old in plain_text:  # so only the line ends differ: they must be seen
+        return explain(text.split("\n"), old.split("\n"))
+    return explain(plain_text.split("\n"), plain_old.split("\n"))
+
+
+def _with_newline(text: str, newline: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", newline)
+
+
+def _places(text: str, old: str) -> str:
+    lines: list[str] = []
+    at, line = text.find(old), 1
+    last = 0
+    while at >= 0 and len(lines) < NAMED_PLACES:
+        line += text.count("\n", last, at)
+        lines.append(str(line))
+        last, at = at, text.find(old, at + len(old))
+    return ", ".join(lines) + (", ..." if at >= 0 else "")

@@ -1,0 +1,205 @@
+"""The tool that applies a patch to several files, all of it or nothing."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
+from hark.tools.arguments import check
+from hark.tools.files.changes import Change, HalfDone, content_of, make, target_of
+from hark.tools.files.diffs import unified
+from hark.tools.files.hunk_fit import apply_hunks
+from hark.tools.files.last_reads import LastReads
+from hark.tools.files.patch_format import FilePatch, Kind, paths_of
+from hark.tools.files.patch_text import parse
+from hark.tools.files.paths import missing, resolve, shown, written_path
+from hark.tools.files.refused import Refused, refuse_if
+from hark.tools.files.text import decode, is_binary
+
+
+def foresee(arguments: Mapping[str, Any]) -> Foreseen:
+    """Tell which files a patch would change. Takes anything."""
+    text = arguments.get("patch")
+    try:
+        paths = paths_of(parse(text)) if isinstance(text, str) else []
+    except Refused:
+        paths = []  # what can't be read will be refused
+    return Foreseen(is_changing=True, subject=", ".join(paths), writes=tuple(map(written_path, paths)))
+
+
+_SPEC = ToolSpec(
+    name="patch",
+    description=(
+        "Apply a patch to one or several files: all of it, or nothing if a part does not fit. "
+        "Give a unified diff, or this format, in which lines of context say where:\n"
+        "*** Begin Patch\n*** Update File: path\n*** Move to: new path (only to rename)\n@@ a line before, if needed\n"
+        " context\n-old line\n+new line\n context\n*** Add File: path\n+each line\n*** Delete File: path\n*** End Patch"
+    ),
+    parameters={
+        "type": "object",
+        "properties": {"patch": {"type": "string", "description": "The patch; paths are relative to the workspace."}},
+        "required": ["patch"],
+        "additionalProperties": False,
+    },
+    is_changing=True,
+    foresee=foresee,
+)
+
+
+class Patch:
+    """Applies patches: files are read, checked and written without awaiting in between, so that calls can't mix."""
+
+    def __init__(self, reads: LastReads) -> None:
+        self._reads = reads
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        return _SPEC
+
+    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+        """Apply it, and tell what became of each file."""
+        plan = _Plan(context.workspace)
+        try:
+            refuse_if(check(_SPEC, arguments))
+            for patch in parse(arguments["patch"]):
+                plan.add(patch)
+            changes = plan.changes()
+            make(changes, context.workspace)
+        except (Refused, HalfDone) as problem:
+            return problem.as_output()
+        for change in changes:
+            self._reads.note(context, change.path)
+        return ToolOutput("\n".join(plan.told))
+
+
+class _Fate(Struct):
+    """What a file was, and what it is to become; None for no file."""
+
+    old: bytes | None
+    new: bytes | None
+    is_executable: bool | None = None
+
+
+class _Plan:
+    """The files as they will be: each part of the patch sees what those before it did."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.told: list[str] = []
+        self._workspace = workspace
+        self._fates: dict[Path, _Fate] = {}
+
+    def add(self, patch: FilePatch) -> None:
+        """Plan one file's part.
+
+        Raises:
+            Refused: It does not fit.
+        """
+        path = resolve(patch.path, self._workspace)
+        match patch.kind:
+            case Kind.ADD:
+                self._add(path, patch)
+            case Kind.DELETE:
+                self._delete(path, patch)
+            case Kind.UPDATE:
+                self._update(path, patch)
+
+    def changes(self) -> list[Change]:
+        """Return what is to be done. What is removed comes last, so that a file that moves is never nowhere."""
+        changes = [
+            Change(path, fate.old, fate.new, fate.is_executable)
+            for path, fate in self._fates.items()
+            if fate.old != fate.new or (fate.is_executable is not None and fate.new is not None)
+        ]
+        if not changes:
+            raise Refused("The patch changes nothing: the files are already as it would leave them.")
+        return sorted(changes, key=lambda change: change.new is None)
+
+    def _add(self, path: Path, patch: FilePatch) -> None:
+        fate = self._fate(path)
+        if fate.new is not None:
+            raise Refused(f"{self._name(path)} is there already: update it, or write it whole. Nothing was changed.")
+        patched = apply_hunks("", patch.hunks, "\n")
+        fate.new, fate.is_executable = _encoded("".join(patched.lines)), patch.is_executable
+        self.told.append(f"Added {self._name(path)}")
+
+    def _delete(self, path: Path, patch: FilePatch) -> None:
+        fate = self._existing(path)
+        self._demand_no_link(path)
+        if patch.hunks and fate.new is not None:
+            rest = apply_hunks(decode(fate.new).text, patch.hunks, "\n").lines
+            if rest:
+                raise Refused(f"{self._name(path)} has more lines than the patch removes. Nothing was changed.")
+        fate.new = None
+        self.told.append(f"Deleted {self._name(path)}")
+
+    def _update(self, path: Path, patch: FilePatch) -> None:
+        fate = self._existing(path)
+        old = fate.new or b""
+        new, notes = self._patched(path, old, patch)
+        fate.is_executable = patch.is_executable
+        name = self._name(path)
+        if patch.new_path:
+            target = resolve(patch.new_path, self._workspace)
+            self._demand_no_link(path)
+            self._move(path, target, new, fate)
+            name = f"{name} to {self._name(target)}"
+        else:
+            fate.new = new
+        self.told.append(f"{'Moved' if patch.new_path else 'Updated'} {name}")
+        if notes:
+            self.told.extend(f"[{note}]" for note in notes)
+            self.told.append(unified(decode(old).text, decode(new).text, self._name(path)))
+
+    def _patched(self, path: Path, old: bytes, patch: FilePatch) -> tuple[bytes, list[str]]:
+        if not patch.hunks:
+            if not patch.new_path and patch.is_executable is None:
+                raise Refused(f"The patch says nothing of what to change in {self._name(path)}. Nothing was changed.")
+            return old, []
+        if is_binary(old):
+            raise Refused(f"{self._name(path)} is binary, not text. Nothing was changed.")
+        text = decode(old)
+        try:
+            patched = apply_hunks(text.text, patch.hunks, text.newline)
+        except Refused as refused:
+            raise Refused(f"{self._name(path)}: {refused}\nNothing was changed, in no file.") from refused
+        return text.encoding.encode("".join(patched.lines)), patched.notes
+
+    def _move(self, path: Path, target: Path, new: bytes, fate: _Fate) -> None:
+        there = self._fate(target)
+        if there is fate:
+            fate.new = new
+            return
+        if there.new is not None:
+            raise Refused(f"{self._name(target)} is there already: {self._name(path)} can't move there.")
+        is_executable = fate.is_executable
+        if is_executable is None and path.exists():
+            is_executable = bool(path.stat().st_mode & 0o100) or None
+        there.new, there.is_executable = new, is_executable
+        fate.new = fate.is_executable = None
+
+    def _existing(self, path: Path) -> _Fate:
+        fate = self._fate(path)
+        if fate.new is None:
+            raise Refused(f"{missing(path, self._workspace)} Nothing was changed.")
+        return fate
+
+    def _fate(self, path: Path) -> _Fate:
+        target = target_of(path, self._workspace)
+        if target not in self._fates:
+            content = content_of(target, self._workspace) if target.exists() else None
+            self._fates[target] = _Fate(content, content)
+        return self._fates[target]
+
+    def _demand_no_link(self, path: Path) -> None:
+        if path.is_symlink():
+            raise Refused(f"{self._name(path)} is a symbolic link. Remove or rename it with the shell.")
+
+    def _name(self, path: Path) -> str:
+        return shown(path, self._workspace)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="replace")

@@ -1,0 +1,112 @@
+"""The paths that a model names: where they lead, how they are shown, and what they are when they can't be used."""
+
+import difflib
+import os
+import stat
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hark.protocol.tool import Foreseen
+from hark.tools.files.refused import Refused
+
+LOOKED_AT = 5_000
+SUGGESTED = 4
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a disk device",
+}
+
+
+def resolve(name: str, workspace: Path) -> Path:
+    """Return where a path leads: relative to the workspace, `~` is the person's home. It need not exist.
+
+    Raises:
+        Refused: It can't be a path.
+    """
+    name = name.removeprefix("file://")
+    if not name.strip():
+        raise Refused("The path is empty. Name a file or folder; `.` is the workspace.")
+    if "\0" in name:
+        raise Refused("The path has a NUL character in it. Name it without.")
+    if "://" in name[:12]:
+        raise Refused(f"{name} is an address, not a path on this machine. Fetch it first, then name the file.")
+    try:
+        os.fsencode(name)
+        return workspace / Path(name).expanduser()
+    except (ValueError, RuntimeError) as error:
+        raise Refused(f"{name!r} can't be a path: {error}. Name it relative to the workspace.") from error
+
+
+def shown(path: Path, workspace: Path) -> str:
+    """Return a path as people write it: relative to the workspace if it is inside."""
+    text = str(path.relative_to(workspace)) if path.is_relative_to(workspace) else str(path)
+    return text.encode(errors="replace").decode()
+
+
+def foresee_path(arguments: Mapping[str, Any]) -> Foreseen:
+    """Tell what a tool that changes its `path` would do. Takes anything."""
+    path = arguments.get("path")
+    if not isinstance(path, str):
+        return Foreseen(is_changing=True, writes=())  # it will be refused
+    return Foreseen(is_changing=True, subject=path, writes=(written_path(path),))
+
+
+def written_path(name: str) -> str:
+    """Return the path that a call would write, as far as it is known without the workspace. Takes anything."""
+    return os.path.expanduser(name.removeprefix("file://"))  # noqa: PTH111 - Path.expanduser may raise
+
+
+def open_file(path: Path, workspace: Path) -> int:
+    """Return a descriptor to read a regular file with; opening it and reading it can't wait for a writer.
+
+    Raises:
+        Refused: It is missing, not a regular file, or not ours to read.
+    """
+    try:
+        _demand_regular(path, path.stat(), workspace)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise Refused(missing(path, workspace)) from error
+    except OSError as error:
+        raise Refused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+    try:
+        _demand_regular(path, os.fstat(descriptor), workspace)  # it may be another since it was looked at
+    except Refused:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def missing(path: Path, workspace: Path) -> str:
+    """Say that there is no such file, and what there is instead."""
+    name = shown(path, workspace)
+    folder = path.parent
+    if not folder.is_dir():
+        return f"{name} does not exist, nor does its folder {shown(folder, workspace)}. Look with list or search."
+    near = _near_names(path.name, folder)
+    if near:
+        return f"{name} does not exist. Near it: {', '.join(shown(folder / one, workspace) for one in near)}."
+    return f"{name} does not exist. Look with list or search."
+
+
+def _near_names(name: str, folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in islice(entries, LOOKED_AT)]
+    except OSError:
+        return []
+    low = {one.lower(): one for one in names}
+    return [low[one] for one in difflib.get_close_matches(name.lower(), low, SUGGESTED, 0.6)]
+
+
+def _demand_regular(path: Path, status: os.stat_result, workspace: Path) -> None:
+    name = shown(path, workspace)
+    if stat.S_ISDIR(status.st_mode):
+        raise Refused(f"{name} is a folder. See what is in it with list.")
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+        raise Refused(f"{name} is {kind}, not a file with text. Use the shell if you must, with a time limit.")

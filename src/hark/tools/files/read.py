@@ -1,0 +1,181 @@
+"""The tool that reads a text file, or some lines of it."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import anyio.lowlevel
+from msgspec import Struct
+
+from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.tools.arguments import check
+from hark.tools.files.last_reads import LastReads
+from hark.tools.files.line_window import Line, LineWindow
+from hark.tools.files.paths import open_file, resolve, shown
+from hark.tools.files.pictures import picture_type
+from hark.tools.files.refused import Refused, refuse_if
+from hark.tools.files.text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
+
+DEFAULT_LINES = 2_000
+PIECE_BYTES = 65_536
+COUNTED_BYTES = 64 * 1024 * 1024
+WIDE_BYTES = 8 * 1024 * 1024
+
+_SPEC = ToolSpec(
+    name="read",
+    description=(
+        "Read a text file. Each line comes with its number and a tab before it, which are not part of the file. "
+        f"Without a range you get the first {DEFAULT_LINES} lines, and are told how to read on."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace or absolute."},
+            "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; the file begins at 1."},
+            "limit": {"type": "integer", "minimum": 1, "description": f"How many lines ({DEFAULT_LINES})."},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Read:
+    """Reads files, and remembers what each session saw of them."""
+
+    def __init__(self, reads: LastReads) -> None:
+        self._reads = reads
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        return _SPEC
+
+    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+        """Return the lines. Safe to cancel at any time."""
+        try:
+            refuse_if(_problem(arguments))
+            path = resolve(arguments["path"], context.workspace)
+            descriptor = open_file(path, context.workspace)
+        except Refused as refused:
+            return refused.as_output()
+        first: int = arguments.get("offset") or 1
+        window = LineWindow(first, arguments.get("limit") or DEFAULT_LINES)
+        try:
+            passed = await _fill(window, descriptor, shown(path, context.workspace))
+        except Refused as refused:
+            return refused.as_output()
+        except OSError as error:
+            return Refused(f"{shown(path, context.workspace)} can't be read: {error.strerror}.").as_output()
+        finally:
+            os.close(descriptor)
+        self._reads.note(context, path)
+        return _output(window, first, passed)
+
+
+def _problem(arguments: Mapping[str, Any]) -> str | None:
+    if problem := check(_SPEC, arguments):
+        return problem
+    for name in ("offset", "limit"):
+        if (arguments.get(name) or 1) < 1:
+            return f"{name}: expected a whole number from 1 on."
+    return None
+
+
+class _Passed(Struct, frozen=True):
+    """What was seen of a file as it passed by: all of it, or not; and whether its last line had an end."""
+
+    size: int
+    encoding: Encoding
+    is_whole: bool = True
+    is_ended: bool = True
+
+
+async def _fill(window: LineWindow, descriptor: int, name: str) -> _Passed:
+    """Let the file pass by the window, a long one only as far as it is needed."""
+    size = os.fstat(descriptor).st_size
+    piece = os.read(descriptor, PIECE_BYTES)
+    encoding = mark_of(piece)
+    _demand_text(piece[:HEAD_BYTES], name)
+    if encoding.codec.startswith("utf-16"):
+        piece = _narrowed(descriptor, piece, size, name)
+    else:
+        piece = piece.removeprefix(encoding.mark)
+    while piece:
+        window.take(piece)
+        if window.is_full and size > COUNTED_BYTES:
+            return _Passed(size, encoding, is_whole=False)
+        await anyio.lowlevel.checkpoint()
+        piece = os.read(descriptor, PIECE_BYTES)
+    return _Passed(size, encoding, is_ended=window.end())
+
+
+def _demand_text(head: bytes, name: str) -> None:
+    if media_type := picture_type(head):
+        raise Refused(f"{name} is a picture ({media_type}). See it with view_image.")
+    if is_binary(head):
+        raise Refused(
+            f"{name} is binary, not text (it begins with {head[:8].hex(' ')}). Look into it with the shell: file, xxd."
+        )
+
+
+def _narrowed(descriptor: int, head: bytes, size: int, name: str) -> bytes:
+    """Return a file of two-byte characters as UTF-8: its line ends can't be seen otherwise."""
+    if size > WIDE_BYTES:
+        raise Refused(f"{name} is UTF-16 and has {size:,} bytes. Convert it first: iconv -f UTF-16 -t UTF-8.")
+    pieces = [head]
+    while pieces[-1]:
+        pieces.append(os.read(descriptor, PIECE_BYTES))
+    return decode(b"".join(pieces)).text.encode(errors="replace")
+
+
+def _output(window: LineWindow, first: int, passed: _Passed) -> ToolOutput:
+    if not window.lines:
+        if not window.total:
+            return ToolOutput("[the file is empty]")
+        return Refused(f"The file has {window.total:,} lines; offset {first:,} is behind its end.").as_output()
+    has_crlf = all(line.content.endswith(b"\r") for line in window.lines[:-1] or window.lines)
+    texts, codec = _decoded(window.lines, has_crlf)
+    numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]
+    notes = _where(window, first, passed)
+    if has_crlf:
+        notes.append("lines end with CRLF")
+    if note := Encoding(codec).note() or passed.encoding.note():
+        notes.append(note)
+    return ToolOutput("\n".join([*numbered, *(f"[{note}]" for note in notes)]))
+
+
+def _where(window: LineWindow, first: int, passed: _Passed) -> list[str]:
+    """Say which lines these are, and how to read on."""
+    last = first + len(window.lines) - 1
+    on = f"read on with offset {last + 1}"
+    if not passed.is_whole:
+        return [f"lines {first:,} to {last:,}; the file goes on, {passed.size:,} bytes in all; {on}"]
+    notes = [] if passed.is_ended else ["no newline at the end of the file"]
+    if last < window.total:
+        return [f"lines {first:,} to {last:,} of {window.total:,}; {on}", *notes]
+    return [f"lines {first:,} to {last:,} of {window.total:,}", *notes] if first > 1 else notes
+
+
+def _decoded(lines: list[Line], has_crlf: bool) -> tuple[list[str], str]:
+    """Return the lines as text, in UTF-8 if they are; a character that the cut went through is no reason."""
+    try:
+        texts = [_whole(line).decode() for line in lines]
+        codec = "utf-8"
+    except UnicodeDecodeError:
+        texts = [line.content.decode("latin-1") for line in lines]
+        codec = "latin-1"
+    if has_crlf:
+        texts = [text.removesuffix("\r") for text in texts]
+    texts = [text.replace("\0", "␀") for text in texts]
+    return [f"{t}… [{line.cut:,} bytes more]" if line.cut else t for t, line in zip(texts, lines, strict=True)], codec
+
+
+def _whole(line: Line) -> bytes:
+    """Return a line without the piece of a character that the cut may have left at its end."""
+    if not line.cut:
+        return line.content
+    end = len(line.content)
+    while end > len(line.content) - 4 and line.content[end - 1] & 0xC0 == 0x80:
+        end -= 1
+    return line.content[: end - 1] if line.content[end - 1] >= 0xC0 else line.content

@@ -1,0 +1,184 @@
+"""The tool that searches files for text: with ripgrep where it is, with a program of our own where not."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+
+from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.tools.arguments import check
+from hark.tools.files.findings import Findings
+from hark.tools.files.globs import alternatives
+from hark.tools.files.paths import missing, open_file, resolve, shown
+from hark.tools.files.query import Query
+from hark.tools.files.refused import Refused, refuse_if
+from hark.tools.files.text import HEAD_BYTES, is_binary
+from hark.tools.processes.command import Launch, start_command
+from hark.tools.processes.cookies import Owner, with_cookie
+from hark.tools.processes.race import first_of
+
+DEFAULT_RESULTS = 200
+MOST_RESULTS = 2_000
+MOST_CONTEXT = 20
+LIMIT_SECONDS = 30.0
+_BEYOND_RIPGREP = re.compile(r"look-?around|backreference|look-ahead|look-behind", re.IGNORECASE)
+
+_SPEC = ToolSpec(
+    name="search",
+    description=(
+        "Search the contents of files, line by line. What .gitignore leaves out and binary files are passed over. "
+        "To find files by their names use list."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "A regular expression, or plain text with `literal`."},
+            "literal": {"type": "boolean", "description": "Take the pattern as plain text."},
+            "path": {"type": "string", "description": "The folder or file to look into (the workspace)."},
+            "glob": {"type": "string", "description": "Only files like this: *.py, src/**/*.{ts,tsx}."},
+            "ignore_case": {"type": "boolean", "description": "Find capital and small letters alike."},
+            "context": {"type": "integer", "minimum": 0, "description": "How many lines around each match (0)."},
+            "show": {
+                "type": "string",
+                "enum": ["lines", "files", "counts"],
+                "description": "The matching lines, only their files, or how many lines in each file (lines).",
+            },
+            "max_results": {"type": "integer", "minimum": 1, "description": f"Stop after so many ({DEFAULT_RESULTS})."},
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    },
+    grace_seconds=0.9,
+)
+
+
+class Search:
+    """Searches in a process that `owner` starts: with the program `ripgrep` if it is installed, or else our own."""
+
+    def __init__(self, owner: Owner, ripgrep: str | None = "rg") -> None:
+        self._owner = owner
+        self._ripgrep = ripgrep
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What it is."""
+        return _SPEC
+
+    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+        """Return what is found. Cancelling kills the search."""
+        try:
+            refuse_if(_problem(arguments))
+            place = resolve(arguments.get("path") or ".", context.workspace)
+            folder, query = _query(arguments, place, context.workspace)
+            return await self._find(query, folder, arguments.get("max_results") or DEFAULT_RESULTS)
+        except Refused as refused:
+            return refused.as_output()
+
+    async def _find(self, query: Query, folder: Path, most: int) -> ToolOutput:
+        findings = Findings(query, min(most, MOST_RESULTS))
+        program = shutil.which(self._ripgrep) if self._ripgrep else None
+        if program is not None:
+            is_late = await self._run(query.ripgrep_words(program), folder, findings)
+            if not (findings.errors and _BEYOND_RIPGREP.search(findings.errors)):
+                return _output(findings, query, is_late=is_late)
+            findings = Findings(query, min(most, MOST_RESULTS))
+        words = [sys.executable, "-P", "-m", "hark.tools.files.grep", msgspec.json.encode(query).decode()]
+        return _output(findings, query, is_late=await self._run(words, folder, findings))
+
+    async def _run(self, words: list[str], folder: Path, findings: Findings) -> bool:
+        """Run a search until it ends, enough is found or its time is over; tell whether it was the last."""
+        full = anyio.Event()
+        cookie = self._owner.new_cookie()
+
+        def receive(piece: bytes) -> None:
+            findings.take(piece)
+            if findings.is_full:
+                full.set()
+
+        try:
+            command = start_command(Launch(words, folder, with_cookie(os.environ, cookie), cookie), receive)
+        except (OSError, ValueError) as error:
+            raise Refused(f"The search could not be started: {error}.") from error
+        try:
+            with anyio.move_on_after(LIMIT_SECONDS) as limit:
+                await first_of(full.wait, command.finished)
+        finally:
+            with anyio.CancelScope(shield=True):  # bounded by the stop itself
+                await command.stop(grace_seconds=0.0)
+        return limit.cancelled_caught
+
+
+def _problem(arguments: Mapping[str, Any]) -> str | None:
+    if problem := check(_SPEC, arguments):
+        return problem
+    pattern: str = arguments["pattern"]
+    if not pattern:
+        return "pattern: it is empty. Say what to search for; to see which files there are use list."
+    if "\n" in pattern or "\0" in pattern:
+        return "pattern: a search goes line by line. Search for one of the lines."
+    if (arguments.get("context") or 0) < 0 or (arguments.get("max_results") or 1) < 1:
+        return "context and max_results: expected whole numbers, from 0 and from 1 on."
+    try:
+        pattern.encode()
+        alternatives(arguments.get("glob") or "")
+    except ValueError as error:
+        return f"The search can't be made: {error}"
+    return None
+
+
+def _query(arguments: Mapping[str, Any], place: Path, workspace: Path) -> tuple[Path, Query]:
+    """Return the folder to search in, and what for.
+
+    Raises:
+        Refused: The place is not one that can be searched.
+    """
+    if place.is_dir():
+        folder, target = place, "."
+    else:
+        refuse_if(None if place.exists() else missing(place, workspace))
+        _demand_text(place, workspace)
+        folder, target = place.parent, f"./{place.name}"
+    name = shown(folder.resolve(), workspace.resolve())
+    return folder, Query(
+        arguments["pattern"],
+        is_literal=bool(arguments.get("literal")),
+        ignores_case=bool(arguments.get("ignore_case")),
+        glob=arguments.get("glob") or "",
+        context=min(arguments.get("context") or 0, MOST_CONTEXT),
+        shows=arguments.get("show") or "lines",
+        target=target,
+        folder="" if name == "." else name,
+    )
+
+
+def _demand_text(path: Path, workspace: Path) -> None:
+    descriptor = open_file(path, workspace)
+    try:
+        head = os.read(descriptor, HEAD_BYTES)
+    except OSError as error:
+        raise Refused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+    finally:
+        os.close(descriptor)
+    if is_binary(head):
+        raise Refused(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
+
+
+def _output(findings: Findings, query: Query, *, is_late: bool) -> ToolOutput:
+    if findings.errors and not findings.count:
+        reason = " ".join(findings.errors.split())
+        return Refused(f"The pattern can't be used: {reason}\nFor plain text say literal: true.").as_output()
+    notes: list[str] = []
+    if findings.is_full:
+        notes.append(f"[only the first {findings.count:,} are shown; narrow the pattern, path or glob for the rest]")
+    if is_late:
+        notes.append(f"[stopped after {LIMIT_SECONDS:g} seconds; there may be more. Narrow the path or glob]")
+    if not findings.count:
+        where = f" in {query.folder}" if query.folder else ""
+        return ToolOutput("\n".join([f"Nothing matches {query.pattern}{where}.", *notes]))
+    return ToolOutput("\n".join([findings.text, *notes]))

@@ -1,0 +1,1 @@
+"""What the agent notes for itself: memory, recall, todo."""

@@ -1,0 +1,1 @@
+"""Processes: started in a tree of their own, found by their cookie, ended whole."""

@@ -1,0 +1,1 @@
+"""Skills: instructions for special work, in folders."""

@@ -1,0 +1,1 @@
+"""Undo: files as they were before changing steps."""

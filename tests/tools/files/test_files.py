@@ -1,0 +1,50 @@
+"""The tools for files, together."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hark.protocol.messages import Effect
+from hark.tools.files.all_of_them import file_tools
+from hark.tools.files.edit import STALE
+from hark.tools.processes.cookies import this_process
+from hark.tools.toolbox import Toolbox
+from tests.tools.context import FakeContext
+
+TOOLS = Toolbox(file_tools(this_process()))
+
+
+def test_they_have_the_names_that_models_are_told() -> None:
+    names = ["read", "write", "edit", "patch", "list", "search", "view_image"]
+    assert [spec.name for spec in TOOLS.specs] == names
+    assert [spec.name for spec in TOOLS.specs if spec.is_changing] == ["write", "edit", "patch"]
+
+
+async def test_what_one_writes_another_does_not_call_a_strangers(tmp_path: Path) -> None:
+    context = FakeContext(tmp_path)
+
+    async def call(name: str, **arguments: Any) -> str:
+        tool = TOOLS.get(name)
+        assert tool is not None
+        return (await tool.run(arguments, context)).text
+
+    await call("write", path="a", content="one\ntwo\n")
+    await call("read", path="a")
+    await call("patch", patch="--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n")
+    await call("write", path="a", content="1\n2\n3\n")
+    assert STALE not in await call("edit", path="a", old="2", new="two")
+    assert "2:two" in await call("search", pattern="two")
+    assert "a  8 B" in await call("list")
+
+
+@pytest.mark.parametrize("name", ["read", "write", "edit", "patch", "list", "search", "view_image"])
+@pytest.mark.parametrize("arguments", [{"path": 3}, {"else": 1}, {"path": [], "patch": {}, "pattern": None}])
+async def test_garbage_is_refused_and_foreseen_without_a_fall(
+    name: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    tool = TOOLS.get(name)
+    assert tool is not None
+    output = await tool.run(arguments, FakeContext(tmp_path))
+    assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
+    tool.spec.foreseen(arguments)
