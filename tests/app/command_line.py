@@ -82,6 +82,7 @@ class Hark:
 
     def __init__(self, home: Path, server: ModelServer) -> None:
         self.home = home
+        self.folder = home  # where its commands are run
         self.server = server
         self.environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
         self.environment |= {"HARK_HOME": str(home), "HOME": str(home)}
@@ -104,7 +105,7 @@ class Hark:
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            cwd=self.home,
+            cwd=self.folder,
             env={**self.environment, **environment},
         )
         return Running(process)

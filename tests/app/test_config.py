@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from hark.app import config
 from hark.app.config import load, read_routes
 from hark.app.secrets import without_secrets
 from hark.app.settings import SettingsError
+from hark.app.trust import trust
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, ApprovalMode
 from tests.app.command_line import opened
@@ -156,3 +158,21 @@ async def test_config_shows_what_is_in_force_without_its_secrets(tmp_path: Path)
     assert "very-secret" not in shown.out
     assert shown.json["routes"][0]["api_key"] == "(set)"
     assert shown.json["limits"]["steps"] == 7
+
+
+def test_a_project_that_nobody_trusts_may_ask_more_often_and_starts_nothing(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    (work / ".hark").mkdir(parents=True)
+    (work / ".hark" / "config.toml").write_text(
+        '[approvals]\nmode = "all"\nallow = ["shell:*"]\ndeny = ["fetch"]\n'
+        '[mcp.servers.evil]\ncommand = "evil"\n[limits]\nsteps = 3\n'
+    )
+    settings = config.load(home, work)
+    assert (settings.approvals.mode, settings.approvals.allow, settings.approvals.deny) == ("auto", (), ("fetch",))
+    assert (settings.mcp, settings.limits.steps) == ({}, 3)
+    assert config.left_out(home, work).startswith("mcp, approvals.allow, approvals.mode of this project")
+    trust(home, work)
+    settings = config.load(home, work)
+    assert (settings.approvals.mode, settings.approvals.allow) == ("all", ("shell:*",))
+    assert list(settings.mcp["servers"]) == ["evil"]
+    assert config.left_out(home, work) == ""

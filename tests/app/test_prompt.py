@@ -37,3 +37,13 @@ def test_files_above_the_projects_root_are_not_read(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").mkdir()
     assert "From" not in SystemPrompt(tmp_path)()
+
+
+def test_extra_parts_come_last_and_empty_ones_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.app.prompt.LOOK_SECONDS", 0.0)
+    (tmp_path / "AGENTS.md").write_text("be kind")
+    notes = [""]
+    prompt = SystemPrompt(tmp_path, [lambda: notes[0], lambda: "the end"])
+    assert prompt() == SystemPrompt(tmp_path)() + "\nthe end"
+    notes[0] = "kept notes"
+    assert prompt().index("be kind") < prompt().index("kept notes") < prompt().index("the end")

@@ -10,6 +10,8 @@ import pytest
 from hark.app.config_file import with_route
 from hark.app.settings import RouteSettings, SettingsError
 from tests.app.command_line import Ended, Hark, opened
+from tests.app.pseudo_terminal import run_in_terminal
+from tests.fakes.behaviours import Behaviour, failing, text
 
 KEY = "sk-very-secret-0123456789"
 ROUTE = RouteSettings("main", "openai", "http://a/v1", 'a "quoted" \\ näme')
@@ -103,6 +105,52 @@ async def test_an_answer_that_is_none_of_the_choices_ends_it(tmp_path: Path, typ
         assert (hark.home / "config.toml").read_text() == before
     assert ended.code == 2
     assert "none of the numbers" in ended.err
+
+
+async def test_a_server_of_ones_own_is_set_up_by_its_address(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        (hark.home / "config.toml").unlink()
+        number = number_of(await hark.run("setup"), "another server")
+        (hark.home / "config.toml").unlink()
+        ended = await hark.run("setup", typed=f"{number}\n{hark.server.base_url}/\n\nsome-model\n")
+        wrong = await hark.run("setup", typed=f"{number}\nhere\n")
+        (route,) = written(hark)["routes"]
+    assert ended.code == 0, ended
+    assert route == {"name": "main", "provider": "openai", "base_url": hark.server.base_url, "model": "some-model"}
+    assert wrong.code == 2
+    assert "'here' is no address" in wrong.err
+
+
+@pytest.mark.parametrize("keys", [[("Number", "\x04")], [("Number", "3\n"), ("The key", "\x04")]])
+async def test_a_person_who_ends_the_input_leaves_and_nothing_is_written(
+    tmp_path: Path, keys: list[tuple[str, str]]
+) -> None:
+    async with opened(tmp_path) as hark:
+        before = (hark.home / "config.toml").read_text()
+        ended = await run_in_terminal(hark, "setup", keys=keys)
+        assert (hark.home / "config.toml").read_text() == before
+    assert ended.code == 2
+    assert ended.out.rstrip().endswith("hark: You left before the end: nothing was written.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [(text(["hi"]), "main: the first piece came"), (failing(401, words="no such key"), "no such key")],
+)
+async def test_a_person_is_told_whether_the_model_answers(tmp_path: Path, reply: Behaviour, told: str) -> None:
+    async with opened(tmp_path, [reply]) as hark:
+        number = number_of(await hark.run("setup"), "another server")
+        keys = [
+            ("Number", f"{number}\n"),
+            ("Its address", f"{hark.server.base_url}\n"),
+            ("Its key", f"{KEY}\n"),
+            ("Model", "some-model\n"),
+            ("[y/N]", "y\n"),
+        ]
+        ended = await run_in_terminal(hark, "setup", keys=keys)
+    assert ended.code == 0, ended
+    assert told in " ".join(ended.out.split())
+    assert KEY not in ended.out
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-COMMANDS = ("setup", "doctor", "send", "stop", "queue", "sessions", "trace", "config")
+COMMANDS = ("setup", "doctor", "send", "stop", "queue", "sessions", "trace", "config", "mcp", "skills", "acp")
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -41,7 +41,8 @@ def _commands() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hark")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("setup", help="choose the model that answers")
-    commands.add_parser("doctor", help="see whether a turn can run, and what to do when not")
+    doctor = commands.add_parser("doctor", help="see whether a turn can run, and what to do when not")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
     send = commands.add_parser("send", help="put a message into a session, whoever owns it")
     send.add_argument("session")
     send.add_argument("text")
@@ -61,9 +62,23 @@ def _commands() -> argparse.ArgumentParser:
     sessions.add_argument("--json", action="store_true", help="print JSON")
     trace = commands.add_parser("trace", help="show where a turn's time went")
     trace.add_argument("session")
-    trace.add_argument("turn", nargs="?")
+    trace.add_argument("turn", nargs="?", help="demo.t4, t4 or 4; without it the last one")
+    trace.add_argument("--all", action="store_true", help="every turn of the session")
+    trace.add_argument("--html", metavar="FILE", help="write a picture")
+    trace.add_argument("--json", action="store_true", help="print JSON")
+    mcp = commands.add_parser("mcp", help="list the MCP servers, test them, or log in to one")
+    mcp.add_argument("action", nargs="?", choices=("list", "test", "login"), default="list")
+    mcp.add_argument("server", nargs="?", help="only this one")
+    skills = commands.add_parser("skills", help="list, search or install skills")
+    skills.add_argument("action", nargs="?", choices=("list", "search", "install"), default="list")
+    skills.add_argument("value", nargs="*", help="the words to search for, or what to install")
+    skills.add_argument("--from", dest="source", help="a folder, a git address or an index file")
+    skills.add_argument("--project", action="store_true", help="install into this project")
+    skills.add_argument("--force", action="store_true", help="put it in the place of one that is there")
+    acp = commands.add_parser("acp", help="an ACP agent on stdio, for editors")
+    acp.add_argument("--verbose", action="store_true", help="show logs on stderr")
     config = commands.add_parser("config", help="show, check or find the settings")
-    config.add_argument("action", nargs="?", choices=("path", "show", "check"), default="check")
+    config.add_argument("action", nargs="?", choices=("path", "show", "check", "trust"), default="check")
     return parser
 
 

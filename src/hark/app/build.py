@@ -1,6 +1,5 @@
 """The one place where the parts meet."""
 
-import inspect
 import os
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
@@ -8,27 +7,34 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
+import msgspec
 
 from hark.app import config
 from hark.app.clock import SystemClock
+from hark.app.grants import GrantsFile
 from hark.app.handle import SessionHandle
+from hark.app.parts import Parts, Places, as_tools
 from hark.app.prompt import SystemPrompt
+from hark.app.reflection import Reflection
+from hark.app.remembered import Remembered
+from hark.app.running import running
 from hark.app.settings import Settings, SettingsError
-from hark.app.slash import TakenIds
+from hark.engine.charter import Charter
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
 from hark.engine.tenure import Tenure
-from hark.engine.workbench import Tools, Workbench
+from hark.engine.workbench import Workbench
 from hark.protocol.clock import Clock
 from hark.protocol.rules import Rules
 from hark.protocol.store import Store
-from hark.protocol.surface import SessionPort
-from hark.protocol.tool import Tool
-from hark.tools.cookies import Owner, this_process
-from hark.tools.sweep import sweep
+from hark.tools.delegate import ChildOrder
+from hark.tools.processes.cookies import this_process
+from hark.tools.toolbox import Toolbox
+from hark.tools.undo.undo import Undo
+
+REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
 
 RouteGiven = Mapping[str, Any]
 ToolGiven = Any
@@ -37,11 +43,13 @@ ToolGiven = Any
 class Agent:
     """A running agent: sessions by name."""
 
-    def __init__(self, bench: Workbench, router: Router, settings: Settings) -> None:
+    def __init__(self, bench: Workbench, router: Router, parts: Parts) -> None:
         self.bench = bench
-        self.settings = settings
+        self.parts = parts
+        self.settings = parts.settings
+        self.home = parts.places.home
+        self.reflection = Reflection(lambda name: self.child(name, REFLECTS)) if self.settings.memory.reflect else None
         self._router = router
-        self._taken = TakenIds()
 
     def session(self, name: str, surface: str = "python") -> SessionHandle:
         """Return a session; it is made when new, and loads behind the scenes.
@@ -49,9 +57,25 @@ class Agent:
         Raises:
             ValueError: A session can't have that name.
         """
-        delivery = self.settings.delivery
-        default = delivery.surfaces.get(surface, delivery.default)
-        return SessionHandle(name, self._router, self.bench, default, self._taken)
+        session = SessionHandle(name, self._router, self.bench, self.parts, surface)
+        if self.reflection is not None:
+            self.reflection.follow(session)
+        return session
+
+    def child(self, name: str, order: ChildOrder) -> SessionHandle:
+        """Return a child's session, with no more than it was given.
+
+        Raises:
+            ValueError: There is no tool of a name that it was given.
+        """
+        unknown = [tool for tool in order.tools or () if self.bench.tools.get(tool) is None]
+        if unknown:
+            raise ValueError(f"There is no tool {', '.join(unknown)} that a child could have.")
+        limits = self.bench.rules.limits
+        steps, seconds = order.steps or limits.steps, order.seconds or limits.seconds
+        limits = msgspec.structs.replace(limits, steps=steps, seconds=seconds)
+        self._router.charter(name, Charter(order.tools, limits))
+        return self.session(name)
 
 
 @asynccontextmanager
@@ -64,6 +88,7 @@ async def open_agent(
     sweeps: bool = True,
     can_ask: bool = True,
     notice: Callable[[str], None] = lambda _: None,
+    leaving: Callable[[str], None] = lambda _: None,
     **sections: Mapping[str, Any],
 ) -> AsyncGenerator[Agent]:
     """Open an agent; every argument is optional, as the settings apply.
@@ -71,49 +96,45 @@ async def open_agent(
     `routes` takes dicts with the keys of `[[routes]]` (`provider` may be an object with a `stream` method), `tools`
     adds to the agent's own, `sections` lay over the sections of config.toml: `limits={"steps": 5}`. With `sweeps`,
     work that an earlier process left is taken up. `notice` gets lines that a person should see and that belong to no
-    session. At the end every running turn is settled, within `exit_seconds`.
+    session. At the end every running turn is settled, within `exit_seconds`; `leaving` is told what that waits for.
 
     Raises:
         SettingsError: The settings can't be used.
         StoreError: The sessions can't be opened.
     """
     clock = SystemClock()
-    directory = config.home_directory(home)
-    place = Path(workspace) if workspace else Path.cwd()
-    settings = config.load(directory, place, dict(sections))
-    rules = Rules(settings.delivery.after_stop, settings.limits, settings.approvals, can_ask)
-    owner = this_process(directory)
-    async with _opened_store(settings, directory, clock) as store, _opened_routes(settings, routes, notice) as opened:
-        quarantine = Quarantine()
+    places = Places(config.home_directory(home), Path(workspace) if workspace else Path.cwd())
+    settings = config.load(places.home, places.workspace, dict(sections))
+    if left := config.left_out(places.home, places.workspace):
+        notice(left)
+    delivery = settings.delivery
+    rules = Rules(delivery.after_stop, settings.limits, settings.approvals, can_ask, delivery.steer_before)
+    owner = this_process(places.home)
+    async with (
+        _opened_store(settings, places.home, clock) as store,
+        _opened_routes(settings, routes, notice) as opened,
+    ):
+        parts = Parts(settings, places, owner, notice)
+        own = parts.tools(store, lambda name, order: agent.child(name, order))
         bench = Workbench(
             store=store,
             routes=Routes(opened, clock),
-            tools=_toolbox(owner, tools, lambda name: agent.session(name)),
+            tools=Toolbox([*own, *as_tools(tools, owner)], [parts.servers] if parts.servers else []),
             rules=rules,
             clock=clock,
-            quarantine=quarantine,
+            quarantine=Quarantine(),
             spending=Spending(store.journal, clock),
             tenure=Tenure(store.leases, clock),
-            workspace=place,
-            system_prompt=SystemPrompt(place),
+            workspace=places.workspace,
+            system_prompt=_prompt(parts),
             jitter=random.random,
+            grants=GrantsFile(places.home / "allowed"),
+            snapshots=Undo(places.home / "undo"),
         )
         router = Router(bench, sweeps=sweeps)
-        agent = Agent(bench, router, settings)
-        failure: BaseException | None = None
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(router.run)
-            tasks.start_soon(sweep, owner)  # what a crash left running; nobody waits for it
-            try:
-                yield agent
-            except BaseException as error:  # noqa: BLE001 raised again below, outside of the group that would wrap it
-                failure = error
-            with anyio.move_on_after(rules.limits.exit_seconds * 0.8, shield=True):
-                await router.close()
-                await quarantine.close()
-            tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        agent = Agent(bench, router, parts)
+        async with running(agent, router, leaving):
+            yield agent
 
 
 @asynccontextmanager
@@ -166,12 +187,7 @@ def _object_route(route: RouteGiven) -> Route:
     return Route(**given)
 
 
-def _toolbox(owner: Owner, given: Iterable[ToolGiven], open_session: Callable[[str], SessionPort]) -> Tools:
-    from hark.tools.ask import Ask
-    from hark.tools.delegate import Delegate
-    from hark.tools.function import tool as as_tool
-    from hark.tools.shell import Shell
-    from hark.tools.toolbox import Toolbox
-
-    own: list[Tool] = [Shell(owner), Ask(), Delegate(open_session)]
-    return Toolbox([*own, *(as_tool(one) if inspect.isroutine(one) else one for one in given)])
+def _prompt(parts: Parts) -> SystemPrompt:
+    places = parts.places
+    notes = Remembered(places.home, places.workspace, parts.settings.memory.prompt_characters)
+    return SystemPrompt(places.workspace, (parts.skills_text, notes))

@@ -10,11 +10,11 @@ from hark.app.config import home_directory
 from hark.app.handle import SessionHandle
 from hark.app.logs import start_logs
 from hark.app.settings import SettingsError
-from hark.app.shutdown import COMPLETED, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
+from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
 from hark.app.standard_input import is_terminal, line_reader, piped_text
 from hark.engine.routes import Routes
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
-from hark.protocol.store import Store
+from hark.protocol.store import BACKGROUND, Store
 
 if TYPE_CHECKING:
     from hark.surfaces.oneshot import OneShot
@@ -27,10 +27,12 @@ async def prompt(options: argparse.Namespace) -> int:
     text = "\n\n".join(part for part in (options.prompt.strip(), piped_text()) if part)
     if not text:
         raise SettingsError('The prompt is empty. Say what to do: hark -p "PROMPT", or pipe it in.')
-    async with open_agent(sweeps=False, can_ask=False, notice=_tell, **_sections(options)) as agent:
-        _choose(agent.bench.routes, options.model)
+    watchdog = Watchdog(EXIT_SECONDS)
+    leaving = watchdog.waits_for
+    async with open_agent(sweeps=False, can_ask=False, notice=_tell, leaving=leaving, **sections(options)) as agent:
+        choose_route(agent.bench.routes, options.model)
         session = agent.session(options.session or f"p-{agent.bench.clock.new_id()}", surface="oneshot")
-        watchdog = Watchdog(agent.settings.limits.exit_seconds)
+        watchdog.seconds = agent.settings.limits.exit_seconds
         shot = OneShot(session, options.output)
         stops: list[asyncio.Task[None]] = []
         signals = Signals(watchdog, lambda name: stops.append(asyncio.create_task(_stop(session, shot, name))))
@@ -54,14 +56,16 @@ async def _stop(session: SessionHandle, shot: "OneShot", name: str) -> None:
 
 
 async def chat(options: argparse.Namespace) -> int:
-    """`hark`: lines in, lines out."""
+    """`hark --plain`: lines in, lines out."""
     from hark.surfaces.plain import Plain
 
-    async with open_agent(sweeps=False, can_ask=is_terminal(), notice=_tell, **_sections(options)) as agent:
-        _choose(agent.bench.routes, options.model)
-        name = await _session_name(options, agent.bench.store) or f"chat-{agent.bench.clock.new_id()[:6]}"
+    watchdog = Watchdog(EXIT_SECONDS)
+    leaving, can_ask = watchdog.waits_for, is_terminal()
+    async with open_agent(sweeps=False, can_ask=can_ask, notice=_tell, leaving=leaving, **sections(options)) as agent:
+        choose_route(agent.bench.routes, options.model)
+        name = await session_name(options, agent.bench.store) or f"chat-{agent.bench.clock.new_id()[:6]}"
         session = agent.session(name, surface="terminal")
-        watchdog = Watchdog(agent.settings.limits.exit_seconds)
+        watchdog.seconds = agent.settings.limits.exit_seconds
         reading = asyncio.ensure_future(Plain(session, waits=not is_terminal()).run(await line_reader()))
         signals = Signals(watchdog, lambda _: _cancel(reading))
         signals.listen()
@@ -76,7 +80,7 @@ async def chat(options: argparse.Namespace) -> int:
     return signals.code or COMPLETED
 
 
-async def _session_name(options: argparse.Namespace, store: Store) -> str | None:
+async def session_name(options: argparse.Namespace, store: Store) -> str | None:
     """Return the session that was asked for, or None for a new one.
 
     Raises:
@@ -88,7 +92,7 @@ async def _session_name(options: argparse.Namespace, store: Store) -> str | None
         raise SettingsError(f"There is no session {options.resume!r} to resume; `hark sessions` lists what there is.")
     if options.session is None and options.continues:
         lines = await store.journal.sessions()
-        return lines[0].session if lines else None
+        return next((line.session for line in lines if BACKGROUND not in line.session), None)
     return options.session
 
 
@@ -100,7 +104,8 @@ def _cancel(task: asyncio.Future[None]) -> None:
     task.cancel()
 
 
-def _sections(options: argparse.Namespace) -> dict[str, Any]:
+def sections(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the words of the command line say about the settings, and start the logs."""
     limits = {"seconds": options.timeout, "cost_usd": options.max_cost, "steps": options.max_steps}
     sections: dict[str, Any] = {"limits": {key: value for key, value in limits.items() if value is not None}}
     if options.yes:
@@ -110,7 +115,7 @@ def _sections(options: argparse.Namespace) -> dict[str, Any]:
     return {"home": home, **sections}
 
 
-def _choose(routes: Routes, name: str | None) -> None:
+def choose_route(routes: Routes, name: str | None) -> None:
     """Put the named route first."""
     if name is not None and not routes.prefer(name):
         raise SettingsError(f"There is no route {name!r}. The routes are: {', '.join(routes.names)}.")

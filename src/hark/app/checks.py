@@ -1,132 +1,155 @@
-"""What `hark doctor` looks at on this machine: each look is a finding, with what to do when it is wrong."""
+"""What `hark doctor` looks at on this machine: disk, database, keys, programs, processes."""
 
 import os
 import platform
 import shutil
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from msgspec import Struct
-
+from hark.app.findings import Finding, Level
 from hark.app.presets import WITH_KEYS
+from hark.app.settings import Settings
+from hark.tools.processes.sandbox import Sandbox, SandboxMissing, Walls
 
 SCARCE_BYTES = 500_000_000
 TOO_FEW_BYTES = 20_000_000
+LARGE_LOG_BYTES = 200_000_000
+CHECK_SECONDS = 1.0
+# How many steps of its machine SQLite takes between two looks at the clock.
+_STEPS = 10_000
 
 
-class Level(StrEnum):
-    """How good a finding is: `note` costs comfort, `bad` costs the turn."""
-
-    OK = "ok"
-    NOTE = "note"
-    BAD = "bad"
-
-
-class Finding(Struct, frozen=True):
-    """One look: at what, what was seen, and what to do about it."""
-
-    name: str
-    level: Level
-    text: str
-    advice: str = ""
-
-    def __str__(self) -> str:
-        advice = f" -> {self.advice}" if self.advice else ""
-        return f"{self.level:4}  {self.name:10}  {self.text}{advice}"
-
-
-def machine(home: Path) -> Iterator[Finding]:
-    """Look at all that needs neither network nor model."""
+def version() -> Iterator[Finding]:
+    """Tell what runs here."""
     from hark import __version__
 
     python = f"Python {platform.python_version()}"
     yield Finding("hark", Level.OK, f"{__version__} on {python}, {platform.system()} {platform.machine()}")
-    yield _home(home)
-    yield database(home / "hark.db")
-    yield _keys()
-    yield from _programs()
-    yield _finder()
-    yield _terminal()
 
 
-def _home(home: Path) -> Finding:
+def home_disk(home: Path) -> Iterator[Finding]:
+    """Look whether the home can be written, and has room."""
     place = next((path for path in (home, *home.parents) if path.exists()), home)
     try:
         with TemporaryFile(dir=place):
             pass
     except OSError as error:
         advice = "Make it writable, or set HARK_HOME to another directory."
-        return Finding("home", Level.BAD, f"{home} can't be written: {error.strerror}.", advice)
+        yield Finding("home", Level.BAD, f"{home} can't be written: {error.strerror}.", advice)
+        return
     free = shutil.disk_usage(place).free
     text = f"{home}, {free / 1e9:.1f} GB free"
     if free < TOO_FEW_BYTES:
-        return Finding("home", Level.BAD, text, "Make room: sessions can't be saved.")
-    if free < SCARCE_BYTES:
-        return Finding("home", Level.NOTE, text, "Make room soon.")
-    return Finding("home", Level.OK, text)
+        yield Finding("home", Level.BAD, text, "Make room: sessions can't be saved.")
+    elif free < SCARCE_BYTES:
+        yield Finding("home", Level.WARN, text, "Make room soon.")
+    else:
+        yield Finding("home", Level.OK, text)
 
 
-def database(file: Path) -> Finding:
-    """Look at the sessions' database without changing it."""
+def database(file: Path) -> Iterator[Finding]:
+    """Look at the sessions' database, for a second at most, without changing it."""
     if not file.exists():
-        return Finding("database", Level.OK, "none yet: the first message makes it")
+        yield Finding("database", Level.OK, "none yet: the first message makes it")
+        return
+    log = file.with_name(f"{file.name}-wal")
+    log_bytes = log.stat().st_size if log.exists() else 0
+    text = f"{file}, {file.stat().st_size / 1e6:.1f} MB" + (
+        f" and {log_bytes / 1e6:.1f} MB of log" if log_bytes else ""
+    )
+    verdict = _quick_check(file)
+    if verdict not in ("ok", "long"):
+        advice = "Move the file away (with its -wal and -shm) to begin anew, or bring back a copy."
+        yield Finding("database", Level.BAD, f"{text}: {verdict}.", advice)
+    elif log_bytes > LARGE_LOG_BYTES:
+        advice = "End the processes that have it open: the log shrinks when the last one leaves."
+        yield Finding("database", Level.WARN, text, advice)
+    elif verdict == "long":
+        yield Finding("database", Level.OK, f"{text}, sound as far as it was read in {CHECK_SECONDS:g} s")
+    else:
+        yield Finding("database", Level.OK, f"{text}, sound")
+
+
+def _quick_check(file: Path) -> str:
+    """Return "ok", "long" when time was up before the end, or what is wrong."""
+    ends_at = time.monotonic() + CHECK_SECONDS
     try:
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=2.0)) as connection:
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=CHECK_SECONDS)) as reader:
+            reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS)
+            (verdict,) = reader.execute("PRAGMA quick_check(1)").fetchone()
+            return str(verdict)
+    except sqlite3.OperationalError as error:
+        return "long" if "interrupted" in str(error) else str(error)
     except sqlite3.Error as error:
-        verdict = str(error)
-    size = f"{file}, {file.stat().st_size / 1e6:.1f} MB"
-    if verdict == "ok":
-        return Finding("database", Level.OK, f"{size}, sound")
-    advice = "Move the file away (with its -wal and -shm) to begin anew, or bring back a copy."
-    return Finding("database", Level.BAD, f"{size}: {verdict}.", advice)
+        return str(error)
 
 
-def _keys() -> Finding:
+def keys() -> Iterator[Finding]:
+    """Tell which keys the environment has; never what they are."""
     states = (f"{preset.key_env} {'is set' if os.environ.get(preset.key_env) else 'not set'}" for preset in WITH_KEYS)
-    return Finding("keys", Level.OK, ", ".join(states))
+    yield Finding("keys", Level.OK, ", ".join(states))
 
 
-def _programs() -> Iterator[Finding]:
-    if sys.platform == "linux":
-        if found := shutil.which("bwrap"):
-            yield Finding("sandbox", Level.OK, f"bubblewrap: {found}")
+def sandbox(settings: Settings | None, workspace: Path) -> Iterator[Finding]:
+    """Try to put up the walls that commands may run behind."""
+    mode = settings.sandbox.mode if settings else "off"
+    try:
+        Walls(Sandbox(mode="required")).around(["true"], workspace)
+    except SandboxMissing as error:
+        why = str(error).partition(", and ")[2] or str(error)
+        if mode == "required":
+            yield Finding("sandbox", Level.BAD, f"required by the settings, but {why}.", "Commands can't run before.")
+        elif sys.platform == "linux":
+            advice = "Debian, Ubuntu: apt-get install bubblewrap." if not shutil.which("bwrap") else ""
+            yield Finding("sandbox", Level.WARN, f"none, commands run unconfined: {why}.", advice)
         else:
-            text = "bubblewrap is missing: commands run unconfined."
-            yield Finding("sandbox", Level.NOTE, text, "Debian, Ubuntu: apt-get install bubblewrap.")
+            yield Finding("sandbox", Level.WARN, "none on this system: commands run unconfined.")
+        return
+    if mode == "off":
+        advice = 'Set sandbox.mode = "auto" to have commands run behind walls.'
+        yield Finding("sandbox", Level.OK, "bubblewrap works, but is not used: the settings don't ask for it.", advice)
     else:
-        yield Finding("sandbox", Level.NOTE, "none on this system: commands run unconfined.")
-    if found := shutil.which("rg"):
-        yield Finding("ripgrep", Level.OK, found)
-    else:
-        text = "missing: searching files is slower."
-        yield Finding(
-            "ripgrep", Level.NOTE, text, "Debian, Ubuntu: apt-get install ripgrep; macOS: brew install ripgrep."
-        )
+        network = "" if settings and settings.sandbox.network else ", without network"
+        yield Finding("sandbox", Level.OK, f"bubblewrap: commands run behind walls{network}")
 
 
-def _finder() -> Finding:
-    from hark.tools.finder import ProcFinder, platform_finder
+def programs() -> Iterator[Finding]:
+    """Look for the programs that help."""
+    for name, program, loss in (
+        ("ripgrep", "rg", "searching files is slower"),
+        ("git", "git", "the agent can't work with repositories, and skills can't come from them"),
+    ):
+        if found := shutil.which(program):
+            yield Finding(name, Level.OK, found)
+        else:
+            advice = f"Debian, Ubuntu: apt-get install {name}; macOS: brew install {name}."
+            yield Finding(name, Level.WARN, f"missing: {loss}.", advice)
+
+
+def processes() -> Iterator[Finding]:
+    """Tell how what a command started is found again."""
+    from hark.tools.processes.finder import ProcFinder, platform_finder
 
     if isinstance(platform_finder(), ProcFinder):
-        return Finding("processes", Level.OK, "found in /proc: a stop reaches daemons, too")
-    text = "found with ps: a daemon that leaves its process group can escape a stop."
-    return Finding("processes", Level.NOTE, text, "Look for what a stopped command left behind.")
+        if Path("/proc/self/environ").exists():
+            yield Finding("processes", Level.OK, "found in /proc: a stop reaches daemons, too")
+        else:
+            yield Finding("processes", Level.WARN, "/proc is not there: a stop may miss what a command started.")
+    elif shutil.which("ps"):
+        text = "found with ps: a daemon that leaves its process group can escape a stop."
+        yield Finding("processes", Level.WARN, text, "Look for what a stopped command left behind.")
+    else:
+        yield Finding("processes", Level.BAD, "ps is missing: a stop may miss what a command started.", "Install ps.")
 
 
-def _terminal() -> Finding:
-    if not sys.stdout.isatty():
-        return Finding("terminal", Level.OK, "the output is no terminal")
-    name = os.environ.get("TERM", "")
-    size = os.get_terminal_size(sys.stdout.fileno())
-    text = f"{name or 'unknown'}, {size.columns}x{size.lines}, {sys.stdout.encoding}"
-    if name in ("", "dumb"):
-        return Finding("terminal", Level.NOTE, text, "Use hark --plain here.")
-    if "utf" not in sys.stdout.encoding.lower():
-        return Finding("terminal", Level.NOTE, text, "Set a UTF-8 locale, as LANG=C.UTF-8.")
-    return Finding("terminal", Level.OK, text)
+def voice(settings: Settings | None) -> Iterator[Finding]:
+    """Tell whether voice is set up."""
+    if settings and settings.voice:
+        yield Finding("voice", Level.OK, "set up: it is for the chats of the gateway (hark serve)")
+    else:
+        yield Finding("voice", Level.OK, "not set up: it belongs to the gateway (hark serve)")

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from hark.app.settings import SettingsError
-from hark.app.shutdown import BAD_USAGE, FAILED
+from hark.app.settings import Settings, SettingsError
+from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.engine.text import first_of
 from hark.protocol.store import StoreError
 
@@ -17,6 +17,8 @@ from hark.protocol.store import StoreError
 def run(options: argparse.Namespace) -> int:
     """Run the command; errors become a sentence on stderr."""
     try:
+        if options.command == "chat" and _has_screen(options):
+            return _terminal(options)
         return _loop(_command(options))
     except SettingsError as error:
         sys.stderr.write(f"hark: {error}\n")
@@ -31,6 +33,29 @@ def run(options: argparse.Namespace) -> int:
     except ValueError as error:
         sys.stderr.write(f"hark: {error}\n")
         return BAD_USAGE
+
+
+def _has_screen(options: argparse.Namespace) -> bool:
+    """Tell whether there is a terminal that can be drawn on, and a person who wants that."""
+    return not options.plain and sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _terminal(options: argparse.Namespace) -> int:
+    """Run the terminal app; what is typed while it loads is not lost."""
+    from hark.app.first_line import typed_while
+
+    def load() -> None:
+        import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+        import hark.app.terminal  # pyright: ignore[reportUnusedImport]
+        import hark.store.sqlite  # pyright: ignore[reportUnusedImport] # noqa: F401
+
+    typed = typed_while(load)
+    if typed.is_left:
+        return COMPLETED
+    from hark.app.terminal import terminal
+
+    return _loop(terminal(options, typed))
 
 
 def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
@@ -64,17 +89,36 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
 
             return queue(options)
         case "config":
-            from hark.app.inspect import config
+            from hark.app.config_command import config
 
             return config(options)
         case "trace":
-            from hark.app.inspect import trace
+            from hark.app.trace_command import trace
 
             return trace(options)
+        case "mcp":
+            from hark.app.mcp_commands import mcp
+
+            return mcp(options)
+        case "skills":
+            from hark.app.skills_commands import skills
+
+            options.value = " ".join(options.value)
+            return skills(options, _settings().skills)
+        case "acp":
+            from hark.app.acp import acp
+
+            return acp(options)
         case _:
-            from hark.app.inspect import sessions
+            from hark.app.session_commands import sessions
 
             return sessions(options)
+
+
+def _settings() -> Settings:
+    from hark.app import config
+
+    return config.load(config.home_directory(), config.workspace())
 
 
 def calm_collector() -> None:

@@ -9,12 +9,13 @@ from typing import Any, cast
 import msgspec
 
 from hark.app.settings import RouteSettings, Settings, SettingsError
+from hark.app.trust import is_trusted, without_trust
 from hark.protocol.commands import Delivery
 
 Layer = dict[str, Any]
 
-_DELIVERY_KEYS = ("default", "after_stop", "stop_words", "surfaces")
-_ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "store")
+_DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfaces")
+_ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "store", "web")
 
 
 def home_directory(home: str | Path | None = None) -> Path:
@@ -33,14 +34,26 @@ def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:
     Raises:
         SettingsError: A file can't be read, or something in it is wrong.
     """
-    settings: Layer = {}
-    for path in (home / "config.toml", workspace / ".hark" / "config.toml"):
-        layer = _read(path)
-        _convert(layer, str(path))  # so that an error names the file it is in
-        settings = _merge(settings, layer)
+    settings = _read_checked(home / "config.toml")
+    project = _read_checked(workspace / ".hark" / "config.toml")
+    settings = _merge(settings, project if is_trusted(home, workspace) else without_trust(project)[0])
     environment = _environment(os.environ)
     _convert(environment, "the environment (HARK_...)")
     return _convert(_merge(_merge(settings, environment), given or {}), "the given settings")
+
+
+def left_out(home: Path, workspace: Path) -> str:
+    """Return what to tell of the project's settings that don't hold, since it is not trusted; "" when all do."""
+    left = without_trust(_read(workspace / ".hark" / "config.toml"))[1]
+    if not left or is_trusted(home, workspace):
+        return ""
+    return f"{', '.join(left)} of this project's .hark/config.toml do not hold until you trust it: hark config trust"
+
+
+def _read_checked(path: Path) -> Layer:
+    layer = _read(path)
+    _convert(layer, str(path))  # so that an error names the file it is in
+    return layer
 
 
 def read_routes(given: Sequence[Mapping[str, Any]]) -> tuple[RouteSettings, ...]:

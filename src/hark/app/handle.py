@@ -4,7 +4,8 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
-from hark.app.slash import SlashCommand, TakenIds, find
+from hark.app.parts import Parts
+from hark.app.slash import SlashCommand, find
 from hark.engine.door import Door
 from hark.engine.router import Router
 from hark.engine.workbench import Workbench
@@ -31,12 +32,13 @@ def check_name(session: str) -> str:
 class SessionHandle:
     """One session. Every method may be called from any task of the loop; `interrupt_soon` from any thread."""
 
-    def __init__(self, session: str, router: Router, bench: Workbench, delivery: Delivery, taken: TakenIds) -> None:
+    def __init__(self, session: str, router: Router, bench: Workbench, parts: Parts, surface: str) -> None:
         self._id = check_name(session)
         self._router = router
         self.bench = bench
-        self._taken = taken
-        self._delivery = delivery
+        self.parts = parts
+        delivery = parts.settings.delivery
+        self._usual = delivery.surfaces.get(surface, delivery.default)
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -48,6 +50,20 @@ class SessionHandle:
     def door(self) -> Door:
         """Where its commands go in."""
         return self._router.door(self._id)
+
+    @property
+    def delivery(self) -> Delivery:
+        """What a message does to a running turn, if it does not say so itself."""
+        return self.parts.deliveries.get(self._id, self._usual)
+
+    def choose_delivery(self, delivery: Delivery) -> None:
+        """Have messages do this to a running turn, on every surface, as long as the program runs."""
+        self.parts.deliveries[self._id] = delivery
+
+    def children(self) -> "list[SessionHandle]":
+        """Return the sessions that calls of this one started, as far as they are open here."""
+        names = [door.id for door in self._router.doors if door.id.startswith(f"{self._id}.c-")]
+        return [SessionHandle(name, self._router, self.bench, self.parts, "") for name in names]
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""
@@ -79,7 +95,7 @@ class SessionHandle:
             ValueError: There is no such delivery.
             StoreError: It was not accepted.
         """
-        way = self._delivery if delivery is None else Delivery(delivery)
+        way = self.delivery if delivery is None else Delivery(delivery)
         command = find(text)
         if command is not None:
             return await self._command(*command, id or self.new_id())
@@ -131,7 +147,7 @@ class SessionHandle:
         return await self._change(Withdraw(self.new_id(), message))
 
     async def _command(self, command: SlashCommand, words: str, name: str) -> Receipt:
-        if not self._taken.take(self._id, name):
+        if not self.parts.taken.take(self._id, name):
             return Receipt(name, self._id, ReceiptState.DUPLICATE)
         self.door.notice(command.name, await command.run(self, words))
         return Receipt(name, self._id, ReceiptState.STARTED)

@@ -4,6 +4,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PROJECT_FILES = ("AGENTS.md", "CLAUDE.md")
@@ -20,10 +21,14 @@ System: {system}, shell: {shell}
 
 
 class SystemPrompt:
-    """The prompt for sessions that work in a directory. It changes only when the project's own files do."""
+    """The prompt for sessions that work in a directory. It changes only when the project's own files or `extras` do.
 
-    def __init__(self, workspace: Path) -> None:
+    `extras` are parts that come last, "" for none; they are asked at each look.
+    """
+
+    def __init__(self, workspace: Path, extras: Sequence[Callable[[], str]] = ()) -> None:
         self._workspace = workspace
+        self._extras = tuple(extras)
         self._read: dict[Path, tuple[int, str]] = {}
         self._text = ""
         self._looked_at = -math.inf
@@ -41,6 +46,7 @@ class SystemPrompt:
         system = f"{platform.system()} {platform.machine()}"
         parts = [PROMPT.format(workspace=self._workspace, system=system, shell=shell)]
         parts.extend(self._project_texts())
+        parts.extend(text for extra in self._extras if (text := extra()))
         return "\n".join(parts)
 
     def _project_texts(self) -> list[str]:

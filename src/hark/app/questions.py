@@ -8,13 +8,23 @@ from typing import TextIO
 from hark.app.settings import SettingsError
 from hark.app.shutdown import INTERRUPTED
 
+LEFT = "You left before the end: nothing was written."
+
 
 class Questions:
-    """Asks line by line. An empty line, or the end of the input, is the answer that is offered."""
+    """Asks line by line. An empty line, or the end of a pipe, is the answer that is offered.
+
+    A person who ends the input (Ctrl-D) wants to leave: that raises SettingsError, whatever was asked.
+    """
 
     def __init__(self, source: TextIO, out: TextIO) -> None:
         self._source = source
         self._out = out
+
+    @property
+    def is_person(self) -> bool:
+        """Whether somebody sits there, and not a pipe."""
+        return self._source.isatty()
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -27,7 +37,7 @@ class Questions:
 
     def secret(self, question: str, offered: str = "") -> str:
         """Return the answer, which a terminal does not show."""
-        if not self._source.isatty():
+        if not self.is_person:
             return self.text(question, offered)
         # Ctrl-C has to come through Python, so that the terminal shows again what is typed.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,6 +45,9 @@ class Questions:
             return getpass(self._prompt(f"{question}; it is not shown", offered)).strip() or offered
         except KeyboardInterrupt:
             raise SystemExit(INTERRUPTED) from None
+        except EOFError:
+            self.say("")
+            raise SettingsError(LEFT) from None
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -56,7 +69,7 @@ class Questions:
             if answer.isdecimal() and 1 <= int(answer) <= len(lines):
                 return int(answer) - 1
             problem = f"{answer!r} is none of the numbers from 1 to {len(lines)}."
-            if not self._source.isatty():
+            if not self.is_person:
                 raise SettingsError(problem)
             self.say(problem)
 
@@ -67,6 +80,8 @@ class Questions:
         self._out.write(prompt)
         self._out.flush()
         line = self._source.readline()
-        if not self._source.isatty():
+        if not line or not self.is_person:
             self._out.write("\n")  # nobody pressed Enter
+        if not line and self.is_person:
+            raise SettingsError(LEFT)
         return line.strip()

@@ -5,8 +5,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from hark.protocol.commands import Delivery
-from hark.protocol.rules import AfterStop, Approvals, Limits
+from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
 from hark.providers.catalog import ModelFacts
+from hark.surfaces.terminal.keys import Keys
+from hark.tools.processes.sandbox import Sandbox
+from hark.tools.skills.settings import SkillSettings
+from hark.tools.web.settings import WebSettings
 
 STOP_WORDS = ("stop", "wait", "halt")
 
@@ -39,6 +43,7 @@ class DeliverySettings(Struct, frozen=True, omit_defaults=True):
 
     default: Delivery = Delivery.INTERRUPT
     after_stop: AfterStop = AfterStop.HOLD
+    steer_before: SteerBefore = SteerBefore.STEP
     stop_words: tuple[str, ...] = STOP_WORDS
     surfaces: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
 
@@ -47,6 +52,20 @@ class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """`[store]`: where sessions live."""
 
     url: str = "sqlite"
+
+
+class MemorySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[memory]`: whether quiet sessions are reflected on, and how many characters of notes the model always sees."""
+
+    reflect: bool = False
+    prompt_characters: int = 4_000
+
+
+class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[terminal]`: the keys of the terminal app, and its theme."""
+
+    keys: Keys = field(default_factory=Keys)
+    theme: str = ""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -58,6 +77,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     limits: Limits = field(default_factory=Limits)
     approvals: Approvals = field(default_factory=Approvals)
     store: StoreSettings = field(default_factory=StoreSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    skills: SkillSettings = field(default_factory=SkillSettings)
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    web: WebSettings = field(default_factory=WebSettings)
     mcp: dict[str, Any] = field(default_factory=dict[str, Any])
     surfaces: dict[str, Any] = field(default_factory=dict[str, Any])
     voice: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 COMPLETED = 0
 FAILED = 1
@@ -16,26 +17,63 @@ FORCED = 70
 INTERRUPTED = 130
 TERMINATED = 143
 
+EXIT_SECONDS = 5.0
+FEEDBACK_SECONDS = 0.1
+LAST_WORDS_SECONDS = 0.2
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watchdog:
-    """Ends the process when its end takes too long. It is a thread of its own: no event loop can hold it."""
+    """Says what an end waits for, and ends the process when it takes too long.
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    It counts in a thread of its own, so no event loop can hold it, and talks in another, so no terminal can. `restore`
+    gives a terminal back its usual ways; it is called before anything is said, so it must not mind to be called when
+    that has been done already.
+    """
+
+    def __init__(self, seconds: float, restore: Callable[[], None] = lambda: None) -> None:
+        self.seconds = seconds
+        self._restore = restore
+        self._waits_for = "saving the session"
+        self._changed = threading.Event()
+        self._is_over = threading.Event()
+        self._has_said_all = threading.Event()
         self._thread: threading.Thread | None = None
 
     def arm(self) -> None:
         """Start to count; more than once is once."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._bite, name="exit watchdog", daemon=True)
+            self._thread = threading.Thread(target=self._count, name="exit watchdog", daemon=True)
             self._thread.start()
+            threading.Thread(target=self._talk, name="exit words", daemon=True).start()
 
-    def _bite(self) -> None:
-        threading.Event().wait(self._seconds)
-        _say(f"the exit took longer than {self._seconds:g} s and was forced")
+    def leave_now(self, code: int) -> NoReturn:
+        """End the process at once, the terminal given back."""
+        self._restore()
+        os._exit(code)
+
+    def waits_for(self, what: str) -> None:
+        """Note what the end waits for now."""
+        self._waits_for = what
+        self._changed.set()
+
+    def _count(self) -> None:
+        threading.Event().wait(self.seconds)
+        self._is_over.set()
+        self._changed.set()
+        self._has_said_all.wait(LAST_WORDS_SECONDS)
         os._exit(FORCED)
+
+    def _talk(self) -> None:
+        threading.Event().wait(min(FEEDBACK_SECONDS, self.seconds))
+        self._restore()
+        while not self._is_over.is_set():
+            self._changed.clear()
+            _say(f"Shutting down ... ({self._waits_for})")
+            self._changed.wait()
+        _say(f"the exit took longer than {self.seconds:g} s and was forced; it waited for: {self._waits_for}")
+        self._has_said_all.set()
 
 
 def leave_at_once() -> None:
@@ -62,7 +100,7 @@ class Signals:
     def _come(self, number: int, frame: FrameType | None) -> None:
         # A plain handler, not the loop's: it runs, answers, and arms the watchdog, even when the loop is stuck.
         if self.code is not None:
-            os._exit(_code(number))
+            self._watchdog.leave_now(_code(number))
         self.code = _code(number)
         self._watchdog.arm()
         name = signal.Signals(number).name

@@ -4,8 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hark.protocol.commands import ChooseRoute, Compact, Interrupt
-
 if TYPE_CHECKING:
     from hark.app.handle import SessionHandle
 
@@ -57,43 +55,67 @@ async def _help(session: "SessionHandle", words: str) -> str:
     return "\n".join(rows)
 
 
-async def _stop(session: "SessionHandle", words: str) -> str:
-    settled = await session.door.interrupt(Interrupt(session.new_id(), "user"))
-    return f"stopped in {settled.timings.settle:.1f} ms" if settled else "nothing runs"
+def _lazily(module: str, name: str) -> Run:
+    """Return a command whose code is imported when it is first run: most runs of the program need none of it."""
+
+    async def run(session: "SessionHandle", words: str) -> str:
+        from importlib import import_module
+
+        command: Run = vars(import_module(f"hark.app.{module}"))[name]
+        return await command(session, words)
+
+    return run
 
 
-async def _model(session: "SessionHandle", words: str) -> str:
-    names = session.bench.routes.names
-    if not words:
-        await session.door.known()
-        chosen = session.door.state.chosen_route
-        now = chosen if chosen in names else names[0]
-        return f"{now} serves first. The routes are: {', '.join(names)}. /model NAME changes it."
-    if words not in names:
-        return f"There is no route {words!r}. The routes are: {', '.join(names)}."
-    refusal = await session.door.change(ChooseRoute(session.new_id(), words))
-    return refusal.message if refusal else f"{words} serves first, from the next turn on."
+def _own(name: str, takes: str, words: str) -> SlashCommand:
+    """Return a command that a surface does by itself, where it can."""
+
+    async def run(session: "SessionHandle", words: str) -> str:
+        return f"/{name} is not there on this surface."
+
+    return SlashCommand(name, takes, words, run)
 
 
-async def _compact(session: "SessionHandle", words: str) -> str:
-    refusal = await session.door.change(Compact(session.new_id(), words))
-    return refusal.message if refusal else "Older messages are being summarised; /stop leaves them as they are."
-
-
-async def _demo(session: "SessionHandle", words: str) -> str:
-    from hark.app.demo import play
-
-    await play(lambda line: session.door.notice("demo", line), session.bench.workspace)
-    return "That was all: now try it with a real task."
+def _row(name: str, takes: str, words: str, module: str) -> SlashCommand:
+    return SlashCommand(name, takes, words, _lazily(module, name))
 
 
 COMMANDS = {
     command.name: command
     for command in (
         SlashCommand("help", "", "list the commands", _help),
-        SlashCommand("stop", "", "stop what runs", _stop),
-        SlashCommand("model", "[NAME]", "show the routes, or have another one serve first", _model),
-        SlashCommand("compact", "[INSTRUCTIONS]", "put a summary in the place of what is old", _compact),
-        SlashCommand("demo", "", "see interrupt, steer, queue and stop at work, without a model", _demo),
+        _row("stop", "", "stop what runs", "slash_turn"),
+        _row("queue", "[TEXT | N drop | N to M | N edit TEXT | N now]", "show or change what waits", "slash_turn"),
+        _row("steer", "TEXT", "add to what runs", "slash_turn"),
+        _row("busy", "[interrupt|steer|queue]", "what a message does to a running turn here", "slash_turn"),
+        _row("approve", "[session|always]", "allow what is asked", "slash_turn"),
+        _row("deny", "[WHY]", "don't allow what is asked", "slash_turn"),
+        _row("mode", "[ask|auto|all]", "how often you are asked in this session", "slash_turn"),
+        _row("retry", "", "take the last turn back and run it anew", "slash_session"),
+        _row("rewind", "[TURN]", "go back to before a turn; its file changes stay (/undo)", "slash_session"),
+        _row("undo", "[step]", "put back the files that the last turn or step changed", "slash_session"),
+        _row("reset", "", "forget the conversation and start afresh", "slash_session"),
+        _row("fork", "[NAME]", "go on in a copy of this session", "slash_session"),
+        _row("model", "[NAME]", "show the routes, or have another one serve first", "slash_session"),
+        _row("compact", "[INSTRUCTIONS]", "put a summary in the place of what is old", "slash_session"),
+        _row("status", "", "what this session is and does", "slash_session"),
+        _row("usage", "", "tokens and cost of this session", "slash_session"),
+        _row("export", "[markdown|json]", "write the conversation to a file", "slash_session"),
+        _row("tools", "", "list the tools", "slash_tools"),
+        _row("mcp", "", "list the MCP servers", "slash_tools"),
+        _row("skills", "", "list the skills", "slash_tools"),
+        _row("memory", "", "show what is remembered", "slash_tools"),
+        _row("children", "[stop NAME]", "list the child agents, or stop one alone", "slash_tools"),
+        _row("processes", "[stop ID | detach ID]", "list what runs in the background, or let go of it", "slash_tools"),
+        _row("trace", "[TURN]", "where a turn's time went", "slash_session"),
+        _row("doctor", "", "see whether all is well, and what to do when not", "slash_session"),
+        _own("new", "[NAME]", "start another session"),
+        _own("sessions", "[WORDS]", "list the sessions, and open one"),
+        _own("resume", "[NAME]", "go on with an earlier session"),
+        _own("copy", "", "put the last reply into the clipboard"),
+        _own("theme", "[NAME]", "show or choose the colours"),
+        _own("voice", "", "speak instead of typing"),
+        _own("quit", "", "leave"),
+        _row("demo", "", "see interrupt, steer, queue and stop at work, without a model", "slash_session"),
     )
 }

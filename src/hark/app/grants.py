@@ -1,0 +1,61 @@
+"""What a person has allowed for good: a file of lines that they may edit."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+HEADING = "# What was allowed for good, a tool or `TOOL:COMMAND` a line (JSON text). Remove a line to be asked again.\n"
+
+
+class GrantsFile:
+    """Grants in a file, read again when it changed, so that all processes of a home share them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: frozenset[str] = frozenset()
+        self._stamp: tuple[int, int] | None = None
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The grants as the file has them now; a file that can't be read grants nothing."""
+        try:
+            status = self._path.stat()
+            stamp = status.st_mtime_ns, status.st_size
+            if stamp != self._stamp:
+                self._known = frozenset(_grants(self._path.read_text("utf-8")))
+                self._stamp = stamp
+        except (OSError, UnicodeDecodeError):
+            self._known, self._stamp = frozenset(), None
+        return self._known
+
+    def remember(self, grant: str) -> None:
+        """Keep one more, durably.
+
+        Raises:
+            OSError: It could not be kept.
+        """
+        if grant in self.known:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("ab") as file:
+            line = _line(grant) if file.tell() else HEADING + _line(grant)
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _line(grant: str) -> str:
+    """Return a grant as a line: a command may have several lines of its own."""
+    return msgspec.json.encode(grant).decode() + "\n"
+
+
+def _grants(text: str) -> list[str]:
+    grants: list[str] = []
+    for line in text.splitlines():
+        if line.startswith('"'):
+            try:
+                grants.append(msgspec.json.decode(line, type=str))
+            except msgspec.MsgspecError:
+                continue  # a line that was cut or mistyped grants nothing
+    return grants

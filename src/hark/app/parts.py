@@ -1,0 +1,161 @@
+"""What belongs to the app beside the workbench: nothing that happens to a turn or a session touches it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from hark.app.settings import Settings, SettingsError
+from hark.app.slash import TakenIds
+from hark.protocol.commands import Delivery
+from hark.protocol.store import Store
+from hark.protocol.tool import Tool
+from hark.tools.processes.background import Background
+from hark.tools.processes.cookies import Owner
+from hark.tools.processes.detached import Detached
+from hark.tools.processes.launcher import Launcher
+from hark.tools.processes.shell_state import ShellStates
+from hark.tools.python import PythonTool
+from hark.tools.shell import Shell
+from hark.tools.skills.shelf import Shelves, skill_places
+
+if TYPE_CHECKING:
+    from hark.mcp.servers import Servers
+    from hark.tools.delegate import OpenChild
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where Hark keeps its files, and where it works."""
+
+    home: Path
+    workspace: Path
+
+    @property
+    def detached(self) -> Path:
+        """The cookies of processes that a person let go."""
+        return self.home / "detached"
+
+
+class Parts:
+    """The processes, servers and shelves that all sessions share."""
+
+    def __init__(self, settings: Settings, places: Places, owner: Owner, notice: Callable[[str], None]) -> None:
+        """Raises SettingsError when a server's settings are wrong."""
+        self.settings = settings
+        self.places = places
+        self.owner = owner
+        self.taken = TakenIds()
+        self.deliveries: dict[str, Delivery] = {}
+        self.shelves = Shelves(skill_places(places.workspace, places.home, settings.skills.folders))
+        self.launcher = Launcher(owner, places.home, settings.sandbox)
+        self.states = ShellStates()
+        self.background = Background(self.launcher, self.states, Detached(places.detached))
+        self.python = PythonTool(self.launcher)
+        self.servers = _servers(settings, places, owner, notice)
+
+    async def close(self) -> None:
+        """End all processes, side by side, within a second."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.background.close)
+            tasks.start_soon(self.python.close)
+
+    async def forget(self, session: str) -> None:
+        """End what a session has running: it starts afresh, or is over."""
+        self.states.forget(session)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.background.end, session)
+            tasks.start_soon(self.python.end, session)
+
+    def skills_text(self) -> str:
+        """Return what the system prompt says of the skills; "" when there are none."""
+        lines = self.shelves.one_liners()
+        return "\n".join(["Skills (view one with the skills tool before such work):", *lines, ""]) if lines else ""
+
+    def tools(self, store: Store, open_child: "OpenChild") -> list[Tool]:
+        """Return the agent's own tools."""
+        return [*self._file_tools(), *self._process_tools(), *self._other_tools(store, open_child)]
+
+    def _process_tools(self) -> list[Tool]:
+        from hark.tools.process_tool import ProcessTool
+
+        return [Shell(self.launcher, self.states), ProcessTool(self.background), self.python]
+
+    def _file_tools(self) -> list[Tool]:
+        from hark.tools.files.edit import Edit
+        from hark.tools.files.last_reads import LastReads
+        from hark.tools.files.listing import ListFolder
+        from hark.tools.files.patch import Patch
+        from hark.tools.files.read import Read
+        from hark.tools.files.search import Search
+        from hark.tools.files.view_image import ViewImage
+        from hark.tools.files.write import Write
+
+        reads = LastReads()
+        return [
+            Read(reads),
+            Write(reads),
+            Edit(reads),
+            Patch(reads),
+            ListFolder(),
+            Search(self.owner),
+            ViewImage(),
+        ]
+
+    def _other_tools(self, store: Store, open_child: "OpenChild") -> list[Tool]:
+        from hark.tools.ask import Ask
+        from hark.tools.delegate import Delegate
+        from hark.tools.notes.memory import Memory
+        from hark.tools.notes.recall import Recall
+        from hark.tools.notes.todo import Todo
+        from hark.tools.skills.skills import Skills
+        from hark.tools.web.fetch import Fetch
+        from hark.tools.web.search import search_tools
+
+        home, web = self.places.home, self.settings.web
+        return [
+            Fetch(web, self._is_denied),
+            *search_tools(web),
+            Todo(home),
+            Memory(home),
+            Recall(store.search),
+            Skills(self.shelves),
+            Ask(),
+            Delegate(open_child),
+        ]
+
+    def _is_denied(self, url: str) -> bool:
+        """A redirect leads to addresses that no rule has seen yet."""
+        return any(fnmatchcase(f"fetch:{url}", pattern) for pattern in self.settings.approvals.deny)
+
+
+def _servers(settings: Settings, places: Places, owner: Owner, notice: Callable[[str], None]) -> "Servers | None":
+    """Return the MCP servers; None when the settings have none, so that nothing of it is imported."""
+    if not settings.mcp:
+        return None
+    from hark.app.mcp_processes import spawner
+    from hark.mcp.place import Places as McpPlaces
+    from hark.mcp.servers import Servers
+    from hark.mcp.settings import ServerSettingsError, read_servers
+
+    try:
+        servers = read_servers(settings.mcp)
+    except ServerSettingsError as error:
+        raise SettingsError(str(error)) from error
+    return Servers(servers, McpPlaces.in_home(places.home, places.workspace), spawner(owner), notice)
+
+
+def as_tools(given: Iterable[Any], owner: Owner) -> list[Tool]:
+    """Return the tools that a program brings: functions become tools whose processes are ours."""
+    import inspect
+
+    from hark.tools.function import FunctionTool, tool
+
+    made: list[Tool] = []
+    for one in given:
+        found: Tool = tool(one) if inspect.isroutine(one) else one
+        made.append(found.owned_by(owner) if isinstance(found, FunctionTool) else found)
+    return made

@@ -1,0 +1,51 @@
+"""What a project's own settings may not do before its person trusts it: start programs, or ask less often."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hark.protocol.rules import ApprovalMode
+
+_LOOSENING = ("allow", "writable")
+
+
+def is_trusted(home: Path, workspace: Path) -> bool:
+    """Tell whether the person has said that this project's settings hold."""
+    try:
+        lines = (home / "trusted").read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return str(workspace.resolve()) in lines
+
+
+def trust(home: Path, workspace: Path) -> None:
+    """Keep that this project's settings hold.
+
+    Raises:
+        OSError: It could not be kept.
+    """
+    if not is_trusted(home, workspace):
+        home.mkdir(parents=True, exist_ok=True)
+        with (home / "trusted").open("a", encoding="utf-8") as file:
+            file.write(f"{workspace.resolve()}\n")
+
+
+def without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a project's settings as they hold without trust, and what was left out of them.
+
+    It may always ask more often and deny more.
+    """
+    kept = dict(layer)
+    left: list[str] = []
+    if kept.pop("mcp", None):
+        left.append("mcp")
+    approvals = kept.get("approvals")
+    if isinstance(approvals, dict):
+        given: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it
+        loose = [key for key in _LOOSENING if given.pop(key, None)]
+        if given.get("mode") not in (None, ApprovalMode.ASK):
+            loose.append("mode")
+            del given["mode"]
+        left.extend(f"approvals.{key}" for key in loose)
+        kept["approvals"] = given
+    return kept, left

@@ -1,0 +1,1 @@
+"""An editor as a surface: the Agent Client Protocol on stdio."""

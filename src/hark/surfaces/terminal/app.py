@@ -1,0 +1,336 @@
+"""The terminal app: one session on the screen, and an input line that is always live."""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.filter import LineFilter, Monochrome, NoColor
+from textual.widgets import Static, TextArea
+
+from hark.protocol.commands import Delivery
+from hark.protocol.desk import Desk, DeskSession
+from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.store import StoreError
+from hark.surfaces.terminal.acts import Acts
+from hark.surfaces.terminal.choices import Choices
+from hark.surfaces.terminal.composer import Composer
+from hark.surfaces.terminal.draft import Draft
+from hark.surfaces.terminal.driver import GatedApp
+from hark.surfaces.terminal.footer import footer_words, where_words
+from hark.surfaces.terminal.history import History
+from hark.surfaces.terminal.log import Log
+from hark.surfaces.terminal.own_commands import OwnCommands
+from hark.surfaces.terminal.pictures import pictures_in
+from hark.surfaces.terminal.place import Before, Place
+from hark.surfaces.terminal.progress import Progress
+from hark.surfaces.terminal.questions import QuestionPanel
+from hark.surfaces.terminal.queue_panel import QueuePanel
+from hark.surfaces.terminal.safe import NoControls
+
+PROGRESS_SECONDS = 0.25
+DRAFT_SECONDS = 0.3
+LEAVE_SECONDS = 0.2
+CHILD = ".c-"
+
+_log = logging.getLogger(__name__)
+
+
+class TerminalApp(GatedApp, inherit_bindings=False):
+    """Shows one session. Every wish of the person is a task of its own: the input line never waits for one."""
+
+    CSS_PATH = "style.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, desk: Desk, session: str, place: Place) -> None:
+        super().__init__()
+        self.desk = desk
+        self.session: DeskSession = desk.session(session)
+        self.place = place
+        self.log_view = Log()
+        self.questions = QuestionPanel()
+        self.queue_panel = QueuePanel()
+        self.composer = Composer(place.keys, History(place.home / "history.jsonl"))
+        self.progress = Progress()
+        self.failure: Exception | None = None
+        self._acts = Acts(self)
+        self._own = OwnCommands(self)
+        self._choices = Choices(self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)])
+        self._draft = Draft(place.home / "drafts" / session)
+        self._before = Before()
+        self._where = Static("", id="where", markup=False)
+        self._line = Static("", id="progress", markup=False)
+        self._footer = Static("", id="footer", markup=False)
+        self._on_the_way: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reading: asyncio.Task[None] | None = None
+        self._typed_under = ""  # the question that was on the screen when the person began to type
+        self._was_empty = True
+        self.theme = place.theme if place.theme in self.available_themes else _usual_theme()
+
+    def compose(self) -> ComposeResult:
+        """The conversation on top, the input line at the bottom."""
+        yield self._where
+        yield self.log_view
+        yield self.queue_panel
+        yield self.questions
+        yield self._choices
+        yield self._line
+        yield self.composer
+        yield self._footer
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """No control character passes, and with NO_COLOR no colour."""
+        usual = [NoColor() if isinstance(one, Monochrome) else one for one in super().get_line_filters()]
+        return [*usual, NoControls()]
+
+    # The beginning and the end.
+
+    def on_load(self) -> None:
+        """Take the terminal over from whoever read it before."""
+        self._before = self.place.take_over()
+        self.read_before = self._before.rest
+
+    def on_mount(self) -> None:
+        """Be ready to type at once; the session loads behind it."""
+        self.screen.set_focus(self.composer)
+        for text in self._before.sent:
+            self.composer.put(text)
+            self.send()
+        self.composer.put(self._before.text or self._draft.read())
+        for notice in self.place.notices:
+            self.log_view.tell(notice)
+        self.set_interval(PROGRESS_SECONDS, self.draw_progress)
+        self.set_interval(DRAFT_SECONDS, self.save_draft)
+        self._read_on()
+        self.draw_progress()
+        self.call_after_refresh(self.keys_may_come.set)
+
+    async def on_unmount(self) -> None:
+        """End what the app started; what is unsent stays as a draft."""
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_SECONDS)
+        self.save_draft()
+        for task in self._tasks:
+            task.cancel()
+
+    def exit(self, *arguments: Any, **named: Any) -> None:
+        """Leave; somebody watches that it does not take long."""
+        self.place.leaving()
+        super().exit(*arguments, **named)
+
+    def be_deaf(self, *, is_again: bool) -> None:
+        """The person wants to leave and the loop does not hear it."""
+        self.place.when_deaf(is_again=is_again)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # A widget that fails ends this app, and nothing else: whoever runs it looks here, and shows a new one.
+        self.failure = self.failure or error
+        super()._handle_exception(error)
+
+    def _print_error_renderables(self) -> None:
+        self._exit_renderables.clear()
+
+    # Events.
+
+    def _read_on(self) -> None:
+        self._reading = asyncio.create_task(self._wish(self._read(self.session)), name="terminal events")
+
+    async def _read(self, session: DeskSession) -> None:
+        events = session.events()
+        await session.opened()
+        self.log_view.show_past(await session.transcript())
+        self.progress.join(self.desk.running(session.id), time.time())
+        await self.refresh_queue()
+        async for event in events:
+            try:
+                self._take(event)
+            except Exception as error:  # noqa: BLE001 - the surface's loop: one event that can't be shown costs no other
+                _log.exception("an event could not be shown")
+                self.log_view.tell(f"Something could not be shown: {error!r}", "error")
+
+    def _take(self, event: AnyEvent) -> None:
+        self.progress.take(event)
+        self.log_view.take(event)
+        match event:
+            case QuestionAsked():
+                self.questions.ask(event)
+            case QuestionClosed(question=question):
+                self.questions.close(question)
+            case ReceiptChanged(receipt=receipt):
+                self._on_the_way.pop(receipt.id, None)
+                self._take_back(receipt)
+                self.start(self.refresh_queue())
+            case TurnEnd():
+                self.questions.close_all()
+                self.start(self.refresh_queue())
+            case TurnStart():
+                pass
+            case _:
+                return
+        self.composer.asks_first = self.questions.current is not None
+        self.draw_progress()
+
+    def _take_back(self, receipt: Receipt) -> None:
+        """Put the text of a message that a stop handed back into the input line."""
+        if receipt.state is ReceiptState.WITHDRAWN and receipt.text and self.place.after_stop_edits:
+            self.composer.put("\n".join(part for part in (self.composer.text, receipt.text) if part))
+
+    async def show_session(self, name: str) -> None:
+        """Show another session; what runs in this one runs on."""
+        session = self.desk.session(name)
+        self.save_draft()
+        if self._reading is not None:
+            self._reading.cancel()
+        self.session = session
+        self._draft = Draft(self.place.home / "drafts" / name)
+        self.composer.put(self.composer.text or self._draft.read())
+        self.progress = Progress()
+        self.questions.close_all()
+        self.composer.asks_first = False
+        await self.log_view.clear()
+        self.log_view.tell(f"session {name}")
+        self._read_on()
+        self.draw_progress()
+
+    async def refresh_queue(self) -> None:
+        """Show what waits now."""
+        self.queue_panel.show(await self.session.queue())
+        if self.focused is None or (self.focused is self.queue_panel and not self.queue_panel.display):
+            self.composer.focus()
+
+    # The person's wishes.
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out a wish, in a task that the app ends when it ends."""
+        task = asyncio.create_task(self._wish(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _wish(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the surface's boundary: the person is told, and goes on
+            _log.exception("a wish could not be carried out")
+            self.log_view.tell(f"That could not be done: {error}")
+
+    def on_composer_wanted(self, event: Composer.Wanted) -> None:
+        """Do what a key asks for."""
+        if not self._choices.do(event.act):
+            self._acts.do(event.act)
+
+    def on_composer_typed(self, event: Composer.Typed) -> None:
+        """Take a single key in an empty line for an answer, if it can be one; else it is typed."""
+        choice = None if self.composer.text else self.questions.choice(event.character)
+        if choice is not None:
+            self._acts.answer(choice)
+        else:
+            self.composer.insert(event.character)
+
+    def on_queue_panel_wanted(self, event: QueuePanel.Wanted) -> None:
+        """Do what the person wants with a message that waits."""
+        self._acts.change_queue(event)
+
+    def on_key(self, event: events.Key) -> None:
+        """Have a key that nobody wanted go to the input line."""
+        if len(self.screen_stack) == 1 and self.focused is not self.composer:
+            self.composer.focus()
+            self.composer.post_message(event)
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Show what the word at the cursor could become, and note which question the text may answer."""
+        is_empty = event.text_area.document.end == (0, 0)
+        if is_empty:
+            self._typed_under = ""
+        elif self._was_empty:
+            self._typed_under = self.questions.takes_words
+        self._was_empty = is_empty
+        self._choices.look()
+
+    def send(self, delivery: Delivery | None = None) -> None:
+        """Send what was typed. It is the answer to a question only when that was there before the first letter."""
+        question, self._typed_under = self._typed_under, ""
+        text = self.composer.text
+        if question and delivery is None and text.strip() and not text.startswith("/"):
+            if not self.questions.is_open(question):
+                self.log_view.tell("The question is no longer open. Enter once more sends your words as a message.")
+                return
+            self._acts.answer(self.composer.take(), question)
+        elif self._acts.is_editing:
+            self._acts.end_edit(self.composer.text)
+        elif text := self.composer.take():
+            self._say_soon(text, delivery)
+
+    def _say_soon(self, text: str, delivery: Delivery | None) -> None:
+        session = self.session
+        message = session.new_id()
+        self.log_view.sending(message, text)
+        if self._own.knows(text):
+            self.log_view.became(message, "")
+            self.start(self._own.run(text))
+            return
+        if delivery is None and CHILD in session.id:
+            delivery = Delivery.STEER  # a message that cut a child's turn would end its work for its parent
+        self._on_the_way[message] = text
+        self.start(self._say(session, message, text, delivery))
+
+    async def _say(self, session: DeskSession, message: str, text: str, delivery: Delivery | None) -> None:
+        pictures, wrong = pictures_in(text, self.place.workspace)
+        for problem in wrong:
+            self.log_view.tell(problem)
+        try:
+            receipt = await session.say(text, delivery, id=message, attachments=pictures)
+        except StoreError as error:
+            self.log_view.became(message, f"not accepted: {error}. Up brings it back.")
+            if not self.composer.text:
+                self.composer.put(text)
+        else:
+            if receipt.turn is None and receipt.state is ReceiptState.STARTED:
+                self.log_view.became(message, "")  # a command: its notice says what came of it
+        finally:
+            self._on_the_way.pop(message, None)
+        if pictures:
+            self.log_view.tell("with " + ", ".join(picture.name for picture in pictures))
+
+    def save_draft(self) -> None:
+        """Keep what is being typed, and what is not known to be accepted."""
+        texts = [*self._on_the_way.values(), self._acts.stashed, self.composer.text]
+        self._draft.save("\n".join(text for text in texts if text))
+
+    @property
+    def is_editing(self) -> bool:
+        """True while a waiting message is in the input line."""
+        return self._acts.is_editing
+
+    @property
+    def has_draft(self) -> bool:
+        """True when something was left unsent."""
+        return self._draft.has_text
+
+    # The lines at the bottom.
+
+    def draw_progress(self) -> None:
+        """Say what goes on, and which keys do what."""
+        now = time.time()
+        line = self.progress.line(now)
+        self._line.update(f"⋯ {line} · {self.progress.total(now)} in all" if line else "", layout=False)
+        self._footer.update(footer_words(self), layout=False)
+        where = where_words(self.session.id)
+        if self._where.display != bool(where):
+            self._where.display = bool(where)
+            self._where.update(where)
+
+
+def _usual_theme() -> str:
+    """Return the theme that draws with the terminal's own colours, for a light or a dark background."""
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "ansi-light" if background in ("7", "15") else "ansi-dark"

@@ -1,0 +1,63 @@
+"""What was sent before: walked through with the arrow keys, and kept for the next start."""
+
+from pathlib import Path
+
+import msgspec
+
+KEPT = 500
+
+
+class History:
+    """The texts, the oldest first. A file that can't be read or written costs nothing but itself."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._texts = _read(path)
+        self._place = len(self._texts)
+        self._unsent = ""
+
+    def add(self, text: str) -> None:
+        """Keep one more."""
+        if not self._texts or self._texts[-1] != text:
+            self._texts.append(text)
+            self._append(text)
+        self._place = len(self._texts)
+
+    def older(self, now: str) -> str | None:
+        """Return the text before; the first time, remember what is in the line `now`."""
+        if self._place == len(self._texts):
+            self._unsent = now
+        if self._place == 0:
+            return None
+        self._place -= 1
+        return self._texts[self._place]
+
+    def newer(self) -> str | None:
+        """Return the text behind; in the end what was in the line when the walk began."""
+        if self._place >= len(self._texts):
+            return None
+        self._place += 1
+        return self._unsent if self._place == len(self._texts) else self._texts[self._place]
+
+    def _append(self, text: str) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as file:
+                self._path.chmod(0o600)
+                file.write(msgspec.json.encode(text) + b"\n")
+        except OSError:
+            return  # the history of this run is still there
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        lines = path.read_bytes().splitlines()[-KEPT:]
+    except OSError:
+        return []
+    texts: list[str] = []
+    for line in lines:
+        try:
+            texts.append(msgspec.json.decode(line, type=str))
+        except msgspec.MsgspecError:
+            continue  # a line that a crash cut
+    return texts
