@@ -2,8 +2,10 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import stat
+import sys
 from importlib.util import find_spec
 
 from hark.app import config
@@ -25,6 +27,7 @@ async def acp(options: argparse.Namespace) -> int:
         raise SettingsError(NEEDED)
     home = config.home_directory()
     start_logs(home, is_verbose=options.verbose)
+    _log_library()
     limits = config.load(home, config.workspace()).limits
     out = await own_output()
 
@@ -43,10 +46,21 @@ async def acp(options: argparse.Namespace) -> int:
     return signals.code or COMPLETED
 
 
+def _log_library() -> None:
+    """Have what the protocol's library says of broken requests in our log: it would go to stderr."""
+    for handler in (*logging.getLogger("hark").handlers, logging.NullHandler()):
+        logging.getLogger().addHandler(handler)
+
+
 async def _read_input(protocol: asyncio.Protocol) -> None:
-    """Have standard input read, whatever it is connected to."""
-    source = os.fdopen(os.dup(0), "rb", buffering=0)
-    mode = os.fstat(source.fileno()).st_mode
+    """Have standard input read, whatever it is connected to; one that is closed has ended."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] so it is when Python starts without one
+        protocol.eof_received()
+        return
+    # The loop makes what it reads non-blocking, and a terminal is shared with the shell: it is opened once more.
+    descriptor = os.open(os.ttyname(0), os.O_RDONLY | os.O_NOCTTY) if os.isatty(0) else os.dup(0)
+    source = os.fdopen(descriptor, "rb", buffering=0)
+    mode = os.fstat(descriptor).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or source.isatty():
         await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, source)
         return

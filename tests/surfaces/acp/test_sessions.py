@@ -135,3 +135,10 @@ async def test_a_closed_session_ends_its_prompt_and_can_be_resumed(tmp_path: Pat
         await editor.ask("session/resume", sessionId=session, cwd=str(editor.folder), mcpServers=[])
         await run(editor, session, "again")
         assert editor.text().endswith("fine")
+
+
+async def test_a_client_without_mcp_servers_need_not_say_so(tmp_path: Path) -> None:
+    async with opened(tmp_path, [text(["fine"])]) as (editor, _):
+        session = (await editor.ask("session/new", cwd=str(editor.folder)))["sessionId"]
+        await run(editor, session, "go")
+        assert editor.text(session) == "fine"

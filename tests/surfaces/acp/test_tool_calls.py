@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from acp.schema import TextContentBlock
 
 from hark.protocol.messages import Effect
 from hark.surfaces.acp.tool_calls import SHOWN_CHARACTERS, ShownCall, fenced
@@ -53,8 +54,14 @@ def test_arguments_that_are_broken_do_no_harm() -> None:
             ShownCall("c1", tool, arguments, "/work").begin("pending")
 
 
+def shown_text(text: str) -> str:
+    block = fenced(text).content
+    assert isinstance(block, TextContentBlock)
+    return block.text
+
+
 def test_output_is_shown_as_it_is_and_a_long_one_from_its_end() -> None:
-    assert "````\n```\n````" in str(fenced("```"))
-    text = str(fenced("x" * SHOWN_CHARACTERS + "the end"))
-    assert "the end" in text
+    assert shown_text("a ``` b\n") == "````\na ``` b\n````"
+    text = shown_text("x" * SHOWN_CHARACTERS + "the end")
     assert "7 characters before this are not shown" in text
+    assert text.endswith("the end\n```")

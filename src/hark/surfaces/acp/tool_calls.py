@@ -46,7 +46,7 @@ _KINDS: dict[str, ToolKind] = {
     "delegate": "think",
     "memory": "think",
 }
-_SUBJECTS = ("command", "path", "pattern", "query", "url", "goal", "question", "action", "code", "name")
+_SUBJECTS = ("command", "pattern", "path", "query", "url", "goal", "question", "action", "code", "name")
 
 
 class ShownCall:

@@ -13,6 +13,8 @@ CLOSE_SECONDS = 0.5
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 
+WITH_SERVERS = ("session/new", "session/load")
+
 Message = dict[str, Any]
 
 
@@ -104,8 +106,11 @@ class Transport:
             self._owed += 1
         params: object = message.get("params")
         if isinstance(params, dict):
+            given = cast("Message", params)
             # The library would hand these on as arguments, where they could take the place of the real ones.
-            cast("Message", params).pop("_meta", None)
+            given.pop("_meta", None)
+            if message.get("method") in WITH_SERVERS:
+                given.setdefault("mcpServers", [])  # no reason to refuse a client that has none to tell of
         return message
 
     def _refuse(self, code: int, words: str) -> None:
