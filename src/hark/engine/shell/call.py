@@ -196,6 +196,14 @@ class Call:
             elif re.match(r"-[oO][/~.]", arg):
                 self.writes(arg[2:])
 
+    def may_write(self, *paths: str) -> None:
+        """Nobody knows what the call does with these: those that lead outside may be written to."""
+        places = self.runner.places
+        for path in paths:
+            is_path = path.startswith(("/", "~", "../"))
+            if is_path and not all(places.is_inside(spot) or places.is_harmless(spot) for spot in self.spots(path)):
+                self.note(Risk.LEAVING, f"{shown(self.name)} may write to {shown(path)}, outside the workspace")
+
     def is_outside(self) -> bool:
         """Tell whether the call runs in a folder where nothing may be written."""
         places = self.runner.places

@@ -17,7 +17,7 @@ _SET_ID_MODE = re.compile(r"0*[2-7][0-7]{3}|.*[+=][rwxXt]*s.*")
 _GENERATED = re.compile(
     r"(?:build|dist|out|target|bin|obj|site|tmp|temp|\.tmp|coverage|htmlcov|node_modules|\.?venv|env|__pycache__|logs?"
     r"|\.(?:pytest|mypy|ruff|import_linter)_cache|\.(?:cache|tox|nox|next|nuxt|turbo|parcel-cache|gradle|eggs|nyc_output)"
-    r"|[\w.*-]*\.(?:egg-info|dist-info|[A-Za-z]\w{0,4})|(?:build|dist|tmp|cmake-build)[-_][\w-]*)"
+    r"|[\w-][\w.-]*\.[A-Za-z]\w{0,4}|[\w*-]*\.(?:egg-info|dist-info|py[co]|log|tmp|class|bak|o)|(?:build|dist|tmp|cmake-build)[-_][\w-]*)"
 )
 
 

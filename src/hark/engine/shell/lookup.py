@@ -128,5 +128,6 @@ def _judge_unknown(call: Call) -> str | None:
     """Note where an unknown program runs, where its options say that it writes, and what it seems to run."""
     call.note(Risk.CHANGING)
     call.works_here()
+    call.may_write(*call.operands)
     wrappers.run_telling(call)
     return None

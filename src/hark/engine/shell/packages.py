@@ -7,6 +7,9 @@ from hark.engine.shell.options import names
 from hark.engine.shell.verdict import Risk
 
 _INSTALLERS = ("cargo", "gem", "go", "uv", "pipx", "cpan", "cpanm", "luarocks", "rustup")
+_ADDRESS = re.compile(
+    r"(?:[\w.-]+\s*@\s*)?(?:git\+)?(?:https?|git|ssh|ftp)(?:\+\w+)?:|(?:github|gitlab|bitbucket|gist):"
+)
 _PACKAGES = names("apt apt-get aptitude dnf yum zypper apk brew")
 _PACKAGE_READING = frozenset(
     names("list show search info policy cache deps outdated leaves config doctor help --version -v desc")
@@ -27,7 +30,16 @@ def _pip(call: Call) -> None:
     call.note(Risk.CHANGING)
     if options.has("--user", "--break-system-packages", "--system"):
         call.note(Risk.RISKY, f"{call.text} changes the software of the machine")
+    if options.has("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host"):
+        call.note(Risk.RISKY, f"{call.text} takes software from another place than usual")
+    _guard_sources(call)
     call.writes(*options.values("-t", "--target", "--prefix", "--root"))
+
+
+def _guard_sources(call: Call) -> None:
+    """A package from an address is code from anywhere, and may run when it is installed."""
+    if any(_ADDRESS.match(operand) for operand in call.operands[1:]):
+        call.note(Risk.RISKY, f"{call.text} installs code from an address")
 
 
 def _npm(call: Call) -> None:
@@ -43,6 +55,9 @@ def _npm(call: Call) -> None:
         call.note(Risk.RISKY, f"{call.text} changes the software of the machine")
     if verbs & {"publish", "unpublish", "deprecate", "owner", "dist-tag", "login", "adduser", "token", "access"}:
         call.note(Risk.RISKY, f"{call.text} changes what others get")
+    if options.has("--registry"):
+        call.note(Risk.RISKY, f"{call.text} takes software from another place than usual")
+    _guard_sources(call)
     call.writes(*options.values("--prefix", "-C", "--cwd", "--dir"))
 
 

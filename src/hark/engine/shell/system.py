@@ -25,6 +25,7 @@ _RISKY = names(
     "vboxmanage vagrant gsutil az aws gcloud kubectl oc helm gh glab systemctl service rc-service "
     "supervisorctl diskutil zfs zpool lvm"
 )
+_SETTING_VERBS = frozenset(names("set add del delete change replace flush append prepend up down exec"))
 _READING_VERBS = frozenset(
     names(
         "list ls show get describe status info search view version help diff plan validate fmt init logs log "
@@ -80,6 +81,12 @@ def _sysctl(call: Call) -> None:
         "-w", "-p", "--write", "--load", "--system", "-f"
     )
     call.note(Risk.HARD if is_setting else Risk.CHANGING, "sysctl changes the kernel's settings")
+
+
+def _network_settings(call: Call) -> None:
+    call.note(Risk.CHANGING)
+    if set(call.operands) & _SETTING_VERBS or call.options().has("-s", "-K", "-G", "-A"):
+        call.note(Risk.RISKY, f"{call.text} changes the machine's network")
 
 
 def _init(call: Call) -> None:
@@ -253,6 +260,7 @@ PROGRAMS: dict[str, Judge] = {
     "fdisk": _fdisk,
     "sysctl": _sysctl,
     "init": _init,
+    **dict.fromkeys(("ip", "tc", "bridge", "iw", "ethtool"), _network_settings),
     "kill": _kill,
     "crontab": _crontab,
 }
