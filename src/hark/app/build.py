@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from hark.app.remembered import Remembered
 from hark.app.running import running
 from hark.app.settings import Settings, SettingsError
 from hark.engine.charter import Charter
+from hark.engine.door import Door
 from hark.engine.quarantine import Quarantine
 from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
@@ -36,6 +37,7 @@ from hark.tools.undo.undo import Undo
 
 REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
 
+Handle = TypeVar("Handle", bound=SessionHandle)
 RouteGiven = Mapping[str, Any]
 ToolGiven = Any
 
@@ -57,10 +59,31 @@ class Agent:
         Raises:
             ValueError: A session can't have that name.
         """
-        session = SessionHandle(name, self._router, self.bench, self.parts, surface)
+        return self.session_of(SessionHandle, name, surface)
+
+    def session_of(self, kind: type[Handle], name: str, surface: str) -> Handle:
+        """Return a session as a kind of handle that a surface needs.
+
+        Raises:
+            ValueError: A session can't have that name.
+        """
+        session = kind(name, self._router, self.bench, self.parts, surface)
         if self.reflection is not None:
             self.reflection.follow(session)
         return session
+
+    @property
+    def doors(self) -> list[Door]:
+        """The sessions that are open in this process."""
+        return self._router.doors
+
+    def is_open(self, session: str) -> bool:
+        """Tell whether a session is open in this process."""
+        return self._router.is_open(session)
+
+    async def drain(self) -> None:
+        """Begin no more turns, and return when those that run have ended. Bound it from outside."""
+        await self._router.drain()
 
     def child(self, name: str, order: ChildOrder) -> SessionHandle:
         """Return a child's session, with no more than it was given.

@@ -1,0 +1,26 @@
+"""Sessions as chat surfaces use them: with their past, so that no reply is forgotten."""
+
+from hark.app.handle import SessionHandle
+from hark.protocol.outcomes import Outcome
+from hark.protocol.records import Replied, TurnEnded
+
+
+class ChatSessionHandle(SessionHandle):
+    """A session whose ended turns and replies can be asked for."""
+
+    async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
+        """Return the turns that ended, from behind this number on, the oldest first."""
+        records = await self.bench.store.journal.read(self.id)
+        ends = [record for record in records if isinstance(record, TurnEnded)]
+        return [(end.turn, end.outcome) for end in ends if _number(end.turn) > after]
+
+    async def reply_of(self, turn: str) -> str:
+        """Return all that the model said in a turn, as the journal has it."""
+        records = await self.bench.store.journal.read(self.id)
+        texts = [record.message.text for record in records if isinstance(record, Replied) and record.turn == turn]
+        return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def _number(turn: str) -> int:
+    digits = turn.rpartition(".t")[2]
+    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,151 @@
+"""Who was let in by the owner, and the codes of those who knocked; `hark pair` reads and changes it."""
+
+import argparse
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+
+from hark.app.config import home_directory
+from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
+from hark.protocol.chat import Author
+
+CODE_SECONDS = 3600.0
+MOST_KNOCKS = 200
+
+
+class Knock(Struct, frozen=True):
+    """Somebody unknown wrote."""
+
+    surface: str
+    person: str
+    name: str
+    code: str
+    at: float
+
+
+class Guest(Struct, frozen=True):
+    """Somebody who was let in."""
+
+    surface: str
+    person: str
+    name: str
+
+
+class Book(Struct):
+    """The whole of it."""
+
+    knocks: list[Knock] = field(default_factory=list[Knock])
+    guests: list[Guest] = field(default_factory=list[Guest])
+
+
+class Pairing:
+    """The book in a file, safe for several processes; read again when it changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._book = Book()
+        self._stamp = (0, 0)
+
+    def is_let_in(self, surface: str, person: str) -> bool:
+        """Tell whether the owner has let this person in."""
+        return any((guest.surface, guest.person) == (surface, person) for guest in self._read().guests)
+
+    def knock(self, surface: str, author: Author, code: str) -> str:
+        """Keep that somebody unknown wrote; return their code, the same as long as it holds."""
+        with self._changing() as book:
+            now = time.time()
+            book.knocks = [knock for knock in book.knocks if now - knock.at < CODE_SECONDS][-MOST_KNOCKS:]
+            for knock in book.knocks:
+                if (knock.surface, knock.person) == (surface, author.id):
+                    return knock.code
+            book.knocks.append(Knock(surface, author.id, author.name, code, now))
+        return code
+
+    def approve(self, code: str) -> Guest | None:
+        """Let the person with this code in; None when no code of now is that."""
+        with self._changing() as book:
+            now = time.time()
+            for knock in book.knocks:
+                if knock.code == code.strip().upper() and now - knock.at < CODE_SECONDS:
+                    guest = Guest(knock.surface, knock.person, knock.name)
+                    book.knocks.remove(knock)
+                    book.guests.append(guest)
+                    return guest
+        return None
+
+    def revoke(self, person: str) -> list[Guest]:
+        """Let nobody of this id or name in any more; return who that was."""
+        with self._changing() as book:
+            gone = [
+                guest
+                for guest in book.guests
+                if person in (guest.person, f"{guest.surface}:{guest.person}", guest.name)
+            ]
+            book.guests = [guest for guest in book.guests if guest not in gone]
+        return gone
+
+    @property
+    def book(self) -> Book:
+        """The book as it is now."""
+        return self._read()
+
+    def _read(self) -> Book:
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp != self._stamp:
+                self._book = msgspec.json.decode(self._path.read_bytes(), type=Book)
+                self._stamp = stamp
+        except FileNotFoundError:
+            self._book, self._stamp = Book(), (0, 0)
+        return self._book
+
+    @contextmanager
+    def _changing(self) -> Generator[Book]:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            book = self._read()
+            yield book
+            partial = self._path.with_suffix(".new")
+            partial.write_bytes(msgspec.json.encode(book))
+            partial.chmod(0o600)
+            partial.replace(self._path)
+            self._stamp = (0, 0)
+        finally:
+            os.close(lock)
+
+
+async def pair(options: argparse.Namespace) -> int:
+    """List who knocked and who was let in, let somebody in by their code, or no more."""
+    pairing = Pairing(home_directory() / "pairing.json")
+    if options.action == "list":
+        for knock in pairing.book.knocks:
+            sys.stdout.write(f"{knock.code}  {knock.surface}:{knock.person}  {knock.name}  waits\n")
+        for guest in pairing.book.guests:
+            sys.stdout.write(f"{'':8}  {guest.surface}:{guest.person}  {guest.name}\n")
+        return COMPLETED
+    if not options.value:
+        sys.stderr.write(
+            f"hark: say whom: hark pair {options.action} {'CODE' if options.action == 'approve' else 'ID'}\n"
+        )
+        return BAD_USAGE
+    if options.action == "approve":
+        guest = pairing.approve(options.value)
+        if guest is None:
+            sys.stderr.write("hark: no such code waits; `hark pair list` shows those that do (they hold for an hour)\n")
+            return FAILED
+        sys.stdout.write(f"{guest.name or guest.person} may talk on {guest.surface} now.\n")
+        return COMPLETED
+    gone = pairing.revoke(options.value)
+    for guest in gone:
+        sys.stdout.write(f"{guest.name or guest.person} may not talk on {guest.surface} any more.\n")
+    return COMPLETED if gone else FAILED

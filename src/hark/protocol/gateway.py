@@ -1,0 +1,201 @@
+"""The port between HTTP and the agent: what a program or a page may ask of it."""
+
+from collections.abc import AsyncIterator, Sequence
+from enum import StrEnum
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from hark.protocol.commands import Delivery
+from hark.protocol.events import AnyEvent
+from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
+from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+from hark.protocol.store import Hit
+
+PastMessage = UserMessage | AssistantMessage | Note
+
+
+class Standing(StrEnum):
+    """How the gateway stands: it begins, serves, or lets what runs come to its end."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class SessionRow(Struct, frozen=True):
+    """A session in a list. `is_open`: a turn of it has begun and not ended; `is_waiting`: a message may run."""
+
+    session: str
+    title: str
+    turns: int
+    updated_at: float
+    is_open: bool
+    is_waiting: bool
+
+
+class RouteRow(Struct, frozen=True):
+    """A route and its health. `rests_seconds` is how long it is left alone, 0 when it may serve."""
+
+    name: str
+    model: str
+    is_well: bool
+    failures: int
+    rests_seconds: float
+
+
+class ServerRow(Struct, frozen=True):
+    """An MCP server: how it stands, and why not better."""
+
+    name: str
+    state: str
+    tools: int
+    restarts: int
+    last_error: str
+
+
+class Lag(Struct, frozen=True):
+    """How late the event loop was in the last minute, in milliseconds."""
+
+    p50: float
+    p99: float
+    most: float
+
+
+class Busy(Struct, frozen=True):
+    """What goes on in this process: open sessions, and the turns that run, by session."""
+
+    sessions: int
+    turns: dict[str, str]
+
+
+class ApiSession(Protocol):
+    """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps."""
+
+    @property
+    def id(self) -> str:
+        """The session's name."""
+        ...
+
+    async def say(
+        self,
+        text: str,
+        delivery: Delivery | str | None = None,
+        *,
+        id: str = "",  # noqa: A002
+        author: str = "",
+        attachments: Sequence[Attachment] = (),
+    ) -> Receipt:
+        """Accept a message, durably; return what became of it. One that is a slash command is that command.
+
+        While the gateway drains, it is kept for after the restart.
+
+        Raises:
+            StoreError: It was not accepted.
+        """
+        ...
+
+    async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
+        """End the running turn (with `turn`, only that one); return when it has settled, or None when none ran."""
+        ...
+
+    async def answer(self, question: str, text: str) -> Refusal | None:
+        """Answer a question; return why not."""
+        ...
+
+    async def queue(self) -> list[QueueItem]:
+        """Return what waits, in running order."""
+        ...
+
+    async def edit(self, message: str, text: str) -> Refusal | None:
+        """Change the text of a message that waits; return why not."""
+        ...
+
+    async def move(self, message: str, position: int) -> Refusal | None:
+        """Put a message that waits at another position, from 1; return why not."""
+        ...
+
+    async def withdraw(self, message: str) -> Refusal | None:
+        """Take a message that waits out of the queue; return why not."""
+        ...
+
+    async def has_known(self, message: str) -> bool:
+        """Tell whether a message of that id was ever accepted here."""
+        ...
+
+    async def rows(self) -> list[dict[str, Any]]:
+        """Return the transcript: what was said so far."""
+        ...
+
+    async def choose_route(self, route: str) -> Refusal | None:
+        """Have a route serve first; "" for the usual order. Return why not."""
+        ...
+
+    def notice(self, code: str, text: str) -> None:
+        """Tell whoever reads along."""
+        ...
+
+    def events(self) -> AsyncIterator[AnyEvent]:
+        """Yield the events from this call on, until the session closes."""
+        ...
+
+
+class Gateway(Protocol):
+    """What HTTP may use of the agent."""
+
+    @property
+    def standing(self) -> Standing:
+        """How it stands."""
+        ...
+
+    def session(self, name: str) -> ApiSession:
+        """Return a session; it is made when something is said in it.
+
+        Raises:
+            ValueError: A session can't have that name.
+        """
+        ...
+
+    def new_id(self) -> str:
+        """Return a name that nothing else has."""
+        ...
+
+    async def sessions(self, words: str = "", limit: int = 200) -> list[SessionRow]:
+        """Return the sessions, the last changed first; only those with these words in name or title."""
+        ...
+
+    async def search(self, words: str, limit: int = 50) -> list[Hit]:
+        """Return the messages in which all the words stand, the newest first."""
+        ...
+
+    async def bring(self, session: str, past: Sequence[PastMessage]) -> bool:
+        """Give a session that has none a past; False when it has one already.
+
+        Raises:
+            StoreError: It could not be kept.
+        """
+        ...
+
+    async def timeline(self, turn: str) -> dict[str, Any] | None:
+        """Return where a turn's time went; None when there is no such turn."""
+        ...
+
+    def routes(self) -> list[RouteRow]:
+        """Return the routes, in their order."""
+        ...
+
+    def servers(self) -> list[ServerRow]:
+        """Return the MCP servers."""
+        ...
+
+    def busy(self) -> Busy:
+        """Return what goes on in this process."""
+        ...
+
+    def lag(self) -> Lag:
+        """Return how late the event loop is."""
+        ...
+
+    async def cost_today(self) -> float:
+        """Return the US dollars of all turns that ended since midnight."""
+        ...

@@ -1,0 +1,55 @@
+"""The ports to speech: words out of audio, and audio out of words."""
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class SpeechError(Exception):
+    """The words could not be had; the text says why, and what to do."""
+
+
+class Audio(Struct, frozen=True):
+    """A recording as it came: its bytes and what they are, such as `audio/ogg`."""
+
+    data: bytes
+    media_type: str = ""
+
+
+class Utterance(Struct, frozen=True):
+    """What was said: "" for silence. `seconds` is how long the recording is."""
+
+    text: str
+    seconds: float = 0.0
+    language: str = ""
+
+
+class Transcriber(Protocol):
+    """Turns audio into words."""
+
+    async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
+        """Return the spoken words; `progress` gets the words so far of a long recording.
+
+        Cancelling ends the work at once, and nothing of it goes on.
+
+        Raises:
+            SpeechError: It is no audio, or nobody could transcribe it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what it keeps running, within a second."""
+        ...
+
+
+class Speaker(Protocol):
+    """Turns words into audio."""
+
+    def speak(self, text: str) -> AsyncGenerator[Audio, None]:
+        """Yield the speech piece by piece. Closing or cancelling it ends it at once, and nothing of it goes on.
+
+        Raises:
+            SpeechError: It can't be spoken.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Chat platforms: many people, one promise."""

@@ -1,0 +1,61 @@
+"""Who may talk to the agent: those whom the settings name, and those whom its owner has let in."""
+
+import secrets
+import time
+from collections import deque
+from typing import Protocol
+
+from hark.protocol.chat import Author
+
+CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+CODE_LENGTH = 8
+MOST_CODES = 500
+
+
+class Doorkeeper(Protocol):
+    """What lasts of people: who was let in, and the codes of those who knocked."""
+
+    def is_let_in(self, surface: str, person: str) -> bool:
+        """Tell whether the owner has let this person in."""
+        ...
+
+    def knock(self, surface: str, author: Author, code: str) -> str:
+        """Keep that somebody unknown wrote; return their code, the same as long as it holds."""
+        ...
+
+
+def new_code() -> str:
+    """Return a code that nobody can guess."""
+    return "".join(secrets.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
+
+
+class People:
+    """Decides about each message of a surface: may its author talk, and not too fast."""
+
+    def __init__(self, surface: str, allowed: tuple[str, ...], doorkeeper: Doorkeeper, per_minute: int) -> None:
+        self._surface = surface
+        self._allowed = {name.casefold().lstrip("@") for name in allowed}
+        self._doorkeeper = doorkeeper
+        self._per_minute = per_minute
+        self._times: dict[str, deque[float]] = {}
+
+    def is_known(self, author: Author) -> bool:
+        """Tell whether somebody may talk: the settings have their id (names can be taken), or the owner let them in."""
+        if "*" in self._allowed or author.id.casefold() in self._allowed:
+            return True
+        return self._doorkeeper.is_let_in(self._surface, author.id)
+
+    def code_for(self, author: Author) -> str:
+        """Return the code with which the owner can let this person in."""
+        return self._doorkeeper.knock(self._surface, author, new_code())
+
+    def is_too_fast(self, author: Author) -> bool:
+        """Count one more message; True when there were too many within a minute."""
+        now = time.monotonic()
+        times = self._times.setdefault(author.id, deque())
+        while times and now - times[0] > 60:
+            times.popleft()
+        if len(times) >= self._per_minute:
+            return True
+        times.append(now)
+        return False

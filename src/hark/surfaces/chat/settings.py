@@ -1,0 +1,27 @@
+"""`[surfaces.NAME]`: what every chat surface may be told."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+STOP_WORDS = (
+    "stop", "wait", "halt", "cancel", "abort", "stopp", "warte", "anhalten", "abbrechen", "arrête", "arrete", "attends",
+    "para", "espera", "detente", "pare", "aspetta", "fermati", "стоп", "подожди", "停止", "停", "やめて", "止めて",
+    "ストップ", "멈춰", "그만", "توقف", "रुको",
+)  # fmt: skip
+
+
+class ChatSettings(Struct, frozen=True, omit_defaults=True):
+    """`allow`: ids of people who may talk, "*" for everybody. `receipts`: how it is told what became of a message.
+
+    `listen`: in groups, to messages that name us, or to all.
+    """
+
+    token_env: str = ""
+    token: str = ""
+    api_base: str = ""
+    allow: tuple[str, ...] = ()
+    receipts: Literal["reactions", "replies", "off"] = "reactions"
+    listen: Literal["mentions", "all"] = "mentions"
+    per_minute: int = 30
+    streams: bool = True

@@ -1,0 +1,166 @@
+"""A chat platform: every message once, every reply delivered, and a stop that is heard at once."""
+
+from pathlib import Path
+
+from hark.app.pairing import Pairing
+from hark.protocol.chat import Address, Author, ChatError, Removed, Rewritten, Written
+from hark.protocol.messages import UserMessage
+from hark.protocol.provider import CallChunk, Request
+from hark.providers.scripted import Hang
+from hark.surfaces.chat.settings import ChatSettings
+from tests.surfaces.chat.world import ANN, HOME, TestChat, chatting
+
+
+def said(request: Request) -> list[str]:
+    return [message.text for message in request.messages if isinstance(message, UserMessage)]
+
+
+async def test_a_message_is_answered_where_it_was_written(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["hello Ann"], ["hello thread"]]) as (chat, provider):
+        await chat.write("hi")
+        await chat.says("hello Ann")
+        thread = Address("test", "home", "t1")
+        await chat.write("hi", address=thread)
+        await chat.says("hello Ann", "hello thread")
+    assert [one.address for one in chat.shown] == [HOME, thread]
+    assert [said(request) for request in provider.requests] == [["hi"], ["hi"]]
+
+
+async def test_what_is_delivered_again_is_taken_once(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["one"], ["two"]]) as (chat, provider):
+        for _ in range(3):
+            await chat.write("hi", name="same")
+        await chat.says("one")
+        await chat.write("hi", name="other")
+        await chat.says("one", "two")
+    assert len(provider.requests) == 2
+
+
+async def test_the_stop_button_ends_the_turn_and_the_reply_says_so(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [["half of it ", hang], ["next"]]) as (chat, _):
+        await chat.write("go")
+        await chat.until(lambda: any(one.message.buttons for one in chat.shown))
+        await chat.press("Stop")
+        await chat.says("half of it\n\n⏹ stopped")
+        await chat.write("and now?")
+        await chat.says("half of it\n\n⏹ stopped", "next")
+    assert hang.closed.is_set()
+    assert not any(one.message.buttons for one in chat.shown)
+
+
+async def test_a_stop_word_stops_and_is_no_message(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [["half", hang], ["next"]]) as (chat, provider):
+        await chat.write("go")
+        await hang.reached.wait()
+        await chat.write("Stop!")
+        await chat.until(lambda: "⏹ stopped" in "".join(chat.texts))
+        await chat.write("don't stop believing")
+        await chat.until(lambda: chat.texts[-1] == "next")
+    assert said(provider.requests[-1]) == ["go", "don't stop believing"]
+
+
+async def test_a_message_while_busy_interrupts_and_each_has_its_sign(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [[hang], ["second"]]) as (chat, _):
+        await chat.write("first", name="a")
+        await hang.reached.wait()
+        await chat.write("second", name="b")
+        await chat.until(lambda: chat.texts[-1:] == ["second"])
+    assert ("a", "👀") in chat.signs
+    assert ("b", "⚡") in chat.signs
+
+
+async def test_an_edit_replaces_what_waits_and_a_deletion_withdraws_it(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [[hang], ["done"]]) as (chat, provider):
+        await chat.write("work")
+        await hang.reached.wait()
+        await chat.write("/busy queue")
+        await chat.write("one", name="a")
+        await chat.write("two", name="b")
+        await chat.put(Rewritten("a", HOME, ANN, "one, really"))
+        await chat.put(Removed("b", HOME))
+        await chat.until(lambda: ("b", "🗑") in chat.signs)
+        await chat.write("/stop")
+        await chat.write("/busy interrupt")
+        await chat.write("go on", name="c")
+        await chat.until(lambda: "done" in chat.texts)
+    assert said(provider.requests[-1])[-2:] == ["go on", "one, really"] or "one, really" in "".join(
+        said(provider.requests[-1])
+    )
+    assert "two" not in "".join(said(provider.requests[-1]))
+
+
+async def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_lets_them_in(tmp_path: Path) -> None:
+    bob = Author("2", "Bob")
+    async with chatting(tmp_path, [["hello Bob"]]) as (chat, provider):
+        await chat.write("hi", author=bob)
+        await chat.until(lambda: len(chat.shown) == 1)
+        code = chat.texts[0].split()[-1]
+        await chat.write("/status", author=bob)
+        assert chat.texts[-1].endswith(code)
+        assert Pairing(tmp_path / "pairing.json").approve("WRONG234") is None
+        assert not provider.requests
+        assert Pairing(tmp_path / "pairing.json").approve(code.lower()) is not None
+        await chat.write("hi again", author=bob)
+        await chat.until(lambda: chat.texts[-1] == "hello Bob")
+    assert said(provider.requests[0]) == ["hi again"]
+
+
+async def test_a_group_is_listened_to_only_when_we_are_named(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["yes?"]]) as (chat, provider):
+        await chat.put(Written("1", HOME, ANN, "chatter", is_for_us=False))
+        await chat.put(Written("2", HOME, ANN, "@hark hi"))
+        await chat.says("yes?")
+    assert said(provider.requests[0]) == ["@hark hi"]
+
+
+async def test_an_album_and_a_text_that_was_split_are_one_message(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["album"], ["long"]]) as (chat, provider):
+        await chat.put(Written("1", HOME, ANN, "look", album="x"))
+        await chat.put(Written("2", HOME, ANN, "at these", album="x"))
+        await chat.until(lambda: "album" in chat.texts)
+        await chat.put(Written("3", HOME, ANN, "a" * 190))
+        await chat.put(Written("4", HOME, ANN, "b" * 20))
+        await chat.until(lambda: "long" in chat.texts)
+    assert said(provider.requests[0]) == ["look\nat these"]
+    assert said(provider.requests[1])[-1] == "a" * 190 + "b" * 20
+
+
+async def test_a_long_reply_comes_in_pieces_that_fit(tmp_path: Path) -> None:
+    words = " ".join(f"word{number}" for number in range(120))
+    async with chatting(tmp_path, [[words]]) as (chat, _):
+        await chat.write("tell me")
+        await chat.until(lambda: " ".join(chat.texts) == words)
+    assert len(chat.texts) > 3
+
+
+async def test_a_question_has_buttons_and_closes_visibly(tmp_path: Path) -> None:
+    call = CallChunk(0, "c1", "ask", '{"question": "which?", "choices": ["red", "blue"]}')
+    async with chatting(tmp_path, [[call], ["blue it is"]]) as (chat, _):
+        await chat.write("choose")
+        await chat.until(lambda: any("which?" in text for text in chat.texts))
+        await chat.press("blue")
+        await chat.until(lambda: "blue it is" in chat.texts)
+    assert any(text == "❓ which?\n(answered)" for text in chat.texts)
+
+
+async def test_a_platform_that_asks_to_wait_gets_the_reply_later(tmp_path: Path) -> None:
+    chat = TestChat(failing=[ChatError("slow down", 0.05), ChatError("slow down", 0.05)])
+    async with chatting(tmp_path, [["patience"]], chat) as (chat, _):
+        await chat.write("hi")
+        await chat.says("patience")
+
+
+async def test_a_reply_that_a_crash_kept_back_is_delivered_at_the_next_start(tmp_path: Path) -> None:
+    settings = ChatSettings(allow=("1",), streams=False)
+    stuck = TestChat(failing=[ChatError("no", 3600.0)])
+    async with chatting(tmp_path, [["you get this"]], stuck, settings) as (chat, _):
+        await chat.write("hi")
+        await chat.until(lambda: not stuck.failing)
+    assert stuck.texts == []
+    async with chatting(tmp_path, [], TestChat(), settings) as (again, _):
+        await again.until(lambda: len(again.texts) == 1)
+    assert again.texts[0].endswith("you get this")

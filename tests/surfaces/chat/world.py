@@ -1,0 +1,143 @@
+"""A chat platform that lives in the test, on a real agent and a real ledger."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+import hark
+from hark.app.chat_sessions import ChatSessionHandle
+from hark.app.pairing import Pairing
+from hark.protocol.chat import Address, Author, ChatError, Deliver, Incoming, Manners, Outgoing, Pressed, Written
+from hark.providers.scripted import Reply, ScriptedProvider
+from hark.store.chat_ledger import SqliteChatLedger
+from hark.surfaces.chat.people import People
+from hark.surfaces.chat.platform import Platform
+from hark.surfaces.chat.room import House
+from hark.surfaces.chat.settings import ChatSettings
+
+ANN = Author("1", "Ann")
+HOME = Address("test", "home")
+
+
+@dataclass
+class Shown:
+    """A message of ours, as people see it now."""
+
+    id: str
+    address: Address
+    message: Outgoing
+    edits: int = 0
+
+
+@dataclass
+class TestChat:
+    """A platform: what is put into `inbox` is delivered, what is sent is shown."""
+
+    __test__ = False
+    manners: Manners = field(default_factory=lambda: Manners(200, 0.01, has_reactions=True))
+    name: str = "test"
+    shown: list[Shown] = field(default_factory=list[Shown])
+    signs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    failing: list[ChatError] = field(default_factory=list[ChatError])
+    inbox: "asyncio.Queue[tuple[Incoming, asyncio.Event]]" = field(
+        default_factory=asyncio.Queue[tuple[Incoming, asyncio.Event]]
+    )
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    async def run(self, deliver: Deliver) -> None:
+        while True:
+            incoming, acked = await self.inbox.get()
+            await deliver(incoming)
+            acked.set()
+
+    async def send(self, address: Address, message: Outgoing) -> str:
+        if self.failing:
+            self._change()
+            raise self.failing.pop(0)
+        assert len(message.text) <= self.manners.characters
+        self.shown.append(Shown(f"m{next(self.names)}", address, message))
+        self._change()
+        return self.shown[-1].id
+
+    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
+        assert len(new.text) <= self.manners.characters
+        one = next(one for one in self.shown if one.id == message)
+        one.message = new
+        one.edits += 1
+        self._change()
+
+    async def typing(self, address: Address) -> None:
+        return
+
+    async def react(self, address: Address, message: str, sign: str) -> None:
+        self.signs.append((message, sign))
+        self._change()
+
+    # For the test.
+
+    async def put(self, incoming: Incoming) -> None:
+        """Deliver, and return when it was acked."""
+        acked = asyncio.Event()
+        self.inbox.put_nowait((incoming, acked))
+        await acked.wait()
+
+    async def write(self, text: str, name: str = "", author: Author = ANN, address: Address = HOME) -> None:
+        await self.put(Written(name or f"p{next(self.names)}", address, author, text))
+
+    async def press(self, text: str) -> None:
+        """Press the newest button that has these words."""
+        for one in reversed(self.shown):
+            for button in one.message.buttons:
+                if text in button.text:
+                    await self.put(Pressed(f"b{next(self.names)}", one.address, ANN, button.value))
+                    return
+        raise AssertionError(f"no button {text}")
+
+    @property
+    def texts(self) -> list[str]:
+        return [one.message.text for one in self.shown]
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        while not is_true():
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def says(self, *texts: str) -> None:
+        """Wait until the newest messages are these."""
+        await self.until(lambda: self.texts[-len(texts) :] == list(texts))
+
+    def _change(self) -> None:
+        self.changed.set()
+
+
+@asynccontextmanager
+async def chatting(
+    home: Path, script: Sequence[Reply], chat: TestChat | None = None, settings: ChatSettings | None = None
+) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
+    """A platform on a real agent, whose owner has let Ann in by the settings."""
+    chat = chat or TestChat()
+    settings = settings or ChatSettings(allow=("1",))
+    provider = ScriptedProvider(script)
+
+    async def hear(message: Written, tell: object) -> Written:
+        raise AssertionError("nothing to hear")
+
+    async with hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as agent:
+        ledger = SqliteChatLedger(home / "gateway.db")
+
+        def opened(name: str) -> ChatSessionHandle:
+            return agent.session_of(ChatSessionHandle, name, "test")
+
+        people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
+        house = House(ledger, opened, hear, ("stop", "halt"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Platform(chat, settings, people, house).run)
+            yield chat, provider
+            tasks.cancel_scope.cancel()
+        await ledger.close()
