@@ -26,9 +26,9 @@ class ChatHearing:
         """Return the message with its words. Cancelling ends the hearing at once."""
         voice = message.voice
         assert voice is not None
+        if self._transcriber is None:
+            return await self._keep(message, voice, tell, "Voice is switched off here ([voice] stt).")
         try:
-            if self._transcriber is None:
-                raise SpeechError("voice is switched off here ([voice] stt)")
             audio = Audio(base64.b64decode(voice.data), voice.media_type)
             heard = await self._transcriber.transcribe(audio)
         except SpeechError as error:

@@ -8,6 +8,7 @@ from hark.engine.arrivals import Arrival
 from hark.engine.fanout import Subscription
 from hark.engine.keeper import Keeper
 from hark.engine.receipts import queue_items
+from hark.engine.session import SHUTDOWN
 from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.engine.workbench import Workbench
@@ -44,6 +45,11 @@ class Door:
     def open_questions(self) -> list[str]:
         """The questions of this process's own turn that wait for an answer, the oldest first."""
         return self._keeper.session.open_questions if self._keeper.session else []
+
+    @property
+    def is_unneeded(self) -> bool:
+        """True when nothing runs or waits here, and nobody watches or asks."""
+        return not self.is_busy and not self._keeper.users and not self._keeper.fanout.has_readers
 
     async def known(self) -> None:
         """Return when the session is loaded, here or in the process that owns it."""
@@ -143,9 +149,13 @@ class Door:
         """Say that the inbox may have something new."""
         self._keeper.knock.set()
 
-    def close(self) -> None:
+    def close(self, source: str = SHUTDOWN) -> None:
         """Settle the running turn, let the session go and end `run`."""
-        self._keeper.close()
+        self._keeper.close(source)
+
+    def drain(self) -> None:
+        """Let the running turn come to its end, then let the session go and end `run`."""
+        self._keeper.drain()
 
     async def run(self) -> None:
         """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""

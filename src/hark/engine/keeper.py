@@ -9,7 +9,7 @@ import anyio
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout
 from hark.engine.guest import Guest
-from hark.engine.session import Session
+from hark.engine.session import SHUTDOWN, Session
 from hark.engine.signal import Signal
 from hark.engine.text import first_of
 from hark.engine.workbench import Workbench
@@ -43,11 +43,18 @@ class Keeper:
         self._is_closing = False
         self._told: int | None = None
 
-    def close(self) -> None:
+    def close(self, source: str = SHUTDOWN) -> None:
         """Settle the running turn, let the session go and end `run`."""
         self._is_closing = True
         if self.session is not None:
-            self.session.close()
+            self.session.close(source)
+        self.knock.set()
+
+    def drain(self) -> None:
+        """Let the running turn come to its end, then let the session go and end `run`."""
+        self._is_closing = True
+        if self.session is not None:
+            self.session.drain()
         self.knock.set()
 
     async def run(self) -> None:

@@ -22,6 +22,7 @@ class Router:
         self._sweeps = sweeps
         self._doors: dict[str, Door] = {}
         self._charters: dict[str, Charter] = {}
+        self._idle_beats: dict[str, int] = {}
         self._tasks: TaskGroup | None = None
         self._is_closing = False
         self._is_empty = anyio.Event()
@@ -48,6 +49,10 @@ class Router:
         """The doors that are open."""
         return list(self._doors.values())
 
+    def is_open(self, session: str) -> bool:
+        """Tell whether a session has a door here."""
+        return session in self._doors
+
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run until cancelled; `close` first to settle what runs."""
         async with anyio.create_task_group() as tasks:
@@ -57,6 +62,14 @@ class Router:
             if self._sweeps:
                 await self._sweep()
             task_status.started()
+
+    async def drain(self) -> None:
+        """Begin no more turns, and return when those that run have ended. Bound it from outside, then `close`."""
+        self._is_closing = True
+        for door in self.doors:
+            door.drain()
+        if self._doors:
+            await self._is_empty.wait()
 
     async def close(self) -> None:
         """Settle every running turn and let all sessions go. Bound it from outside."""
@@ -77,9 +90,22 @@ class Router:
             if self._is_closing and not self._doors:
                 self._is_empty.set()
 
+    def put_to_sleep(self) -> None:
+        """Let the sessions go that nobody has needed for a while; the next one who asks has them opened anew."""
+        beats = max(1, round(self._bench.rules.limits.sleep_seconds / HEARTBEAT_SECONDS))
+        self._idle_beats = {
+            door.id: self._idle_beats.get(door.id, 0) + 1 for door in self._doors.values() if door.is_unneeded
+        }
+        for session, idle in self._idle_beats.items():
+            if idle >= beats:
+                self._charters.pop(session, None)
+                self._doors.pop(session).close()  # out of the table first: from here on there is a new door
+
     async def _heartbeat(self) -> None:
         while True:
             await anyio.sleep(HEARTBEAT_SECONDS)
+            if not self._is_closing:
+                self.put_to_sleep()
             with suppress(StoreError):  # the lease outlasts a beat that fails, and the next one may not
                 await self._bench.tenure.renew()
                 for session in await self._bench.store.inbox.unread():

@@ -122,6 +122,11 @@ class Session:
             turn.interrupt(Interrupt(self._bench.clock.new_id(), source))
         self._changed.set()
 
+    def drain(self) -> None:
+        """Let the running turn come to its end, then end `run`; what waits stays for the next owner."""
+        self._is_closing = True
+        self._changed.set()
+
     def on_durable(self, told: Callable[[AnyRecord], None]) -> None:
         """Call `told` for each record that becomes durable from now on, in order."""
         self._log.on_durable(lambda record, _: told(record))

@@ -26,7 +26,10 @@ class ApprovalMode(StrEnum):
 
 
 class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a turn may use, and all turns of a session or a day, None for no limit; how long an end may take."""
+    """What a turn may use, and all turns of a session or a day, None for no limit; how long an end may take.
+
+    `sleep_seconds`: a session that is idle and unwatched for so long is put to sleep, and its memory given back.
+    """
 
     steps: Count | None = 100
     tokens: Count | None = None
@@ -38,6 +41,7 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     reply_characters: Count = 2_000_000
     settle_seconds: Amount = 1.0
     exit_seconds: Amount = 5.0
+    sleep_seconds: Amount = 600.0
 
 
 class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -81,6 +81,11 @@ class Conversation:
         """Tell whether a whole message is a stop word."""
         return text.strip().strip("!.。！ ").casefold() in self._line.stop_words
 
+    @property
+    def is_at_rest(self) -> bool:
+        """True when no turn runs, as far as is known here."""
+        return not self._turn
+
     async def stop(self, source: str) -> None:
         """Stop what runs."""
         await self._line.session.interrupt(source)

@@ -89,8 +89,16 @@ class Platform:
             line = Line(self._surface, address, session, self._settings, self._house.stop_words)
             room = self._rooms[address] = Room(line, self._house)
             assert self._tasks is not None
-            self._tasks.start_soon(room.run, name=f"chat {address.surface} {address.chat}")
+            self._tasks.start_soon(self._keep, room, address, name=f"chat {address.surface} {address.chat}")
         return room
+
+    async def _keep(self, room: Room, address: Address) -> None:
+        """Run a room; one that sleeps is forgotten, and made anew when somebody writes."""
+        try:
+            await room.run()
+        finally:
+            if self._rooms.get(address) is room:
+                del self._rooms[address]
 
 
 def session_name(address: Address) -> str:

@@ -13,6 +13,7 @@ from hark.surfaces.chat.conversation import Conversation, Line
 from hark.surfaces.chat.gathering import goes_on, joined, may_go_on
 
 WINDOW_SECONDS = 0.8
+SLEEP_SECONDS = 300.0
 STOPPED = "Stopped before I got to it: "
 
 Hear = Callable[[Written, Callable[[str], Awaitable[None]]], Awaitable[Written]]
@@ -55,13 +56,26 @@ class Room:
             self._changed.set()
 
     async def run(self) -> None:
-        """Deal with what comes, and show what comes of it, until cancelled."""
+        """Deal with what comes, and show what comes of it, until cancelled, or quiet for so long that it may sleep."""
         line = await self._house.ledger.line(self._line.address, self._line.session.id)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._conversation.run, line.delivered)
             tasks.start_soon(self._deal_with_stops)
-            while True:
+            while not await self._is_quiet():
                 await self._deal_with(await self._next_batch())
+            tasks.cancel_scope.cancel()
+
+    async def _is_quiet(self) -> bool:
+        """Return False when something is to be dealt with, True when for a long while there was nothing."""
+        while not self._waiting:
+            try:
+                async with asyncio.timeout(SLEEP_SECONDS):
+                    self._changed.clear()
+                    await self._changed.wait()
+            except TimeoutError:
+                if self._conversation.is_at_rest and self._stops.empty():
+                    return True
+        return False
 
     def _is_stop(self, kept: Kept) -> bool:
         incoming = kept.incoming
