@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import crowd, interrupts, start, tokens, turns
+from bench import crowd, interrupts, start, terminal, tokens, turns
 from bench.run import Plan, in_fresh_process, raise_file_limit
 from bench.table import Figure, show
 
@@ -13,6 +13,7 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "turns": turns.measure,
     "crowd": crowd.measure,
     "start": start.measure,
+    "terminal": terminal.measure,
 }
 
 

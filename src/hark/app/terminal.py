@@ -58,7 +58,7 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 leaving=watchdog.arm,
                 when_deaf=shown.be_deaf,
             )
-            signals = Signals(watchdog, lambda _: shown.exit())
+            signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
             signals.listen()
             is_well = line.is_left or await shown.run(AgentDesk(agent), name, place)
             screen.restore()
@@ -66,6 +66,7 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
             code = signals.code
             signals.code = code or COMPLETED  # from now on the first Ctrl+C is a second one
     finally:
+        line.give_back()
         screen.restore()
     if shown.unsent:
         sys.stderr.write(f"hark: what you had typed is kept: hark -r {shown.unsent}\n")
@@ -111,6 +112,7 @@ class Shown:
         self._watchdog = watchdog
         self._app: TerminalApp | None = None
         self._is_left = False
+        self.signals: Signals | None = None
         self.unsent = ""
 
     def exit(self) -> None:
@@ -122,6 +124,8 @@ class Shown:
     def be_deaf(self, *, is_again: bool) -> None:
         """The person wants to leave, and the loop does not hear it: in the input's own thread."""
         self._watchdog.arm()
+        if self.signals is not None:
+            self.signals.code = self.signals.code or INTERRUPTED  # the next one ends it at once
         if is_again:
             self._watchdog.leave_now(INTERRUPTED)
 

@@ -21,7 +21,7 @@ def test_a_cut_falls_between_paragraphs_if_it_can() -> None:
 
 def test_a_code_block_that_is_cut_is_closed_and_opened_anew() -> None:
     found = pieces(CODE, 200)
-    assert len(found) > 3
+    assert len(found) >= 3
     for piece in found:
         assert piece.count("```") % 2 == 0
         assert len(piece) <= 200

@@ -25,6 +25,7 @@ class Screen:
         self._cells = self._empty()
         self._usual: list[list[str]] = []
         self._row = self._column = 0
+        self._kept = self._kept_usual = (0, 0)
         self._rest = b""
 
     @property
@@ -67,20 +68,28 @@ class Screen:
         if match[2]:
             self._control(match[1].decode(), match[2].decode())
         elif whole[0] == 0x1B:
-            if whole not in (b"\x1b=", b"\x1b>") and whole[1:2] not in b"]P(":
-                self.unknown.append(whole)
+            self._escape(whole)
         elif whole[0] < 0x20 or whole[0] == 0x7F:
             self._plain(whole)
         else:
             for character in whole.decode("utf-8", "replace"):
                 self._put(character)
 
+    def _escape(self, whole: bytes) -> None:
+        match whole:
+            case b"\x1b7":
+                self._kept = self._row, self._column
+            case b"\x1b8":
+                self._row, self._column = self._kept
+            case _:
+                self.unknown.append(whole)
+
     def _plain(self, character: bytes) -> None:
         match character:
             case b"\r":
                 self._column = 0
             case b"\n":
-                self._row = min(self._row + 1, self.rows - 1)
+                self._next_row()
             case b"\b":
                 self._column = max(0, self._column - 1)
             case b"\a":
@@ -113,6 +122,7 @@ class Screen:
                 self.modes -= {f"?{number}" for number in numbers} if words.startswith("?") else {words}
                 if words == "?1049" and self._usual:
                     self._cells, self._usual = self._usual, []
+                    self._row, self._column = self._kept_usual
             case "m" | "u" | "p" | "n" | "c":
                 pass
             case _:
@@ -121,6 +131,7 @@ class Screen:
     def _switch(self, modes: list[str]) -> None:
         if "?1049" in modes and not self.is_other:
             self._usual, self._cells = self._cells, self._empty()
+            self._kept_usual = self._row, self._column
         self.modes |= set(modes)
 
     def _erase_below(self) -> None:
@@ -133,13 +144,23 @@ class Screen:
 
     def _put(self, character: str) -> None:
         wide = 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if unicodedata.combining(character) or self._column >= self.columns:
+        if unicodedata.combining(character):
             return
+        if self._column >= self.columns:
+            if self.is_other:
+                return
+            self._column = 0
+            self._next_row()
         row = self._cells[self._row]
         row[self._column] = character
         if wide == 2 and self._column + 1 < self.columns:
             row[self._column + 1] = ""
         self._column = min(self._column + wide, self.columns)
+
+    def _next_row(self) -> None:
+        if self._row == self.rows - 1:
+            self._cells = [*self._cells[1:], [" "] * self.columns]
+        self._row = min(self._row + 1, self.rows - 1)
 
     def _empty(self) -> list[list[str]]:
         return [[" "] * self.columns for _ in range(self.rows)]

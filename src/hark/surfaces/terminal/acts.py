@@ -4,7 +4,6 @@ import os
 import shlex
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +37,6 @@ class Acts:
             "send": app.send,
             "queue": lambda: app.send(Delivery.QUEUE),
             "steer": lambda: app.send(Delivery.STEER),
-            "stop": self._stop,
-            "leave": self._leave,
             "end": app.exit,
             "editor": self._editor,
             "unfold": app.log_view.unfold,
@@ -52,9 +49,13 @@ class Acts:
             "children": self._children,
         }
 
-    def do(self, act: str) -> None:
-        """Do what a key asks for."""
-        if act in self._plain:
+    def do(self, act: str, at: float) -> None:
+        """Do what a key asks for that was pressed at this time: a busy screen must not make one of two presses."""
+        if act == "stop":
+            self._stop(at)
+        elif act == "leave":
+            self._leave(at)
+        elif act in self._plain:
             self._plain[act]()
         elif act in self._slow:
             self._app.start(self._slow[act]())
@@ -76,16 +77,15 @@ class Acts:
 
     # Stopping and leaving.
 
-    def _stop(self) -> None:
+    def _stop(self, now: float) -> None:
         """Stop the turn that is on the screen; twice in a row goes back to an earlier message."""
-        now = time.monotonic()
-        is_second = now - self._stopped_at < REWIND_SECONDS
-        self._stopped_at = 0.0 if is_second else now
         if self.is_editing:
             self.end_edit(None)
-        elif is_second:
+        elif now - self._stopped_at < REWIND_SECONDS:
+            self._stopped_at = 0.0
             self._app.start(self._rewind())
         else:
+            self._stopped_at = now
             self._app.start(self._interrupt())
 
     async def _interrupt(self) -> None:
@@ -97,10 +97,9 @@ class Acts:
             are = "is" if len(waiting) == 1 else "are"
             app.log_view.tell(f"{count} {are} held: send anything to go on with them, F2 changes them", "held")
 
-    def _leave(self) -> None:
+    def _leave(self, now: float) -> None:
         """Clear the line, else stop the turn, else leave when asked twice."""
         app = self._app
-        now = time.monotonic()
         if self.is_editing:
             self.end_edit(None)
         elif app.composer.text:
@@ -117,8 +116,8 @@ class Acts:
 
     def _waiting(self) -> None:
         if self._app.queue_panel.display:
-            self._app.queue_panel.focus()
             self._app.queue_panel.highlighted = 0
+            self._app.screen.set_focus(self._app.queue_panel)
         else:
             self._app.log_view.tell("Nothing waits.", "queue")
 

@@ -11,7 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.filter import LineFilter, Monochrome, NoColor
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from hark.protocol.commands import Delivery
 from hark.protocol.desk import Desk, DeskSession
@@ -57,7 +57,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self.log_view = Log()
         self.questions = QuestionPanel()
         self.queue_panel = QueuePanel()
-        self.composer = Composer(place.keys, History(place.home / "history.jsonl"))
+        self.composer = Composer(place.keys, History(place.home / "history.jsonl"), self)
         self.progress = Progress()
         self.failure: Exception | None = None
         self._acts = Acts(self)
@@ -72,7 +72,6 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
         self._typed_under = ""  # the question that was on the screen when the person began to type
-        self._was_empty = True
         self.theme = place.theme if place.theme in self.available_themes else _usual_theme()
 
     def compose(self) -> ComposeResult:
@@ -146,10 +145,13 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self._reading = asyncio.create_task(self._wish(self._read(self.session)), name="terminal events")
 
     async def _read(self, session: DeskSession) -> None:
-        events = session.events()
         await session.opened()
-        self.log_view.show_past(await session.transcript())
-        self.progress.join(self.desk.running(session.id), time.time())
+        past = await session.transcript()
+        events = session.events()  # nothing comes between: what is not in the past is an event
+        self.log_view.show_past(past)
+        if running := self.desk.running(session.id):
+            self.progress.join(running, time.time())
+            self.log_view.tell("A turn runs here; what it says from now on is shown.", "joined")
         await self.refresh_queue()
         async for event in events:
             try:
@@ -197,7 +199,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self.progress = Progress()
         self.questions.close_all()
         self.composer.asks_first = False
-        await self.log_view.clear()
+        self.log_view.clear()
         self.log_view.tell(f"session {name}")
         self._read_on()
         self.draw_progress()
@@ -223,37 +225,39 @@ class TerminalApp(GatedApp, inherit_bindings=False):
             _log.exception("a wish could not be carried out")
             self.log_view.tell(f"That could not be done: {error}")
 
-    def on_composer_wanted(self, event: Composer.Wanted) -> None:
-        """Do what a key asks for."""
-        if not self._choices.do(event.act):
-            self._acts.do(event.act)
+    def wanted(self, act: str, at: float) -> None:
+        """Do what a key asks for, at once."""
+        try:
+            if not self._choices.do(act):
+                self._acts.do(act, at)
+        except Exception as error:  # noqa: BLE001 - the surface's boundary: a key that fails costs no other
+            _log.exception("a key could not be obeyed")
+            self.log_view.tell(f"That could not be done: {error}")
 
-    def on_composer_typed(self, event: Composer.Typed) -> None:
-        """Take a single key in an empty line for an answer, if it can be one; else it is typed."""
-        choice = None if self.composer.text else self.questions.choice(event.character)
+    def begun(self) -> None:
+        """Note which question the text may answer: the one that is there before its first letter."""
+        self._typed_under = self.questions.takes_words
+
+    def answered(self, key: str) -> bool:
+        """Take a single key in an empty line for an answer; False when it is none."""
+        choice = self.questions.choice(key)
         if choice is not None:
             self._acts.answer(choice)
-        else:
-            self.composer.insert(event.character)
+        return choice is not None
 
     def on_queue_panel_wanted(self, event: QueuePanel.Wanted) -> None:
         """Do what the person wants with a message that waits."""
         self._acts.change_queue(event)
 
     def on_key(self, event: events.Key) -> None:
-        """Have a key that nobody wanted go to the input line."""
-        if len(self.screen_stack) == 1 and self.focused is not self.composer:
-            self.composer.focus()
+        """Have a letter that nobody wanted go to the input line."""
+        is_ours = self.focused is None or (self.focused is not self.composer and event.is_printable)
+        if is_ours and len(self.screen_stack) == 1:
+            self.screen.set_focus(self.composer)
             self.composer.post_message(event)
 
-    def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Show what the word at the cursor could become, and note which question the text may answer."""
-        is_empty = event.text_area.document.end == (0, 0)
-        if is_empty:
-            self._typed_under = ""
-        elif self._was_empty:
-            self._typed_under = self.questions.takes_words
-        self._was_empty = is_empty
+    def on_text_area_changed(self) -> None:
+        """Show what the word at the cursor could become."""
         self._choices.look()
 
     def send(self, delivery: Delivery | None = None) -> None:
@@ -294,8 +298,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
             if not self.composer.text:
                 self.composer.put(text)
         else:
-            if receipt.turn is None and receipt.state is ReceiptState.STARTED:
-                self.log_view.became(message, "")  # a command: its notice says what came of it
+            self.log_view.accepted(receipt)
         finally:
             self._on_the_way.pop(message, None)
         if pictures:

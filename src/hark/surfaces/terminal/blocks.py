@@ -1,7 +1,7 @@
-"""The blocks that a conversation is made of on the screen."""
+"""The blocks that a conversation is made of on the screen: each knows how it looks."""
 
-from textual.content import Content
-from textual.widgets import Static
+from rich.console import RenderableType
+from rich.text import Text
 
 from hark.protocol.events import CallEnd, CallStart, TurnEnd
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
@@ -14,88 +14,75 @@ SAID_LINES = 12
 OPEN_LINES = 400
 LINE_CHARACTERS = 2_000
 KEPT_CHARACTERS = 200_000
+NOTICE = "yellow"
 
 
-class Folding(Static):
-    """A block of which a part is shown until somebody opens it."""
+class Block:
+    """Something in the conversation. `has_air`: a blank line stands around it. A click changes `is_open`."""
 
-    def __init__(self, classes: str) -> None:
-        super().__init__("", classes=classes, markup=False)
+    def __init__(self) -> None:
+        self.has_air = False
+        self.can_fold = False
         self.is_open = False
 
-    def unfold(self, *, is_open: bool) -> None:
-        """Show much of it, or little."""
-        self.is_open = is_open
-        self.draw()
-
-    def on_click(self) -> None:
-        """Open or fold it."""
-        self.unfold(is_open=not self.is_open)
-
-    def draw(self) -> None:
-        """Show it as it is now."""
+    def draw(self) -> RenderableType:
+        """Return what is to be seen of it now."""
         raise NotImplementedError
 
 
-class Said(Folding):
+class Said(Block):
     """What a person said, and what became of it."""
 
     def __init__(self, text: str, author: str = "") -> None:
-        super().__init__("said")
+        super().__init__()
+        self.has_air = self.can_fold = True
         self.text = text
+        self.receipt = ""
         self._author = safe(author)
-        self._receipt = ""
-        self.draw()
 
-    def tell(self, words: str) -> None:
-        """Show what became of it."""
-        self._receipt = words
-        self.draw()
-
-    def draw(self) -> None:
-        """Show the words, and below them the receipt."""
+    def draw(self) -> RenderableType:
+        """Return the words, and below them the receipt."""
         name = f"{self._author}: " if self._author else ""
         lines = safe(self.text).split("\n")
         limit = OPEN_LINES if self.is_open else SAID_LINES
         shown = "\n  ".join(line[:LINE_CHARACTERS] for line in lines[:limit])
-        parts = [Content.styled(f"› {name}{shown}", "bold")]
+        text = Text(f"› {name}{shown}", style="bold", overflow="fold")
         if len(lines) > limit:
-            parts.append(Content.styled(f"\n  … {counted(len(lines) - limit, 'more line')}", "dim"))
-        if self._receipt:
-            parts.append(Content.styled(f"\n  {self._receipt}", "dim"))
-        self.update(Content("").join(parts))
+            text.append(f"\n  … {counted(len(lines) - limit, 'more line')}", "not bold dim")
+        if self.receipt:
+            text.append(f"\n  {safe(self.receipt)}", "not bold dim")
+        return text
 
 
-class Thought(Folding):
+class Thought(Block):
     """The model's thinking, folded to a line until somebody opens it."""
 
-    def __init__(self, text: str = "") -> None:
-        super().__init__("thought")
+    def __init__(self) -> None:
+        super().__init__()
+        self.can_fold = True
         self._text = ""
         self._words = 0
-        self.add(text)
 
     def add(self, text: str) -> None:
         """Take one more piece."""
         self._words += len(text.split())
         self._text = (self._text + text)[-KEPT_CHARACTERS:]
-        self.draw()
 
-    def draw(self) -> None:
-        """Show all of it, or a line."""
-        self.update(safe(self._text) if self.is_open else f"▸ thought, about {counted(self._words, 'word')}")
+    def draw(self) -> RenderableType:
+        """Return all of it, or a line."""
+        folded = f"▸ thought, about {counted(self._words, 'word')}"
+        return Text(safe(self._text).strip() if self.is_open else folded, style="dim italic", overflow="fold")
 
 
-class Called(Folding):
+class Called(Block):
     """One call of a tool: its title, its live output, its end."""
 
     def __init__(self, name: str, arguments: str) -> None:
-        super().__init__("called")
-        self.tool = name
+        super().__init__()
+        self.can_fold = True
         self._title = call_title(name, arguments)
         self._state = ""
         self._text = ""
-        self.draw()
 
     @classmethod
     def started(cls, event: CallStart) -> "Called":
@@ -105,68 +92,66 @@ class Called(Folding):
     def add(self, text: str) -> None:
         """Take one more piece of output."""
         self._text = (self._text + text)[-KEPT_CHARACTERS:]
-        self.draw()
 
     def end(self, event: CallEnd) -> None:
-        """Show the call's result."""
+        """Take the call's result."""
         self.finish(event.text, effect_words(event.effect, is_error=event.is_error))
 
     def finish(self, text: str, state: str) -> None:
-        """Show a result and how it came to be."""
+        """Take a result and how it came to be."""
         self._state = state
         self._text = text[-KEPT_CHARACTERS:]
-        self.set_class(state != "done", "trouble")
-        self.draw()
 
-    def draw(self) -> None:
-        """Show the title, and below it the last of the output."""
+    def draw(self) -> RenderableType:
+        """Return the title, and below it the last of the output."""
         is_fine = self._state in ("", "done")
         state = f" · {self._state}" if self._state else " …"
-        head = Content.styled(
-            f"{'●' if is_fine else '○'} {self._title}{state}", "$text-accent" if is_fine else "$text-warning"
-        )
+        head = Text(f"{'●' if is_fine else '○'} {self._title}{state}", "cyan" if is_fine else NOTICE, overflow="fold")
         limit = OPEN_LINES if self.is_open else ENDED_LINES if self._state else LIVE_LINES
         lines = safe(self._text).rstrip().split("\n") if self._text.strip() else []
         hidden = len(lines) - limit
+        is_diff = any(line.startswith("@@ ") for line in lines)
         if hidden > 0:
-            lines = [f"… {counted(hidden, 'more line')} above (click or Ctrl+O opens)", *lines[-limit:]]
-        self.update(Content("\n").join([head, *_coloured([line[:LINE_CHARACTERS] for line in lines])]))
+            head.append(f"\n  … {counted(hidden, 'more line')} above (click or Ctrl+O opens)", "dim")
+        for line in lines[-limit:] if hidden > 0 else lines:
+            head.append(f"\n  {line[:LINE_CHARACTERS]}", _diff_style(line) if is_diff else "dim")
+        return head
 
 
-class Told(Static):
+class Told(Block):
     """Something that the person should know."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(safe(text), classes="told", markup=False)
+        super().__init__()
+        self.text = text
 
-    def say(self, text: str) -> None:
-        """Show something else instead."""
-        self.update(safe(text))
+    def draw(self) -> RenderableType:
+        """Return it."""
+        return Text(safe(self.text), NOTICE, overflow="fold")
 
 
-class Ended(Static):
+class Ended(Block):
     """How a turn ended."""
 
     def __init__(self, event: TurnEnd) -> None:
+        super().__init__()
+        self._words = safe(end_words(event))
         match event.outcome:
             case Completed():
-                kind = "completed"
+                self._style = "dim"
             case Interrupted():
-                kind = "interrupted"
+                self._style = NOTICE
             case Failed() | LimitReached():
-                kind = "failed"
-        super().__init__(f"── {safe(end_words(event))}", classes=f"ended {kind}", markup=False)
+                self._style = "bold red"
+
+    def draw(self) -> RenderableType:
+        """Return it."""
+        return Text(f"── {self._words}", self._style, overflow="fold")
 
 
-def _coloured(lines: list[str]) -> list[Content]:
-    """Return lines of output; those of a diff in colour."""
-    is_diff = any(line.startswith("@@ ") for line in lines)
-    return [Content.styled(f"  {line}", _style(line) if is_diff else "dim") for line in lines]
-
-
-def _style(line: str) -> str:
+def _diff_style(line: str) -> str:
     if line.startswith("+"):
-        return "$text-success"
+        return "green"
     if line.startswith("-"):
-        return "$text-error"
-    return "$text-accent" if line.startswith("@@ ") else "dim"
+        return "red"
+    return "cyan" if line.startswith("@@ ") else "dim"

@@ -1,10 +1,9 @@
 """The input line: always live, and nothing that was typed in it is ever lost."""
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widgets import TextArea
 
 from hark.surfaces.terminal.history import History
@@ -13,31 +12,34 @@ from hark.surfaces.terminal.keys import FIXED, Keys
 _CHOOSING = {"up": "choice_up", "down": "choice_down", "tab": "complete", "enter": "complete"}
 
 
+class Desire(Protocol):
+    """Who does what the person wants. It is called at once, not by a message: the next key may be there already."""
+
+    def wanted(self, act: str, at: float) -> None:
+        """Do what a key asks for: send, queue, steer, stop, leave, editor, ...; it was pressed `at` this time."""
+        ...
+
+    def begun(self) -> None:
+        """The person begins to write into an empty line."""
+        ...
+
+    def answered(self, key: str) -> bool:
+        """Take a single key in an empty line for an answer; False when it is none."""
+        ...
+
+
 class Composer(TextArea):
-    """Text of one or more lines. It posts what the person wants; it decides nothing."""
+    """Text of one or more lines. It says what the person wants; it decides nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+u", "delete_to_start_of_line", show=False)]
 
-    class Wanted(Message):
-        """The person wants something: `act` is send, queue, steer, stop, leave, editor, ..."""
-
-        def __init__(self, act: str) -> None:
-            super().__init__()
-            self.act = act
-
-    class Typed(Message):
-        """A single printable key in an empty line: it may be an answer, else it is to be inserted."""
-
-        def __init__(self, character: str) -> None:
-            super().__init__()
-            self.character = character
-
-    def __init__(self, keys: Keys, history: History) -> None:
+    def __init__(self, keys: Keys, history: History, desire: Desire) -> None:
         super().__init__(id="composer", soft_wrap=True, compact=True, highlight_cursor_line=False)
         self.cursor_blink = False
         self.history_of_sent = history
         self.asks_first = False  # a question waits that a single key may answer
         self.has_choices = False  # completions are shown
+        self._desire = desire
         self._newline = keys.newline
         self._acts = {**{key: act for act, key in keys.acts().items()}, **FIXED}
 
@@ -57,21 +59,22 @@ class Composer(TextArea):
     async def _on_key(self, event: events.Key) -> None:
         act = self._act(event)
         if act:
-            self.post_message(self.Wanted(act))
+            self._desire.wanted(act, event.time)
         elif event.key in (self._newline, "shift+enter", "alt+enter"):
             self.insert("\n")
         elif event.key == "enter":  # behind a backslash
             row, column = self.cursor_location
             self.replace("\n", (row, column - 1), (row, column))
-        elif event.key in ("up", "down") and self._walk(event.key):
-            pass
-        elif self.asks_first and not self.text and event.is_printable and event.character:
-            self.post_message(self.Typed(event.character))
-        else:
+        elif not self._walk(event.key) and not self._is_answer(event):
+            self._begin()
             await super()._on_key(event)
             return
         event.prevent_default()
         event.stop()
+
+    def _is_answer(self, event: events.Key) -> bool:
+        may_be = self.asks_first and not self.text and event.is_printable
+        return may_be and event.character is not None and self._desire.answered(event.character)
 
     def _act(self, event: events.Key) -> str:
         """Return what a key asks for, "" when it is one of the line's own."""
@@ -88,8 +91,19 @@ class Composer(TextArea):
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
 
+    async def _on_paste(self, event: events.Paste) -> None:
+        self._begin()
+        await super()._on_paste(event)
+
+    def _begin(self) -> None:
+        if not self.text:
+            self._desire.begun()
+
     def _walk(self, key: str) -> bool:
         """Go through what was sent before, from the first or the last line; False when the cursor moves instead."""
+        if key not in ("up", "down"):
+            return False
+        self._begin()
         row, _ = self.cursor_location
         if key == "up" and row == 0:
             text = self.history_of_sent.older(self.text)

@@ -14,15 +14,16 @@ class Fates:
     def __init__(self) -> None:
         self._cuts: dict[str, str] = {}
         self._settles: dict[str, float | None] = {}
-        self._step = 1
+        self._step = 0
 
     def take(self, event: AnyEvent) -> None:
         """Take one more event."""
         match event:
             case StepStart(step=step):
-                self._step = step
+                self._step = step  # a steer is taken before its step starts
             case TurnEnd(outcome=outcome, timings=timings):
                 self._settles[event.turn or ""] = timings.settle if isinstance(outcome, Interrupted) else None
+                self._step = 0
                 if len(self._settles) > KEPT:
                     del self._settles[next(iter(self._settles))]
             case ReceiptChanged(receipt=receipt) if receipt.state is ReceiptState.INTERRUPTING and receipt.turn:
@@ -41,7 +42,7 @@ class Fates:
             case ReceiptState.STEERING:
                 return f"steers turn {turn} at its next step"
             case ReceiptState.STEERED:
-                return f"steered into turn {turn}, step {self._step}"
+                return f"steered into turn {turn}, step {self._step + 1}"
             case ReceiptState.QUEUED:
                 return f"queued #{receipt.position}"
             case ReceiptState.HELD:

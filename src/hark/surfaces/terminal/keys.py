@@ -18,8 +18,8 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     rewind: str = "f4"
 
     def acts(self) -> dict[str, str]:
-        """Return the key of each act."""
-        return structs.asdict(self)
+        """Return the key of each act that is not the line's own."""
+        return {act: key for act, key in structs.asdict(self).items() if act != "newline"}
 
 
 FIXED = {"ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}

@@ -1,11 +1,6 @@
 """The conversation on the screen: events in, blocks out, and never more work than a frame can take."""
 
-from collections import deque
 from collections.abc import Sequence
-from typing import TypeVar
-
-from textual.containers import VerticalScroll
-from textual.widget import Widget
 
 from hark.protocol.events import (
     AnyEvent,
@@ -25,22 +20,21 @@ from hark.protocol.events import (
     TurnEnd,
 )
 from hark.protocol.messages import Message
-from hark.surfaces.terminal.blocks import Called, Ended, Folding, Said, Thought, Told
+from hark.protocol.receipts import Receipt
+from hark.surfaces.terminal.blocks import Block, Called, Ended, Said, Thought, Told
 from hark.surfaces.terminal.fates import Fates
 from hark.surfaces.terminal.past import past_blocks
 from hark.surfaces.terminal.prose import Prose
 from hark.surfaces.terminal.safe import safe, safe_line
+from hark.surfaces.terminal.scroll import Scroll
 
 FRAME_SECONDS = 1 / 20
-MOST_BLOCKS = 300
+KEPT_MESSAGES = 500
+SENDING = "sending …"
 
-Block = TypeVar("Block", bound=Widget)
 
-
-class Log(VerticalScroll):
+class Log(Scroll):
     """Shows a session's events in order. Pieces of text are gathered and drawn a frame at a time."""
-
-    can_focus = False
 
     def __init__(self) -> None:
         super().__init__(id="log")
@@ -48,7 +42,6 @@ class Log(VerticalScroll):
         self._calls: dict[str, Called] = {}
         self._asked: dict[str, str] = {}
         self._notice: tuple[str, Told] | None = None
-        self._blocks: deque[Widget] = deque()
         self._fates = Fates()
         self._prose: Prose | None = None
         self._thought: Thought | None = None
@@ -59,54 +52,63 @@ class Log(VerticalScroll):
         self.last_reply = ""
 
     def on_mount(self) -> None:
-        """Keep to the end as it grows, until the person scrolls up; draw what was gathered at each frame."""
-        self.anchor()
+        """Draw what was gathered at each frame."""
+        super().on_mount()
         self.set_interval(FRAME_SECONDS, self.flush)
 
     def show_past(self, messages: Sequence[Message]) -> None:
         """Show the last of what was said before, above what came while it was loaded."""
         blocks, calls, reply = past_blocks(messages, self._said)
+        for block in blocks:
+            self.drop(block)  # a message that was sent meanwhile has its place among the others
         self._calls |= calls
         self.last_reply = self.last_reply or reply
-        if blocks:
-            self.mount(*blocks, before=0 if self._blocks else None)
-            self._blocks.extendleft(reversed(blocks))
+        self.show_above(blocks)
 
-    async def clear(self) -> None:
+    def clear(self) -> None:
         """Show nothing of this session any more."""
         self._end_reply()
-        for known in (self._said, self._calls, self._asked, self._blocks):
+        for known in (self._said, self._calls, self._asked):
             known.clear()
         self._notice = None
         self.last_reply = ""
-        await self.remove_children()
+        self.drop_all()
 
     def sending(self, message: str, text: str) -> None:
         """Show a message that is on its way, so that nobody wonders whether it was heard."""
         self._end_reply()
-        self._said[message] = block = self._add(Said(text))
-        block.tell("sending …")
-        self.anchor()
+        self._add_said(message, Said(text))
+        self.became(message, SENDING)
+        self.follow()
 
     def became(self, message: str, words: str) -> None:
         """Show what became of a message."""
         if message in self._said:
-            self._said[message].tell(words)
+            self._said[message].receipt = words
+            self.show(self._said[message])
+
+    def accepted(self, receipt: Receipt) -> None:
+        """Show what a message's own receipt says, if no event has told more. That of a command says nothing."""
+        if receipt.id in self._said and self._said[receipt.id].receipt == SENDING:
+            self.became(receipt.id, self._fates.words(receipt))
 
     def tell(self, text: str, code: str = "") -> None:
         """Show something that the person should know; the same code replaces the one before it, if it is the last."""
         self.flush()
-        if code and self._notice and self._notice[0] == code and self._blocks and self._notice[1] is self._blocks[-1]:
-            self._notice[1].say(text)
-        else:
-            self._notice = code, self._add(Told(text))
+        known = self._notice[1] if code and self._notice and self._notice[0] == code else None
+        if known is None or known not in self.blocks[-1:]:
+            known = Told(text)
+            self._notice = code, known
+        known.text = text
+        self.show(known)
 
     def unfold(self) -> None:
         """Open or fold all output and thinking."""
         self._is_unfolded = not self._is_unfolded
-        for block in self._blocks:
-            if isinstance(block, Folding):
-                block.unfold(is_open=self._is_unfolded)
+        for block in self.blocks:
+            if block.can_fold:
+                block.is_open = self._is_unfolded
+                self.show(block)
 
     def take(self, event: AnyEvent) -> None:
         """Show one more event. Never waits; text is drawn with the next frame."""
@@ -120,14 +122,15 @@ class Log(VerticalScroll):
             case MessageAccepted(id=message, text=text, author=author):
                 if message not in self._said:
                     self._end_reply()
-                    self._said[message] = self._add(Said(text, author))
+                    self._add_said(message, Said(text, author))
             case StepStart():
                 self._end_reply()
             case ReplyRestarted():
                 self._restart()
             case CallStart(call=call):
                 self._end_reply()
-                self._calls[call] = self._add(Called.started(event))
+                self._calls[call] = called = Called.started(event)
+                self._unfolded(called)
             case CallEnd(call=call):
                 self._end_call(event, call)
             case Notice(code=code, text=text):
@@ -136,7 +139,7 @@ class Log(VerticalScroll):
                 self.tell(f"{route} serves: {reason}", "route")
             case TurnEnd():
                 self._end_reply()
-                self._add(Ended(event))
+                self.show(Ended(event))
             case QuestionAsked(question=question, text=text):
                 self._asked[question] = text
             case QuestionClosed(question=question, reason=reason):
@@ -152,6 +155,7 @@ class Log(VerticalScroll):
         for call, pieces in self._outputs.items():
             if call in self._calls:
                 self._calls[call].add("".join(pieces))
+                self.show(self._calls[call])
         self._outputs.clear()
         if self._thoughts:
             self._think("".join(self._thoughts))
@@ -159,21 +163,21 @@ class Log(VerticalScroll):
         if self._words:
             text = safe("".join(self._words))
             self._words.clear()
-            self._prose = self._prose or Prose(self._add)
+            self._prose = self._prose or Prose(self.show)
             self._prose.add(text)
 
     def _think(self, text: str) -> None:
-        if self._thought is None:
-            self._thought = self._add(Thought())
-            self._thought.is_open = self._is_unfolded
+        self._thought = self._thought or Thought()
         self._thought.add(text)
+        self._unfolded(self._thought)
 
     def _end_call(self, event: CallEnd, call: str) -> None:
         self.flush()
         block = self._calls.pop(call, None)
         if block is None:
-            block = self._add(Called(event.name, "{}"))  # it was refused before it started
+            block = Called(event.name, "{}")  # it was refused before it started
         block.end(event)
+        self.show(block)
 
     def _close_question(self, question: str, reason: str) -> None:
         text = self._asked.pop(question, None)
@@ -185,27 +189,23 @@ class Log(VerticalScroll):
         self._words.clear()
         if self._prose is not None:
             for piece in self._prose.pieces:
-                if piece in self._blocks:
-                    self._blocks.remove(piece)
-                piece.remove()
+                self.drop(piece)
             self._prose = None
 
     def _end_reply(self) -> None:
         self.flush()
         if self._prose is not None:
+            self._prose.end()
             self.last_reply = self._prose.written
         self._prose = None
         self._thought = None
 
-    def _add(self, block: Block) -> Block:
-        self._blocks.append(block)
-        self.mount(block)
-        if len(self._blocks) > MOST_BLOCKS:
-            self._drop(self._blocks.popleft())
-        return block
+    def _unfolded(self, block: Block) -> None:
+        block.is_open = block.is_open or self._is_unfolded
+        self.show(block)
 
-    def _drop(self, block: Widget) -> None:
-        for known in (self._said, self._calls):
-            for name in [name for name, shown in known.items() if shown is block]:
-                del known[name]
-        block.remove()
+    def _add_said(self, message: str, block: Said) -> None:
+        self._said[message] = block
+        self.show(block)
+        if len(self._said) > KEPT_MESSAGES:
+            del self._said[next(iter(self._said))]

@@ -1,11 +1,9 @@
 """What was said before, as blocks."""
 
-from collections.abc import Container, Sequence
-
-from textual.widget import Widget
+from collections.abc import Mapping, Sequence
 
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
-from hark.surfaces.terminal.blocks import Called, Said, Told
+from hark.surfaces.terminal.blocks import Block, Called, Said, Told
 from hark.surfaces.terminal.prose import Piece, Prose
 from hark.surfaces.terminal.safe import safe
 from hark.surfaces.terminal.words import effect_words
@@ -13,27 +11,28 @@ from hark.surfaces.terminal.words import effect_words
 MOST_BLOCKS = 120
 
 
-def past_blocks(messages: Sequence[Message], known: Container[str]) -> tuple[list[Widget], dict[str, Called], str]:
+def past_blocks(messages: Sequence[Message], known: Mapping[str, Said]) -> tuple[list[Block], dict[str, Called], str]:
     """Return the last blocks of a transcript, the calls in it that still run, and the last reply.
 
-    Messages whose id is `known` are on the screen already.
+    Messages whose id is `known` have their block already.
     """
-    blocks: list[Widget] = []
+    blocks: list[Block] = []
     calls: dict[str, Called] = {}
     reply = ""
 
-    def add(piece: Piece) -> Piece:
-        blocks.append(piece)
-        return piece
+    def show(piece: Piece) -> None:
+        if piece not in blocks[-1:]:
+            blocks.append(piece)
 
     for message in messages[-MOST_BLOCKS:]:
         match message:
             case UserMessage(id=name, text=text, author=author):
-                if name not in known:
-                    blocks.append(Said(text, author))
+                blocks.append(known.get(name) or Said(text, author))
             case AssistantMessage(text=text):
                 if text:
-                    Prose(add).add(safe(text))
+                    prose = Prose(show)
+                    prose.add(safe(text))
+                    prose.end()
                     reply = text
                 for call in message.calls:
                     blocks.append(called := Called(call.name, call.arguments))

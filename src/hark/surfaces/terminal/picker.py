@@ -31,6 +31,7 @@ class Picker(ModalScreen[Choice | None]):
         self._title = title
         self._rows = list(rows)
         self._keys = keys
+        self._is_done = False
 
     def compose(self) -> ComposeResult:
         """Show the title and the rows."""
@@ -46,17 +47,22 @@ class Picker(ModalScreen[Choice | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose with Enter or a click."""
-        self.dismiss(Choice(self._rows[event.option_index][0], "enter"))
+        self._end(Choice(self._rows[event.option_index][0], "enter"))
 
     def on_key(self, event: events.Key) -> None:
         """Leave with Esc; choose with one of the keys."""
         place = self.query_one(OptionList).highlighted
         if event.key in ("escape", "ctrl+c"):
             event.stop()
-            self.dismiss(None)
+            self._end(None)
         elif event.key in self._keys and place is not None:
             event.stop()
-            self.dismiss(Choice(self._rows[place][0], event.key))
+            self._end(Choice(self._rows[place][0], event.key))
+
+    def _end(self, choice: Choice | None) -> None:
+        if not self._is_done:  # a second key may come before the list is gone
+            self._is_done = True
+            self.dismiss(choice)
 
 
 def _cut(text: str) -> str:

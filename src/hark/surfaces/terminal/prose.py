@@ -3,50 +3,39 @@
 import re
 from collections.abc import Callable
 
-from textual.events import Mount
-from textual.widgets import Markdown
+from rich.console import RenderableType
 
-SOFT_CHARACTERS = 1_500  # from here on a piece ends at the next place where Markdown lets it
-HARD_CHARACTERS = 5_000  # from here on anywhere
+from hark.surfaces.terminal.blocks import Block
+from hark.surfaces.terminal.markdown import LiveMarkdown, WholeMarkdown
+
+SOFT_CHARACTERS = 1_200  # from here on a piece ends at the next place where Markdown lets it
+HARD_CHARACTERS = 2_400  # from here on anywhere
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _GOES_ON = re.compile(r"^(?:\s|[-*+>|]|\d+[.)])")  # a line that may belong to what stands above the blank line
 
 
-class Piece(Markdown):
-    """A part of the model's words, as Markdown."""
+class Piece(Block):
+    """A part of the model's words, as Markdown. One that goes on where another was cut has no air above it."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(None, classes="reply", open_links=False)
-        self._wanted = text
-        self._drawn = 0
-        self._is_there = False
+    def __init__(self, *, is_cut: bool) -> None:
+        super().__init__()
+        self.has_air = not is_cut
+        self.text = ""
+        self.is_whole = False
 
-    async def _on_mount(self, _: Mount) -> None:
-        # Not Markdown's own: it would begin with an empty text, in a thread, and lose what came before it was ready.
-        _.prevent_default()
-        self._is_there = True
-        self._draw()
-
-    def grow(self, text: str) -> None:
-        """Show this text, of which the beginning is shown already."""
-        self._wanted = text
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._is_there and self._drawn < len(self._wanted):
-            more = self._wanted[self._drawn :]
-            self._drawn = len(self._wanted)
-            self.append(more)
+    def draw(self) -> RenderableType:
+        """Return the Markdown, with all its colours once it is finished."""
+        return WholeMarkdown(self.text) if self.is_whole else LiveMarkdown(self.text)
 
 
 class Prose:
-    """One reply: text in, pieces out. `add_piece` puts a new one on the screen."""
+    """One reply: text in, pieces out. `show` puts a piece on the screen, or draws it anew."""
 
-    def __init__(self, add_piece: Callable[[Piece], Piece]) -> None:
-        self._add_piece = add_piece
+    def __init__(self, show: Callable[[Piece], None]) -> None:
+        self._show = show
         self._parts: list[str] = []
         self._text = ""
-        self._piece: Piece | None = None
+        self._piece = Piece(is_cut=False)
         self.pieces: list[Piece] = []
 
     @property
@@ -59,46 +48,53 @@ class Prose:
         self._parts.append(text)
         self._text += text
         while (cut := find_cut(self._text)) is not None:
-            place, closing, opening = cut
-            self._show(self._text[:place] + closing)
-            self._piece = None
+            place, closing, opening, is_cut = cut
+            self._draw(self._text[:place] + closing, is_whole=True)
+            self._piece = Piece(is_cut=is_cut)
             self._text = opening + self._text[place:]
-        self._show(self._text)
+        self._draw(self._text, is_whole=False)
 
-    def _show(self, text: str) -> None:
-        if self._piece is not None:
-            self._piece.grow(text)
-        elif text.strip():
-            self._piece = self._add_piece(Piece(text))
+    def end(self) -> None:
+        """There is no more."""
+        self._draw(self._text, is_whole=True)
+
+    def _draw(self, text: str, *, is_whole: bool) -> None:
+        if not text.strip():
+            return
+        self._piece.text = text
+        self._piece.is_whole = is_whole
+        if self._piece not in self.pieces[-1:]:
             self.pieces.append(self._piece)
+        self._show(self._piece)
 
 
-def find_cut(text: str) -> tuple[int, str, str] | None:
-    """Return where a piece may end, with what closes it and what opens the next one; None to let it grow."""
+def find_cut(text: str) -> tuple[int, str, str, bool] | None:
+    """Return where a piece may end, what closes it, what opens the next one, and whether that goes on in its midst.
+
+    None to let it grow.
+    """
     if len(text) <= SOFT_CHARACTERS:
         return None
-    fence, place, best, line_end = "", 0, 0, 0
-    opening = ""
+    fence, opening, place, best, line_end = "", "", 0, 0, 0
     lines = text.split("\n")
     for number, line in enumerate(lines[:-1]):
-        place += len(line) + 1
-        if place > HARD_CHARACTERS:
+        if place + len(line) + 1 > HARD_CHARACTERS:
             break
-        line_end = place
+        place = line_end = place + len(line) + 1
         match = _FENCE.match(line)
         if match and not fence:
             fence, opening = match[1], f"{line}\n"
-        elif match and fence and match[1].startswith(fence) and not line.strip().strip(fence[0]):
+        elif match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
             fence = ""
         elif not fence and not line.strip() and lines[number + 1] and not _GOES_ON.match(lines[number + 1]):
             best = place
     if best:
-        return best, "", ""
+        return best, "", "", False
     if len(text) <= HARD_CHARACTERS:
         return None
     if fence and line_end > len(opening):
-        return line_end, f"{fence}\n", opening
-    if line_end:
-        return line_end, "", ""
+        return line_end, f"{fence}\n", opening, True
+    if line_end and not fence:
+        return line_end, "", "", True
     space = text.rfind(" ", SOFT_CHARACTERS, HARD_CHARACTERS)
-    return (space + 1 if space > 0 else HARD_CHARACTERS), "", ""
+    return (space + 1 if space > 0 else HARD_CHARACTERS), "", "", True
