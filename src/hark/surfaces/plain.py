@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator
 from typing import TextIO
 
@@ -11,6 +12,7 @@ from hark.protocol.events import (
     CallStart,
     Notice,
     QuestionAsked,
+    QuestionClosed,
     ReceiptChanged,
     ReplyDelta,
     ReplyRestarted,
@@ -18,19 +20,26 @@ from hark.protocol.events import (
 )
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
 from hark.protocol.surface import SessionPort
+from hark.protocol.tool import QuestionKind
 
+READ_SECONDS = 0.3
 SAID = {"interrupting": "interrupting", "steering": "steering", "queued": "queued", "held": "held"}
 
 
 class Plain:
-    """One person at a line-by-line terminal. A question is answered by the next line; /stop stops."""
+    """One person at a line-by-line terminal; /stop stops.
+
+    A line answers a question if it may be meant so: an approval by one of its choices, any other question by words. A
+    line that was on its way before the question could be read is a message.
+    """
 
     def __init__(self, session: SessionPort, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
         """`waits`: answer each line before the next is read, as for input from a file."""
         self._session = session
         self._out = out
         self._waits = waits
-        self._question = ""
+        self._asked: QuestionAsked | None = None
+        self._asked_at = 0.0
         self._is_mid_line = False
 
     async def run(self, lines: asyncio.StreamReader) -> None:
@@ -48,8 +57,8 @@ class Plain:
     async def _take(self, text: str) -> None:
         if not text:
             return
-        if self._question and not text.startswith("/"):
-            question, self._question = self._question, ""
+        if self._asked is not None and self._is_answer(self._asked, text):
+            question, self._asked = self._asked.question, None
             refusal = await self._session.answer(question, text)
             if refusal:
                 self._line(refusal.message)
@@ -57,6 +66,13 @@ class Plain:
             await self._session.say(text)
             if self._waits:
                 await self._session.idle()
+
+    def _is_answer(self, asked: QuestionAsked, text: str) -> bool:
+        if text.startswith("/"):
+            return False
+        if asked.kind is QuestionKind.APPROVAL:
+            return text.lower() in (*asked.choices, "y", "n")
+        return self._waits or time.monotonic() - self._asked_at > READ_SECONDS
 
     async def _show_all(self, events: AsyncIterator[AnyEvent]) -> None:
         async for event in events:
@@ -77,16 +93,24 @@ class Plain:
             case ReceiptChanged(receipt=receipt) if receipt.state in SAID:
                 place = f" #{receipt.position}" if receipt.state in ("queued", "held") else ""
                 self._line(f"[{SAID[receipt.state]}{place}]")
-            case QuestionAsked(question=question, text=text, choices=choices):
-                self._question = question
+            case QuestionAsked(text=text, choices=choices):
+                self._asked, self._asked_at = event, time.monotonic()
                 self._line(f"? {text} ({' / '.join(choices)})" if choices else f"? {text}")
+            case QuestionClosed(question=question, reason=reason):
+                self._close(question, reason)
             case Notice(text=text):
                 self._line(f"[{text}]")
             case TurnEnd():
-                self._question = ""
+                self._asked = None
                 self._end(event)
             case _:
                 pass
+
+    def _close(self, question: str, reason: str) -> None:
+        if reason == "withdrawn":
+            self._line("[the question is withdrawn]")
+        if self._asked is not None and self._asked.question == question:
+            self._asked = None
 
     def _end(self, event: TurnEnd) -> None:
         match event.outcome:
