@@ -43,12 +43,13 @@ class Written(Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class Rewritten(Struct, frozen=True, tag=True, omit_defaults=True):
-    """A message has another text now."""
+    """A message has another text now; `at` tells one edit from another."""
 
     id: str
     address: Address
     author: Author
     text: str
+    at: float = 0.0
 
 
 class Removed(Struct, frozen=True, tag=True, omit_defaults=True):

@@ -123,6 +123,10 @@ class ApiSession(Protocol):
         """Tell whether a message of that id was ever accepted here."""
         ...
 
+    async def opened(self) -> None:
+        """Return when the session is loaded: what is told from then on comes behind all that was told before."""
+        ...
+
     async def rows(self) -> list[dict[str, Any]]:
         """Return the transcript: what was said so far."""
         ...

@@ -145,7 +145,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _name(incoming: Incoming) -> str:
     """Return what makes a delivery the same when it comes again: its kind, place, id, and of an edit its text."""
-    text = incoming.text if isinstance(incoming, Rewritten) else ""
+    text = f"{incoming.at}|{incoming.text}" if isinstance(incoming, Rewritten) else ""
     return f"{type(incoming).__name__}|{_key(incoming.address)}|{incoming.id}|{text}"
 
 

@@ -164,3 +164,11 @@ async def test_a_reply_that_a_crash_kept_back_is_delivered_at_the_next_start(tmp
     async with chatting(tmp_path, [], TestChat(), settings) as (again, _):
         await again.until(lambda: len(again.texts) == 1)
     assert again.texts[0].endswith("you get this")
+
+
+async def test_a_sending_whose_answer_was_lost_is_made_again_with_a_word_about_it(tmp_path: Path) -> None:
+    chat = TestChat(failing=[ConnectionResetError("lost")])
+    settings = ChatSettings(allow=("1",), streams=False)
+    async with chatting(tmp_path, [["hello"]], chat, settings) as (chat, _):
+        await chat.write("hi")
+        await chat.says("(This may have reached you before.)\nhello")

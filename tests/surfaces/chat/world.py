@@ -12,7 +12,7 @@ import anyio
 import hark
 from hark.app.chat_sessions import ChatSessionHandle
 from hark.app.pairing import Pairing
-from hark.protocol.chat import Address, Author, ChatError, Deliver, Incoming, Manners, Outgoing, Pressed, Written
+from hark.protocol.chat import Address, Author, Deliver, Incoming, Manners, Outgoing, Pressed, Written
 from hark.providers.scripted import Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
@@ -43,7 +43,7 @@ class TestChat:
     name: str = "test"
     shown: list[Shown] = field(default_factory=list[Shown])
     signs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    failing: list[ChatError] = field(default_factory=list[ChatError])
+    failing: list[Exception] = field(default_factory=list[Exception])
     inbox: "asyncio.Queue[tuple[Incoming, asyncio.Event]]" = field(
         default_factory=asyncio.Queue[tuple[Incoming, asyncio.Event]]
     )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -67,13 +68,21 @@ class Outbox:
             known = await self._ledger.sending(self._address, key)
             if known is not None and known.id:
                 return Posted(known.id, is_new=False)
-            keyed = structs.replace(message, key=key)
-            if known is not None and not self._surface.manners.knows_keys:
-                keyed = structs.replace(keyed, text=AGAIN + keyed.text)
-            sent = await self._try(lambda: self._surface.send(self._address, keyed))
+            sent = await self._send_for_sure(structs.replace(message, key=key), is_doubtful=known is not None)
             if sent is not None:
                 await self._ledger.sent(self._address, key, sent)
             return Posted(sent or "", is_new=True)
+
+    async def _send_for_sure(self, message: Outgoing, *, is_doubtful: bool) -> str | None:
+        """Send; where the answer to an earlier try is not known, say so, unless the platform knows our keys."""
+        while True:
+            is_told = is_doubtful and not self._surface.manners.knows_keys
+            wanted = structs.replace(message, text=AGAIN + message.text) if is_told else message
+            try:
+                return await self._try(partial(self._surface.send, self._address, wanted))
+            except OSError:  # the connection broke after it was sent, perhaps
+                is_doubtful = True
+                await anyio.sleep(FIRST_PAUSE_SECONDS)
 
     async def edit(self, message: str, new: Outgoing, *, is_last: bool) -> None:
         """Change a message of ours. One that is not the last may be skipped when the platform asks us to wait."""
@@ -81,18 +90,30 @@ class Outbox:
             return
         async with self._lock:
             if is_last:
-                await self._try(lambda: self._surface.edit(self._address, message, new))
+                await self._edit_for_sure(message, new)
                 return
             try:
                 await self._surface.edit(self._address, message, new)
             except ChatError as error:
                 await anyio.sleep(min(error.retry_after or 0.0, LONGEST_PAUSE_SECONDS))
+            except OSError:
+                await anyio.sleep(FIRST_PAUSE_SECONDS)
+
+    async def _edit_for_sure(self, message: str, new: Outgoing) -> None:
+        """An edit may be made twice: nobody sees that."""
+        while True:
+            try:
+                await self._try(partial(self._surface.edit, self._address, message, new))
+            except OSError:
+                await anyio.sleep(FIRST_PAUSE_SECONDS)
+            else:
+                return
 
     async def note(self, act: Callable[[], Awaitable[None]]) -> None:
         """Do something that may fail without harm: typing, a reaction."""
         try:
             await act()
-        except ChatError:
+        except (ChatError, OSError):
             return
 
     async def _try(self, act: Callable[[], Awaitable[T]]) -> T | None:

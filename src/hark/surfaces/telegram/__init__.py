@@ -1,0 +1,1 @@
+"""Telegram: private chats, groups and topics, through the Bot API."""

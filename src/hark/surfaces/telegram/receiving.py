@@ -1,0 +1,168 @@
+"""Updates from Telegram: each is delivered, and only then confirmed; a slow file holds its own chat alone."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+import anyio
+from aiogram.methods import AnswerCallbackQuery
+from aiogram.types import CallbackQuery, Message, Update, User
+
+from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
+from hark.protocol.messages import Attachment
+from hark.surfaces.telegram.buttons import Values
+from hark.surfaces.telegram.client import Client
+from hark.surfaces.telegram.files import Fetching, enclosed
+from hark.surfaces.telegram.reading import Ear, address_of, author_of, described, is_from_person, quoted_in
+from hark.surfaces.telegram.settings import TelegramSettings
+
+LOOK_SECONDS = 0.25  # while something is not delivered yet, so often it is looked for more
+PAUSES_SECONDS = (0.2, 0.5, 1.0, 2.0)
+END_SECONDS = 0.5
+TOO_OLD = "This button is too old."
+LOG = logging.getLogger(__name__)
+
+
+class Receiver:
+    """Receives for one bot.
+
+    Telegram hands out all updates from a number on, and forgets those before it. So the number that we name is that of
+    the first one which is not delivered yet.
+    """
+
+    def __init__(self, client: Client, me: User, settings: TelegramSettings, values: Values) -> None:
+        self._client = client
+        self._settings = settings
+        self._values = values
+        self._ear = Ear(me)
+        self._fetching = Fetching(client)
+        self._open: dict[int, asyncio.Task[None]] = {}
+        self._lanes: dict[int, asyncio.Task[None]] = {}  # the last delivery of each chat
+        self._answers: set[asyncio.Task[None]] = set()
+        self._next = 0
+        self._taken: set[int] = set()  # those behind the first that is not delivered: they are handed out again
+
+    async def run(self, deliver: Deliver) -> None:
+        """Receive until cancelled.
+
+        Raises:
+            ChatError: Telegram can't be reached, or refuses us.
+        """
+        try:
+            while True:
+                updates = await self._poll()
+                self._ear.note_albums(update for _, update in updates)
+                for number, update in updates:
+                    self._take(number, update, deliver)
+                await self._settle()
+        finally:
+            tasks = [*self._open.values(), *self._answers]
+            for task in tasks:
+                task.cancel()
+            with anyio.move_on_after(END_SECONDS, shield=True):
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _poll(self) -> list[tuple[int, Update | None]]:
+        offset = min(self._open, default=self._next)
+        seconds = 0 if self._open else self._settings.poll_seconds
+        for pause in PAUSES_SECONDS:
+            try:
+                return await self._client.updates(offset, seconds)
+            except ChatError as error:
+                LOG.info("telegram: %s", error)
+                await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
+        return await self._client.updates(offset, seconds)
+
+    def _take(self, number: int, update: Update | None, deliver: Deliver) -> None:
+        if number in self._taken:
+            return
+        self._next = number + 1
+        self._taken.add(number)
+        if update is None:
+            LOG.warning("telegram: update %d can't be read, and is passed over", number)
+        elif update.callback_query is not None:
+            self._open[number] = asyncio.create_task(self._press(update.callback_query, deliver))
+        elif (message := update.message or update.edited_message) is not None and self._is_heard(message):
+            is_edit = update.edited_message is not None
+            before = self._lanes.get(message.chat.id)
+            task = asyncio.create_task(self._pass_on(message, is_edit, before, deliver))
+            self._open[number] = self._lanes[message.chat.id] = task
+
+    def _is_heard(self, message: Message) -> bool:
+        is_wanted = self._settings.listen == "all" or self._ear.is_for_us(message)
+        return is_wanted and is_from_person(message)
+
+    async def _settle(self) -> None:
+        """Wait for what is being delivered, but not long: others may have written meanwhile."""
+        if self._open:
+            await asyncio.wait(self._open.values(), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
+        for number in [number for number, task in self._open.items() if task.done()]:
+            await self._open[number]  # an error of delivering ends the receiving: it was not confirmed, and comes again
+            del self._open[number]
+        if not self._open:
+            self._taken.clear()
+        self._lanes = {chat: task for chat, task in self._lanes.items() if not task.done()}
+
+    async def _pass_on(
+        self, message: Message, is_edit: bool, before: asyncio.Task[None] | None, deliver: Deliver
+    ) -> None:
+        incoming = self._rewritten(message) if is_edit else await self._written(message)
+        if before is not None:
+            await asyncio.wait([before])
+            if before.cancelled() or before.exception() is not None:
+                return  # all ends now; it comes again, in its order
+        if incoming is not None:
+            await deliver(incoming)
+
+    def _rewritten(self, message: Message) -> Incoming | None:
+        text = self._ear.words(message)
+        assert message.from_user is not None
+        author = author_of(message.from_user)
+        return Rewritten(str(message.message_id), address_of(message), author, text) if text else None
+
+    async def _written(self, message: Message) -> Incoming | None:
+        file = enclosed(message)
+        texts = [self._ear.words(message), described(message)]
+        fetched = await self._fetching.fetch(file) if file is not None else None
+        if isinstance(fetched, str):
+            texts.append(fetched)
+        found = fetched if isinstance(fetched, Attachment) else None
+        is_voice = file is not None and file.is_voice
+        text = "\n".join(text for text in texts if text)
+        if not text and found is None:
+            return None  # somebody joined, a picture was pinned: nobody said anything
+        assert message.from_user is not None
+        return Written(
+            str(message.message_id),
+            address_of(message),
+            author_of(message.from_user),
+            text,
+            (found,) if found is not None and not is_voice else (),
+            found if is_voice else None,
+            self._ear.is_for_us(message),
+            message.media_group_id or "",
+            quoted_in(message),
+            message.date.timestamp(),
+        )
+
+    async def _press(self, query: CallbackQuery, deliver: Deliver) -> None:
+        """Deliver a press, before all that waits, and take the sign of waiting off the button."""
+        value = self._values.of(query.data or "")
+        message = query.message
+        if not value or not isinstance(message, Message):
+            self._answer(AnswerCallbackQuery(callback_query_id=query.id, text=TOO_OLD))
+            return
+        self._answer(AnswerCallbackQuery(callback_query_id=query.id))
+        await deliver(Pressed(query.id, address_of(message), author_of(query.from_user), value))
+
+    def _answer(self, method: AnswerCallbackQuery) -> None:
+        answer = asyncio.create_task(self._try(self._client.call(method)))
+        self._answers.add(answer)
+        answer.add_done_callback(self._answers.discard)
+
+    async def _try(self, call: Coroutine[Any, Any, bool]) -> None:
+        try:
+            await call
+        except ChatError as error:
+            LOG.info("telegram: a button press was not answered: %s", error)
