@@ -4,6 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.app.command_line import Hark, gated, opened, shell_call
 from tests.fakes.behaviours import echo, failing, hanging, text, tokens
 from tests.fakes.model_server import ModelServer
@@ -182,3 +184,12 @@ async def test_prompts_side_by_side_on_one_home_are_all_answered(tmp_path: Path)
         listed = (await hark.run("sessions", "list", "--json")).json
     assert [(one.code, one.out) for one in ended] == [(0, "yes\n")] * count
     assert len(listed["sessions"]) == count
+
+
+@pytest.mark.parametrize("command", ["/status", "/help", "/undo", "/usage"])
+async def test_a_prompt_that_is_a_command_prints_its_notice_and_ends(tmp_path: Path, command: str) -> None:
+    async with opened(tmp_path) as hark:
+        ended = await hark.run("-p", command)
+    assert ended.code == 0
+    assert ended.out.strip()
+    assert not hark.server.requests

@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
-from hark.protocol.messages import Effect
+import hark
+from hark.protocol.events import QuestionAsked
+from hark.protocol.messages import CallResult, Effect
+from hark.protocol.outcomes import Completed
+from hark.protocol.provider import CallChunk
 from hark.protocol.tool import Question, ToolOutput
-from hark.tools.ask import Ask
+from hark.providers.scripted import ScriptedProvider
+from hark.tools.ask import INSTEAD, Ask
 from tests.tools.context import FakeContext
 
 
@@ -27,3 +32,19 @@ async def test_a_question_without_words_is_not_asked(tmp_path: Path) -> None:
     output = await Ask().run({"choices": ["yes"]}, context)
     assert output == ToolOutput("ask needs question: call it again with it.", is_error=True, effect=Effect.NOT_STARTED)
     assert context.questions == []
+
+
+async def test_a_message_for_the_turn_comes_before_an_answer(tmp_path: Path) -> None:
+    call = CallChunk(0, "c1", "ask", '{"question": "which?"}')
+    provider = ScriptedProvider([[call], ["I do that"]])
+    async with hark.open(home=tmp_path, routes=[{"provider": provider}]) as agent:
+        session = agent.session("demo")
+        events = session.events()
+        await session.say("go")
+        async for event in events:
+            if isinstance(event, QuestionAsked):
+                break
+        await session.say("never mind, do this", "steer")
+        assert await session.idle() == Completed("I do that")
+        [result] = [message for message in await session.transcript() if isinstance(message, CallResult)]
+    assert result.text == INSTEAD

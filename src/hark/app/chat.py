@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hark.app.build import open_agent
@@ -11,6 +12,7 @@ from hark.app.handle import SessionHandle
 from hark.app.logs import start_logs
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
+from hark.app.slash import find
 from hark.app.standard_input import is_terminal, line_reader, piped_text
 from hark.engine.routes import Routes
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
@@ -41,6 +43,12 @@ async def prompt(options: argparse.Namespace) -> int:
             await session.opened()
         if signals.code is not None:
             return signals.code
+        command = find(text)
+        if command is not None:
+            sys.stdout.write(f"{await command[0].run(session, command[1])}\n")
+            outcome = await session.idle() if session.is_busy_here else None
+            watchdog.arm()
+            return signals.code or (_exit_code(outcome) if outcome else COMPLETED)
         outcome = await shot.run(text)
         if session.is_busy_here:
             await session.idle()
@@ -67,7 +75,7 @@ async def chat(options: argparse.Namespace) -> int:
         session = agent.session(name, surface="terminal")
         watchdog.seconds = agent.settings.limits.exit_seconds
         reading = asyncio.ensure_future(Plain(session, waits=not is_terminal()).run(await line_reader()))
-        signals = Signals(watchdog, lambda _: _cancel(reading))
+        signals = Signals(watchdog, lambda _: _cancel(reading), _stopper(session) if is_terminal() else _never)
         signals.listen()
         sys.stdout.write(
             f"hark: session {session.id}, model {agent.bench.routes.names[0]}. /stop stops, Ctrl-D ends.\n"
@@ -98,6 +106,22 @@ async def session_name(options: argparse.Namespace, store: Store) -> str | None:
 
 def _tell(text: str) -> None:
     sys.stderr.write(f"hark: {text}\n")
+
+
+def _stopper(session: SessionHandle) -> Callable[[], bool]:
+    """Return what stops a running turn and says whether there was one."""
+
+    def stop() -> bool:
+        if session.is_busy_here:
+            session.interrupt_soon("Ctrl-C")
+            return True
+        return False
+
+    return stop
+
+
+def _never() -> bool:
+    return False
 
 
 def _cancel(task: asyncio.Future[None]) -> None:

@@ -10,7 +10,8 @@ import anyio
 
 from hark.protocol.processes import PipedProcess, Spawn
 from hark.tools.processes.adoption import adopt_orphans
-from hark.tools.processes.cookies import COOKIE_NAME, Owner, with_cookie
+from hark.tools.processes.cookies import COOKIE_NAME, Owner, start_time, with_cookie
+from hark.tools.processes.ending import freeze_and_kill
 from hark.tools.processes.pipe import PipeReader
 from hark.tools.processes.process import ProcessTree
 
@@ -60,6 +61,8 @@ class TreeProcess:
 
     async def stop(self) -> Sequence[str]:
         """End it with all that came of it."""
+        # What it started and lost is found through it, and only as long as it lives: so it is looked at first.
+        before = self._tree.members()
         try:
             self._pipes.close_input()
             # A server that hears the end of its input ends by itself: it is left the time to do so in order.
@@ -68,6 +71,7 @@ class TreeProcess:
         finally:
             try:
                 stopped = await self._tree.stop(GRACE_SECONDS)
+                freeze_and_kill(lambda: [seen for seen in before if start_time(seen.pid) == seen.started])
                 with anyio.move_on_after(REAP_SECONDS):  # it does nothing any more, but may still be going down
                     await self._tree.exited()
             finally:

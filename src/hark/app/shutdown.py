@@ -1,9 +1,11 @@
 """The way out: always bounded, whatever is wedged, and honest in its exit code."""
 
 import asyncio
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -19,6 +21,7 @@ TERMINATED = 143
 
 EXIT_SECONDS = 5.0
 FEEDBACK_SECONDS = 0.1
+TWICE_SECONDS = 2.0
 LAST_WORDS_SECONDS = 0.2
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -85,10 +88,14 @@ def leave_at_once() -> None:
 class Signals:
     """SIGINT, SIGTERM and SIGHUP as one wish to end; a second one ends at once."""
 
-    def __init__(self, watchdog: Watchdog, wish: Callable[[str], None]) -> None:
-        """`wish` is called on the loop with the signal's name."""
+    def __init__(
+        self, watchdog: Watchdog, wish: Callable[[str], None], stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`wish` is called on the loop with the signal's name. `stop` may use a first Ctrl-C up: True when it did."""
         self._watchdog = watchdog
         self._wish = wish
+        self._stop = stop
+        self._stopped_at = -math.inf
         self._loop = asyncio.get_running_loop()
         self.code: int | None = None
 
@@ -101,6 +108,11 @@ class Signals:
         # A plain handler, not the loop's: it runs, answers, and arms the watchdog, even when the loop is stuck.
         if self.code is not None:
             self._watchdog.leave_now(_code(number))
+        now = time.monotonic()
+        if number == signal.SIGINT and now - self._stopped_at > TWICE_SECONDS and self._stop():
+            self._stopped_at = now
+            _say("stopping the turn ... (Ctrl-C again leaves)")
+            return
         self.code = _code(number)
         self._watchdog.arm()
         name = signal.Signals(number).name

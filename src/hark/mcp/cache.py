@@ -12,7 +12,7 @@ from hark.mcp.settings import ServerSettings
 
 class _Kept(msgspec.Struct, frozen=True):
     fingerprint: str
-    offer: Offer
+    offer: Offer | None = None  # None: it kept everybody waiting in vain
 
 
 class OfferCache:
@@ -23,14 +23,23 @@ class OfferCache:
 
     def load(self, name: str, settings: ServerSettings) -> Offer | None:
         """Return what the server offered with these very settings."""
+        kept = self._kept(name, settings)
+        return kept.offer if kept else None
+
+    def was_late(self, name: str, settings: ServerSettings) -> bool:
+        """Tell whether it kept everybody waiting in vain the last time."""
+        kept = self._kept(name, settings)
+        return kept is not None and kept.offer is None
+
+    def _kept(self, name: str, settings: ServerSettings) -> _Kept | None:
         try:
             kept = msgspec.json.decode(self._file(name).read_bytes(), type=_Kept)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
-        return kept.offer if kept.fingerprint == settings.fingerprint else None
+        return kept if kept.fingerprint == settings.fingerprint else None
 
-    def save(self, name: str, settings: ServerSettings, offer: Offer) -> None:
-        """Keep what the server offers."""
+    def save(self, name: str, settings: ServerSettings, offer: Offer | None) -> None:
+        """Keep what the server offers; None when it was waited for in vain."""
         file = self._file(name)
         draft = file.with_name(f".{file.name}.{os.getpid()}")
         with contextlib.suppress(OSError):

@@ -55,7 +55,7 @@ class Server:
         self._has_worked = False
         self._rests_until = 0.0
         self._last_error = ""
-        if self._offer is not None or not place.settings.enabled:
+        if self._offer is not None or not place.settings.enabled or self._cache.was_late(place.name, place.settings):
             self._settled.set()
 
     @property
@@ -92,6 +92,17 @@ class Server:
     async def settled(self) -> None:
         """Return when it is connected, has failed once, or is known from the last time. Safe to cancel."""
         await self._settled.wait()
+
+    @property
+    def is_coming(self) -> bool:
+        """True when it is not known yet what it offers, and it may still tell."""
+        return not self._settled.is_set()
+
+    def give_up_waiting(self) -> None:
+        """Nobody waits for it any more, at the next start neither, until it has told what it offers."""
+        self._settled.set()
+        if self._offer is None:
+            self._cache.save(self.name, self._place.settings, None)
 
     async def reached(self, *states: State) -> None:
         """Return when it stands like that. Safe to cancel."""
@@ -147,7 +158,7 @@ class Server:
 
     def offers(self, offer: Offer) -> None:
         """This is what the server offers now."""
-        if offer != self._offer:
+        if offer != self._offer or self._cache.was_late(self.name, self._place.settings):
             self._offer = offer
             self._cache.save(self.name, self._place.settings, offer)
             self._changed()

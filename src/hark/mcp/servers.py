@@ -1,6 +1,8 @@
 """All MCP servers of the app: started once, shared by every session."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import anyio
 
@@ -13,8 +15,12 @@ from hark.mcp.server import Server
 from hark.mcp.server_log import ServerLog
 from hark.mcp.settings import ServerSettings
 from hark.mcp.shared_tools import PromptTool, ResourceTool
-from hark.protocol.processes import Spawn
+from hark.mcp.signs_of_life import SignsOfLife
+from hark.protocol.processes import PipedProcess, Spawn
 from hark.protocol.tool import Tool
+
+LOOK_SECONDS = 0.1
+SILENT_SECONDS = 1.0
 
 
 class Servers:
@@ -32,8 +38,10 @@ class Servers:
         patience = backoff or Backoff()
         self._tools: dict[str, Tool] | None = None
         self._servers: dict[str, Server] = {}
+        self._signs: dict[str, SignsOfLife] = {}
         for name, one in settings.items():
-            place = ServerPlace(name, one, places, ServerLog(places.logs / f"mcp-{name}.log"), spawn)
+            started = self._noting(name, spawn)
+            place = ServerPlace(name, one, places, ServerLog(places.logs / f"mcp-{name}.log"), started)
             self._servers[name] = Server(place, patience, notice, self._forget)
 
     async def run(self) -> None:
@@ -44,10 +52,36 @@ class Servers:
             await anyio.sleep_forever()
 
     async def settled(self, seconds: float) -> None:
-        """Return when of every server is known what it offers, or that it fails; after `seconds` at the latest."""
+        """Return when of every server is known what it offers, or that it fails; after `seconds` at the latest.
+
+        One that shows no sign of life is not waited for any longer: now, and at the next start.
+        """
         with anyio.move_on_after(seconds):
             for server in self._enabled():
+                await self._settled(server)
+
+    async def _settled(self, server: Server) -> None:
+        last_sign = anyio.current_time()
+        while server.is_coming:
+            with anyio.move_on_after(LOOK_SECONDS):
                 await server.settled()
+            signs = self._signs.get(server.name)
+            if "hark.mcp.opening" not in sys.modules or (signs is not None and signs.has_moved()):
+                last_sign = anyio.current_time()
+            if anyio.current_time() - last_sign > SILENT_SECONDS:
+                server.give_up_waiting()
+
+    def _noting(self, name: str, spawn: Spawn) -> Spawn:
+        """Return what starts programs, and notes whose signs of life to look at."""
+
+        def start(
+            words: Sequence[str], folder: Path, environment: Mapping[str, str], errors: Callable[[bytes], None]
+        ) -> PipedProcess:
+            process = spawn(words, folder, environment, errors)
+            self._signs[name] = SignsOfLife(process.pid)
+            return process
+
+        return start
 
     async def reached(self, *states: State) -> None:
         """Return when every server stands in one of these ways, or has just done so. Safe to cancel."""

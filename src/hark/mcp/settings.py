@@ -67,8 +67,9 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def fingerprint(self) -> str:
-        """Other settings have another one. It tells nothing of them."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:32]
+        """Other settings have another one, as far as they change what is offered. It tells nothing of them."""
+        same = msgspec.structs.replace(self, enabled=True, start=Start.LAZY, start_seconds=30.0, timeout_seconds=600.0)
+        return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:32]
 
     def is_offered(self, tool: str) -> bool:
         """Tell whether the tool may be used."""

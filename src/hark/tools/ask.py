@@ -6,6 +6,7 @@ from typing import Any
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput, ToolSpec
 from hark.tools.arguments import check
+from hark.tools.processes.race import first_of
 
 _SPEC = ToolSpec(
     name="ask",
@@ -28,6 +29,9 @@ _SPEC = ToolSpec(
     },
 )
 
+NOBODY = "Nobody can answer in this session. Decide by yourself what is safest, and say what you assumed."
+INSTEAD = "[not answered: the person said something else instead; it comes next]"
+
 
 class Ask:
     """Asks through the call's context. Cancelling withdraws the question."""
@@ -38,15 +42,18 @@ class Ask:
         return _SPEC
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-        """Return the person's answer, or say that nobody is there."""
+        """Return the person's answer, or say that nobody is there. A message for the turn comes before the answer."""
         if problem := check(_SPEC, arguments):
             return ToolOutput(problem, is_error=True, effect=Effect.NOT_STARTED)
         choices = tuple(str(choice) for choice in arguments.get("choices") or ())
-        try:
-            return ToolOutput(await context.ask(Question(arguments["question"], choices)))
-        except NobodyToAsk:
-            return ToolOutput(
-                "Nobody can answer in this session. Decide by yourself what is safest, and say what you assumed.",
-                is_error=True,
-                effect=Effect.NOT_STARTED,
-            )
+        outcome = ToolOutput(INSTEAD)
+
+        async def ask() -> None:
+            nonlocal outcome
+            try:
+                outcome = ToolOutput(await context.ask(Question(arguments["question"], choices)))
+            except NobodyToAsk:
+                outcome = ToolOutput(NOBODY, is_error=True, effect=Effect.NOT_STARTED)
+
+        await first_of(ask, context.steered)
+        return outcome

@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from hark.protocol.events import CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
+from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.surface import SessionPort
@@ -17,6 +17,7 @@ DEEPEST = 3
 CHILD = ".c-"
 STOP_SECONDS = 0.8
 PARTIAL_CHARACTERS = 20_000
+RESULT_CHARACTERS = 1_000
 
 _SPEC = ToolSpec(
     name="delegate",
@@ -109,6 +110,8 @@ class _Follow:
                         self._show(text)
                     case CallStart(name=name):
                         self._show(f"\n[{name}]\n")
+                    case CallEnd(effect=effect, text=text):
+                        self._text += f"{text[-RESULT_CHARACTERS:]}\n[{effect}]\n"
                     case QuestionAsked():
                         self._relay(event, tasks)
                     case QuestionClosed(question=question) if question in self._questions:

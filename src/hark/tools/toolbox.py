@@ -8,7 +8,7 @@ import anyio
 from hark.protocol.tool import Tool, ToolSpec
 from hark.tools.arguments import check
 
-READY_SECONDS = 2.0
+READY_SECONDS = 10.0
 
 
 class Source(Protocol):

@@ -13,6 +13,7 @@ from msgspec import Struct
 MAX_CHARACTERS = 8_000
 PORTS = {"http": 80, "https": 443}
 
+_ESCAPED = re.compile("%[0-9A-Fa-f]{2}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _ENDS_IN_NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
@@ -77,7 +78,17 @@ def _joined(parts: SplitResult, host: str, port: int) -> str:
     shown = f"[{host}]" if ":" in host else host
     tail = "" if port == PORTS[parts.scheme] else f":{port}"
     query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme}://{shown}{tail}{parts.path or '/'}{query}"
+    return f"{parts.scheme}://{shown}{tail}{_plain_path(parts.path)}{query}"
+
+
+def _plain_path(path: str) -> str:
+    """Return a path without needless percent signs: %64enied is denied."""
+    return _ESCAPED.sub(lambda found: _unescaped(found[0]), path) or "/"
+
+
+def _unescaped(escape: str) -> str:
+    letter = chr(int(escape[1:], 16))
+    return letter if letter.isascii() and (letter.isalnum() or letter in "-._~") else escape.upper()
 
 
 def _one_spelling(host: str) -> str:
