@@ -135,6 +135,10 @@ class ApiSession(Protocol):
         """Have a route serve first; "" for the usual order. Return why not."""
         ...
 
+    def let_go(self) -> None:
+        """Close it in this process as soon as nothing runs: nobody will say more soon. The next word opens it again."""
+        ...
+
     def notice(self, code: str, text: str) -> None:
         """Tell whoever reads along."""
         ...

@@ -1,6 +1,7 @@
 """One address and its session: what comes in goes to the session in order, what comes of it goes back."""
 
 import asyncio
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -114,7 +115,7 @@ class Conversation:
             button = Button("↪ Tell it the new text", f"steer:{message}")
             self._said[f"edit:{message}"] = text
             words = "That message was taken already."
-            await self._outbox.send(f"edit:{message}:{hash(text)}", Outgoing(words, (button,)))
+            await self._outbox.send(f"edit:{message}:{zlib.crc32(text.encode())}", Outgoing(words, (button,)))
 
     async def _press(self, value: str) -> None:
         kind, _, rest = value.partition(":")

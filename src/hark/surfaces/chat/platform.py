@@ -34,15 +34,16 @@ class Platform:
             await self._take_up()
             pause = FIRST_PAUSE_SECONDS
             while True:
-                began = anyio.current_time()
+                began, asked = anyio.current_time(), 0.0
                 try:
                     await self._surface.run(self.deliver)
                 except ChatError as error:
+                    asked = error.retry_after or 0.0
                     LOG.warning("%s: %s", self._surface.name, error)
                 except Exception:  # the surface loop: it fails alone
                     LOG.exception("%s failed", self._surface.name)
                 pause = FIRST_PAUSE_SECONDS if anyio.current_time() - began > LONGEST_PAUSE_SECONDS else pause
-                await anyio.sleep(pause)
+                await anyio.sleep(max(pause, asked))
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     async def deliver(self, incoming: Incoming) -> None:

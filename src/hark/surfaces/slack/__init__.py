@@ -1,0 +1,1 @@
+"""Slack: messages of channels, threads and direct messages, by Socket Mode or HTTP."""

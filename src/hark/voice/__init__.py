@@ -1,0 +1,1 @@
+"""Speech to text before the inbox, and back."""

@@ -1,0 +1,107 @@
+"""The way in for voice messages: heard once, in order with the texts around them, and never lost."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+from hark.protocol.hearing import Listener, VoiceNote
+from hark.protocol.speech import Transcriber
+from hark.voice.hearing import NoteHearing
+from hark.voice.line import Line, Place
+from hark.voice.settings import VoiceSettings
+from hark.voice.shelf import Shelf
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class VoiceIngress:
+    """Takes voice messages of all surfaces. Without a transcriber, each is told that there is none, and kept."""
+
+    def __init__(self, transcriber: Transcriber | None, shelf: Shelf, settings: VoiceSettings) -> None:
+        self._transcriber = transcriber
+        self._shelf = shelf
+        self._settings = settings
+        self._lines: dict[str, Line] = {}
+        self._hearings: dict[tuple[str, str], NoteHearing] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def hear(self, note: VoiceNote, listener: Listener) -> NoteHearing:
+        """Take a voice message; its place in the line is taken when this returns. One on its way is not doubled."""
+        key = note.line, note.id
+        if key in self._hearings:
+            return self._hearings[key]
+        place = self._join(note.line)
+
+        async def stop() -> None:
+            await self._stop(note.line, place, listener.interrupt)
+
+        hearing = NoteHearing(note, listener, place, self._shelf, stop)
+        self._hearings[key] = hearing
+        task = asyncio.create_task(hearing.run(self._transcriber, self._settings), name=f"voice message {note.id}")
+        self._tasks.add(task)
+
+        def is_over(task: "asyncio.Task[None]") -> None:
+            self._tasks.discard(task)
+            del self._hearings[key]
+            self._leave(note.line, place)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _log.error("The voice message %s is kept, and heard again at the next start: %r", note.id, error)
+
+        task.add_done_callback(is_over)
+        return hearing
+
+    def left(self) -> Iterator[VoiceNote]:
+        """Yield what an earlier process had taken and not ended, to be heard again. Blocks as long as the disk does."""
+        return self._shelf.left()
+
+    async def read(self, line: str, say: Callable[[], Awaitable[T]]) -> T:
+        """Say a text when all that came before it in its line has been said; at once when there is nothing."""
+        place = self._join(line)
+        try:
+            await place.reached()
+            return await say()
+        finally:
+            self._leave(line, place)
+
+    async def stop(self, line: str, interrupt: Callable[[], Awaitable[T]]) -> T:
+        """Interrupt at once, and withdraw the voice messages of a line whose words are not yet known.
+
+        Texts that waited behind them are said; what they set off is interrupted, too. Return the first answer.
+        """
+        place = self._join(line)
+        try:
+            return await self._stop(line, place, interrupt)
+        finally:
+            self._leave(line, place)
+
+    async def close(self) -> None:
+        """End all that is under way, and the transcriber; what was not yet said is heard again at the next start."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._transcriber is not None:
+            await self._transcriber.close()
+
+    async def _stop(self, line: str, place: Place, interrupt: Callable[[], Awaitable[T]]) -> T:
+        is_first = place.is_first
+        for hearing in self._hearings.values():
+            if hearing.line == line and hearing.place.is_before(place):
+                hearing.withdraw()
+        answer = await interrupt()
+        if not is_first:
+            await place.reached()
+            await interrupt()
+        return answer
+
+    def _join(self, line: str) -> Place:
+        return self._lines.setdefault(line, Line()).join()
+
+    def _leave(self, line: str, place: Place) -> None:
+        place.leave()
+        if line in self._lines and self._lines[line].is_empty:
+            del self._lines[line]

@@ -1,0 +1,149 @@
+"""The embedded speech recognition: English, on this machine, in processes that can be killed."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import anyio
+
+from hark.protocol.processes import Spawn
+from hark.protocol.speech import Audio, SpeechError, Utterance
+from hark.voice import moonshine_worker
+from hark.voice.settings import VoiceSettings, complaint
+from hark.voice.worker_process import Answer, WorkerGone, WorkerProcess, WorkerStalled
+
+MOST_BYTES = 64 << 20
+MOST_SECONDS = 1800.0
+IDLE_SECONDS = 300.0
+FEWEST_AT_ONCE, MOST_AT_ONCE = 2, 4  # one long recording must not keep a short one waiting
+OTHERWISE = 'Or set [voice] stt = "openai" and a base_url to use another one.'
+# What a program may need to run here; no secrets.
+PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+
+
+class Moonshine:
+    """Transcribes with the model from the package `moonshine-voice`.
+
+    Its processes are started when they are needed, stay warm for `idle_seconds`, and are started again when they died.
+    """
+
+    def __init__(self, settings: VoiceSettings, spawn: Spawn, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._settings = settings
+        self._spawn = spawn
+        self._idle_seconds = idle_seconds
+        self._places = anyio.Semaphore(at_once())  # first come, first served
+        self._workers: set[WorkerProcess] = set()
+        self._idle: deque[WorkerProcess] = deque()
+        self._is_closed = False
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes that run now."""
+        return frozenset(worker.pid for worker in self._workers if worker.is_alive)
+
+    async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
+        """Return the spoken words; `progress` gets the words so far of a long recording.
+
+        Cancelling kills the process that is at it, and no other.
+
+        Raises:
+            SpeechError: It is no audio, or nobody could transcribe it.
+        """
+        self._check(audio)
+        async with self._places:
+            # Twice, because one that had been idle may have ended just now.
+            with contextlib.suppress(WorkerGone):
+                return _utterance(await self._tried(audio, progress))
+            try:
+                return _utterance(await self._tried(audio, progress))
+            except WorkerGone as error:
+                raise SpeechError(
+                    "The recording could not be transcribed: the speech recognition broke down over it. "
+                    f"Record it again, or type it. {OTHERWISE}"
+                ) from error
+
+    async def close(self) -> None:
+        """End its processes, within a second."""
+        self._is_closed = True
+        await asyncio.gather(*(worker.end() for worker in self._workers))
+        self._workers.clear()
+
+    def _check(self, audio: Audio) -> None:
+        if wrong := complaint(self._settings):
+            raise SpeechError(wrong)
+        if len(audio.data) > MOST_BYTES:
+            raise SpeechError(f"The recording is larger than {MOST_BYTES >> 20} MB. Send it in parts.")
+        if not audio.data:
+            raise SpeechError("The recording is empty. Record it again.")
+        if find_spec("moonshine_voice") is None or find_spec("av") is None:
+            raise SpeechError(
+                f"Speech recognition is not installed. Install it: pip install 'hark-agent[voice]'. {OTHERWISE}"
+            )
+
+    async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> Answer:
+        worker = self._take()
+        is_done = False
+        try:
+            answer = await worker.transcribe(audio.data, MOST_SECONDS, progress)
+            is_done = True
+        except WorkerStalled as error:
+            raise SpeechError(
+                "The recording could not be transcribed: it took too long. Send it again in shorter parts, or type it."
+            ) from error
+        except anyio.get_cancelled_exc_class():
+            await worker.end()
+            self._warm_up()  # so that the next recording need not wait
+            raise
+        finally:
+            if not is_done:
+                await worker.end()
+                self._workers.discard(worker)
+        self._idle.append(worker)
+        return answer
+
+    def _take(self) -> WorkerProcess:
+        if self._is_closed:
+            raise SpeechError("The speech recognition is closed, as Hark is about to end. Send it again afterwards.")
+        while self._idle:
+            worker = self._idle.popleft()  # the one with the longest rest is the likeliest to be ready
+            if worker.is_alive:
+                return worker
+            self._workers.discard(worker)
+        return self._start()
+
+    def _start(self) -> WorkerProcess:
+        words = [sys.executable, "-I", moonshine_worker.__file__, str(self._idle_seconds)]
+        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        try:
+            process = self._spawn(words, Path("/"), environment, lambda _: None)
+        except (OSError, ValueError) as error:
+            raise SpeechError(f"The speech recognition can't be started: {error}. {OTHERWISE}") from error
+        worker = WorkerProcess(process)
+        self._workers.add(worker)
+        return worker
+
+    def _warm_up(self) -> None:
+        if not self._is_closed:
+            with contextlib.suppress(SpeechError):  # the next one will say it
+                self._idle.append(self._start())
+
+
+def at_once() -> int:
+    """Return how many recordings are transcribed at a time."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(FEWEST_AT_ONCE, min(MOST_AT_ONCE, cores // 2))
+
+
+def _utterance(answer: Answer) -> Utterance:
+    match answer.error:
+        case "":
+            return Utterance(answer.text, answer.seconds, "en")
+        case "audio":
+            raise SpeechError(f"The recording could not be transcribed: {answer.reason}. Record it again, or type it.")
+        case _:
+            raise SpeechError(f"The speech recognition can't be run: {answer.reason}. {OTHERWISE}")

@@ -1,0 +1,34 @@
+"""Makes the recordings that the tests use, with espeak-ng: python -m tests.voice.make_recordings."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+from hark.app.mcp_processes import spawner
+from hark.protocol.speech import Audio
+from hark.tools.processes.cookies import this_process
+from hark.voice.ogg import join_as_ogg
+
+FOLDER = Path(__file__).parent / "recordings"
+SENTENCES = {
+    "stop": "Stop.",
+    "list": "Stop that, and list the files in the source folder instead.",
+    "weather": "What is the weather like in London today?",
+    "tests": "Please run all the tests again.",
+    "mail": "Send an email to my brother.",
+}
+
+
+def spoken(sentence: str) -> bytes:
+    words = ["espeak-ng", "--stdout", "-v", "en-us", "-s", "145", sentence]
+    return subprocess.run(words, check=True, capture_output=True).stdout
+
+
+async def main() -> None:
+    for name, sentence in SENTENCES.items():
+        note = await join_as_ogg([Audio(spoken(sentence), "audio/wav")], spawner(this_process()))
+        (FOLDER / f"{name}.ogg").write_bytes(note.data)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
