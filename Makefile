@@ -8,7 +8,7 @@ JOBS ?= 2
 KILLS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libgomp chat test check format simulate crash bench clean
+.PHONY: help setup libgomp test-tools chat test check format simulate crash bench clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -20,19 +20,27 @@ $(UV):
 	$(UV) sync --frozen --quiet --all-extras
 	@touch $@
 
+# What Debian has: `$(call debian,PACKAGES)` installs them where we may, and says what to do where we may not.
+debian = { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	{ apt-get install -qq -y $(1) || { apt-get update -qq && apt-get install -qq -y $(1); } } >/dev/null 2>&1; } || \
+	echo "Not installed: $(1). Install it with your system's package manager."
+
 # The embedded model needs a library that small Linux images lack. Without it everything else still works.
 libgomp: .venv/.ready
 	@test "$$(uname)" != Linux || .venv/bin/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null || \
-	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-	{ apt-get install -qq -y libgomp1 || { apt-get update -qq && apt-get install -qq -y libgomp1; } } >/dev/null 2>&1; } || \
-	echo "The embedded model needs libgomp.so.1: apt-get install libgomp1 (Fedora: dnf install libgomp)."
+	$(call debian,libgomp1)
+
+# What the tests of speech, sandbox, search and git need beside Python.
+test-tools: setup
+	@command -v espeak-ng >/dev/null && command -v bwrap >/dev/null && command -v rg >/dev/null && \
+	command -v git >/dev/null || $(call debian,espeak-ng bubblewrap ripgrep git)
 
 setup: .venv/.ready libgomp ## install everything into .venv
 
 chat: setup ## talk to the agent
 	@$(RUN) hark $(ARGS)
 
-test: setup ## run all tests
+test: setup test-tools ## run all tests
 	$(RUN) pytest -n $(JOBS) --dist worksteal
 
 check: setup ## style, types, layers

@@ -3,7 +3,21 @@
 import argparse
 from collections.abc import Sequence
 
-COMMANDS = ("setup", "doctor", "send", "stop", "queue", "sessions", "trace", "config", "mcp", "skills", "acp")
+COMMANDS = (
+    "setup",
+    "doctor",
+    "send",
+    "stop",
+    "queue",
+    "sessions",
+    "trace",
+    "config",
+    "mcp",
+    "skills",
+    "acp",
+    "serve",
+    "pair",
+)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -77,6 +91,14 @@ def _commands() -> argparse.ArgumentParser:
     skills.add_argument("--force", action="store_true", help="put it in the place of one that is there")
     acp = commands.add_parser("acp", help="an ACP agent on stdio, for editors")
     acp.add_argument("--verbose", action="store_true", help="show logs on stderr")
+    serve = commands.add_parser("serve", help="the gateway: web page, HTTP API and chat surfaces")
+    serve.add_argument("--host", help="the address to listen on (127.0.0.1)")
+    serve.add_argument("--port", type=int, help="the port to listen on")
+    serve.add_argument("--token", help="what callers must send; needed on another address than this machine's own")
+    serve.add_argument("--verbose", action="store_true", help="show logs on stderr")
+    pair = commands.add_parser("pair", help="list who wants to talk in chats, let somebody in, or no more")
+    pair.add_argument("action", nargs="?", choices=("list", "approve", "revoke"), default="list")
+    pair.add_argument("value", nargs="?", help="the code, or the person's id")
     config = commands.add_parser("config", help="show, check or find the settings")
     config.add_argument("action", nargs="?", choices=("path", "show", "check", "trust"), default="check")
     return parser

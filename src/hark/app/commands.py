@@ -105,6 +105,15 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
 
             options.value = " ".join(options.value)
             return skills(options, _settings().skills)
+        case "serve":
+            from hark.app.gateway import run_surfaces
+            from hark.app.serve import serve
+
+            return serve(options, lambda: ((found := _settings()).serve, found.logs), [run_surfaces])
+        case "pair":
+            from hark.app.pairing import pair
+
+            return pair(options)
         case "acp":
             from hark.app.acp import acp
 
@@ -129,7 +138,12 @@ def calm_collector() -> None:
 def _loop(command: Coroutine[Any, Any, int]) -> int:
     """Run on a loop of our own. Store errors may come wrapped by task groups: the first one is told."""
     calm_collector()
+    failure: BaseException | None = None
+    code = FAILED
     try:
-        return asyncio.run(command)
+        code = asyncio.run(command)
     except* (SettingsError, StoreError, ValueError, OSError) as group:
-        raise first_of(group) from None
+        failure = first_of(group)  # raised below: what is raised in here is wrapped again by some Pythons
+    if failure is not None:
+        raise failure from None
+    return code

@@ -1,9 +1,9 @@
 """The chat surfaces of `hark serve`: each supervised, all on one agent."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -14,77 +14,118 @@ from hark.app.hearing import ChatHearing
 from hark.app.pairing import Pairing
 from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatSurface
-from hark.protocol.speech import Transcriber
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.room import House
 from hark.surfaces.chat.settings import STOP_WORDS, ChatSettings
 
-Make = Callable[[Mapping[str, Any], Agent], tuple[ChatSurface, ChatSettings]]
+Kind = TypeVar("Kind", bound=ChatSettings)
+Made = tuple[ChatSurface, ChatSettings]
 
 
-@asynccontextmanager
-async def chat_surfaces(agent: Agent, transcriber: Transcriber | None) -> AsyncGenerator[None]:
-    """Run every chat surface that the settings have, until the end of the block.
+async def run_surfaces(agent: Agent) -> None:
+    """Run every chat surface that the settings have, until cancelled.
 
     Raises:
         SettingsError: The settings of a surface are wrong.
     """
-    makers = _makers()
-    chosen = {name: table for name, table in agent.settings.surfaces.items() if name in makers}
+    chosen = {name: table for name, table in agent.settings.surfaces.items() if name in MAKERS}
     if not chosen:
-        yield
         return
-    made = [makers[name](table, agent) for name, table in chosen.items()]
+    pairing = Pairing(agent.home / "pairing.json")
+    made = [MAKERS[name](Order(name, table, agent, pairing)) for name, table in chosen.items()]
     ledger = SqliteChatLedger(agent.home / "gateway.db")
     try:
-        house = _house(agent, ledger, transcriber)
-        pairing = Pairing(agent.home / "pairing.json")
+        house = _house(agent, ledger)
         async with anyio.create_task_group() as tasks:
             for surface, settings in made:
                 people = People(surface.name, settings.allow, pairing, settings.per_minute)
                 tasks.start_soon(Platform(surface, settings, people, house).run, name=f"surface {surface.name}")
-            yield
-            tasks.cancel_scope.cancel()
     finally:
         with anyio.move_on_after(1.0, shield=True):
             await ledger.close()
 
 
-def token_of(settings: ChatSettings, name: str) -> str:
-    """Return a surface's token.
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a surface is made from."""
 
-    Raises:
-        SettingsError: There is none.
-    """
-    token = settings.token or os.environ.get(settings.token_env, "")
-    if not token:
-        raise SettingsError(f"surfaces.{name} has no token: set token_env to the variable that holds it, and set that.")
-    return token
+    name: str
+    table: Mapping[str, Any]
+    agent: Agent
+    pairing: Pairing
+
+    def read(self, kind: type[Kind]) -> Kind:
+        """Return the settings of the surface.
+
+        Raises:
+            SettingsError: Something in them is wrong.
+        """
+        try:
+            return msgspec.convert(dict(self.table), kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"surfaces.{self.name}: {error}. See docs/{self.name}.md.") from error
+
+    def token(self, settings: ChatSettings) -> str:
+        """Return the surface's token.
+
+        Raises:
+            SettingsError: There is none.
+        """
+        token = settings.token or os.environ.get(settings.token_env, "")
+        if not token:
+            where = f"surfaces.{self.name} has no token"
+            raise SettingsError(f"{where}: name the variable that holds it in token_env, and set that variable.")
+        return token
 
 
-def read_settings(table: Mapping[str, Any], kind: type[ChatSettings], name: str) -> Any:
-    """Return the settings of a surface.
+def _telegram(order: Order) -> Made:
+    from hark.surfaces.telegram.settings import TelegramSettings
+    from hark.surfaces.telegram.surface import Telegram
 
-    Raises:
-        SettingsError: Something in them is wrong.
-    """
-    try:
-        return msgspec.convert(dict(table), kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"surfaces.{name}: {error}. See docs/{name}.md.") from error
+    settings = order.read(TelegramSettings)
+    return Telegram(settings), settings
 
 
-def _house(agent: Agent, ledger: SqliteChatLedger, transcriber: Transcriber | None) -> House:
+def _discord(order: Order) -> Made:
+    from hark.surfaces.discord.settings import DiscordSettings
+    from hark.surfaces.discord.surface import DiscordSurface
+
+    settings = order.read(DiscordSettings)
+    return DiscordSurface(settings, order.token(settings), order.agent.home / "discord.json"), settings
+
+
+def _slack(order: Order) -> Made:
+    from hark.surfaces.slack.settings import SlackSettings
+    from hark.surfaces.slack.surface import SlackSurface
+
+    settings = order.read(SlackSettings)
+    return SlackSurface(settings), settings
+
+
+def _matrix(order: Order) -> Made:
+    from hark.surfaces.matrix.settings import MatrixSettings
+    from hark.surfaces.matrix.surface import Matrix
+
+    settings = order.read(MatrixSettings)
+    people = People("matrix", settings.allow, order.pairing, settings.per_minute)
+    return Matrix(settings, order.token(settings), order.agent.home / "matrix", people.is_known), settings
+
+
+# The libraries are imported when a surface is made.
+MAKERS: dict[str, Callable[[Order], Made]] = {
+    "telegram": _telegram,
+    "discord": _discord,
+    "slack": _slack,
+    "matrix": _matrix,
+}
+
+
+def _house(agent: Agent, ledger: SqliteChatLedger) -> House:
     def opened(name: str) -> ChatSessionHandle:
         return agent.session_of(ChatSessionHandle, name, name.partition(":")[0])
 
     words = {word.casefold() for word in (*STOP_WORDS, *agent.settings.delivery.stop_words)}
-    hearing = ChatHearing(transcriber, agent.home / "voice", echo=bool(agent.settings.voice.get("echo", True)))
+    hearing = ChatHearing(agent.parts.transcriber(), agent.home / "voice", echo=agent.settings.voice.echo)
     return House(ledger, opened, hearing, words)
-
-
-def _makers() -> dict[str, Make]:
-    """Return what makes each surface, by its name; the libraries are imported when one is made."""
-    return {}

@@ -24,6 +24,7 @@ from hark.tools.skills.shelf import Shelves, skill_places
 
 if TYPE_CHECKING:
     from hark.mcp.servers import Servers
+    from hark.protocol.speech import Transcriber
     from hark.tools.delegate import OpenChild
 
 
@@ -56,12 +57,24 @@ class Parts:
         self.background = Background(self.launcher, self.states, Detached(places.detached))
         self.python = PythonTool(self.launcher)
         self.servers = _servers(settings, places, owner, notice)
+        self._transcribers: list[Transcriber] = []
 
     async def close(self) -> None:
         """End all processes, side by side, within a second."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.background.close)
             tasks.start_soon(self.python.close)
+            for transcriber in self._transcribers:
+                tasks.start_soon(transcriber.close)
+
+    def transcriber(self) -> "Transcriber | None":
+        """Return what turns speech into words, the same for all; None when voice is off. It starts nothing yet."""
+        from hark.app.mcp_processes import spawner
+        from hark.app.voice import make_transcriber
+
+        if not self._transcribers and (made := make_transcriber(self.settings.voice, spawner(self.owner))):
+            self._transcribers.append(made)
+        return self._transcribers[0] if self._transcribers else None
 
     async def forget(self, session: str) -> None:
         """End what a session has running: it starts afresh, or is over."""

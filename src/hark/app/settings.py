@@ -4,13 +4,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from hark.app.log_form import LogSettings
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
 from hark.providers.catalog import ModelFacts
 from hark.surfaces.terminal.keys import Keys
+from hark.surfaces.web.settings import ServeSettings
 from hark.tools.processes.sandbox import Sandbox
 from hark.tools.skills.settings import SkillSettings
 from hark.tools.web.settings import WebSettings
+from hark.voice.settings import VoiceSettings
 
 STOP_WORDS = ("stop", "wait", "halt")
 
@@ -84,4 +87,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     web: WebSettings = field(default_factory=WebSettings)
     mcp: dict[str, Any] = field(default_factory=dict[str, Any])
     surfaces: dict[str, Any] = field(default_factory=dict[str, Any])
-    voice: dict[str, Any] = field(default_factory=dict[str, Any])
+    voice: VoiceSettings = field(default_factory=VoiceSettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
+    logs: LogSettings = field(default_factory=LogSettings)

@@ -12,7 +12,9 @@ from hark.app.agent_desk import AgentDesk
 from hark.app.build import open_agent
 from hark.app.chat import choose_route, sections, session_name
 from hark.app.first_line import FirstLine
+from hark.app.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
+from hark.app.welcome import welcome
 from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
 from hark.surfaces.terminal.app import TerminalApp
@@ -46,7 +48,11 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
             name = await session_name(options, agent.bench.store)
             if name is None:
                 name = f"chat-{agent.bench.clock.new_id()[:6]}"
-                adopt(agent.home / "drafts", name, {row.session for row in await agent.bench.store.journal.sessions()})
+                known = {row.session for row in await agent.bench.store.journal.sessions()}
+                adopt(agent.home / "drafts", name, known)
+                if not known:
+                    route = agent.bench.routes.names[0]
+                    notices += welcome(route, is_embedded=route == EMBEDDED.route().name)
             place = Place(
                 agent.home,
                 agent.bench.workspace,

@@ -37,8 +37,7 @@ def without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """
     kept = dict(layer)
     left: list[str] = []
-    if kept.pop("mcp", None):
-        left.append("mcp")
+    left.extend(key for key in ("mcp", "serve", "surfaces") if kept.pop(key, None))
     approvals = kept.get("approvals")
     if isinstance(approvals, dict):
         given: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it

@@ -61,6 +61,7 @@ class Keeper:
         """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
         try:
             while not self._is_closing:
+                failure: BaseException | None = None
                 try:
                     lease = await self._bench.store.leases.acquire(self.id)
                     if lease is not None:
@@ -70,7 +71,10 @@ class Keeper:
                 except* LeaseLost:
                     pass  # another process has it now: this one becomes its guest
                 except* Exception as group:  # noqa: BLE001 the session's boundary: it fails alone, and is opened anew
-                    await self._recover(group)
+                    failure = group
+                # Not in the handler: a cancellation that comes there would be wrapped, and not be known as one.
+                if failure is not None:
+                    await self._recover(failure)
         finally:
             self.is_over = True
             self.arrivals.close(self.id)

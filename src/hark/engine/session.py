@@ -270,6 +270,7 @@ class Session:
         if isinstance(record, TurnEnded) and self.turn is not None and self.turn.id == record.turn:
             turn, _ = self._turns.pop(0)
             turn.settle(Settled(turn.id, record.outcome, record.timings))
+            self._bench.ends.tell(record)
         tell(news, self._arrivals, self._fanout)
 
     def _fence(self) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hark.engine.ends import Ends
 from hark.engine.quarantine import Quarantine
 from hark.engine.routes import Routes
 from hark.engine.spending import Spending
@@ -99,3 +100,4 @@ class Workbench:
     jitter: Callable[[], float]
     grants: Grants = field(default_factory=GrantsInMemory)
     snapshots: Snapshots = field(default_factory=NoSnapshots)
+    ends: Ends = field(default_factory=Ends)

@@ -41,7 +41,7 @@ class People:
 
     def is_known(self, author: Author) -> bool:
         """Tell whether somebody may talk: the settings have their id (names can be taken), or the owner let them in."""
-        if "*" in self._allowed or author.id.casefold() in self._allowed:
+        if "*" in self._allowed or author.id.casefold().lstrip("@") in self._allowed:
             return True
         return self._doorkeeper.is_let_in(self._surface, author.id)
 

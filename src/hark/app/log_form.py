@@ -1,0 +1,66 @@
+"""How log lines look: as text, or as JSON, one object a line; never with a secret that is known."""
+
+import json
+import logging
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+LEAST_SECRET = 6  # a shorter one would be found in every other word
+HIDDEN = "(secret)"
+_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class LogSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[logs]`: how lines look, and from which level on they are written."""
+
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class TextLines(logging.Formatter):
+    """A line as people read it."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        super().__init__(_TEXT)
+        self._secrets = [secret for secret in secrets if len(secret) >= LEAST_SECRET]
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line without secrets."""
+        return self.hide(super().format(record))
+
+    def hide(self, text: str) -> str:
+        """Return a text without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+class JsonLines(TextLines):
+    """A line as programs read it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one JSON object."""
+        line = {
+            "at": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": self.hide(record.getMessage()),
+        }
+        if record.exc_info:
+            line["error"] = self.hide(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False)
+
+
+def apply_log_settings(settings: LogSettings, secrets: Iterable[str] = ()) -> None:
+    """Have all that Hark and its HTTP server log look like this from now on."""
+    form = (JsonLines if settings.format == "json" else TextLines)(secrets)
+    ours = logging.getLogger("hark")
+    ours.setLevel(settings.level.upper())
+    for handler in ours.handlers:
+        handler.setFormatter(form)
+    server = logging.getLogger("uvicorn")
+    server.setLevel(logging.WARNING)
+    server.propagate = False
+    server.handlers = list(ours.handlers)

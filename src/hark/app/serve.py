@@ -1,0 +1,191 @@
+"""`hark serve`: the gateway, from its first word to a way out that loses nothing and is always bounded."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hark.app.build import Agent, open_agent
+from hark.app.config import home_directory
+from hark.app.log_form import LogSettings, apply_log_settings
+from hark.app.logs import start_logs
+from hark.app.serve_options import Chosen, address_of, choose
+from hark.app.settings import SettingsError
+from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
+from hark.app.systemd import notify, notify_reloading
+from hark.protocol.gateway import Standing
+from hark.surfaces.web.settings import ServeSettings
+
+if TYPE_CHECKING:
+    from hark.surfaces.web.access import Access
+    from hark.surfaces.web.app import Doorway
+    from hark.surfaces.web.server import Server
+
+NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
+RESTART = "restart"
+SETTLE_SECONDS = 2.0
+LOG = logging.getLogger(__name__)
+
+Load = Callable[[], tuple[ServeSettings, LogSettings]]
+Beside = Callable[[Agent], Awaitable[None]]
+
+
+async def serve(options: argparse.Namespace, load: Load, beside: Sequence[Beside] = ()) -> int:
+    """Serve until a signal comes. `load` reads the settings, now and at each reload; `beside` runs with the agent.
+
+    Raises:
+        SettingsError: The settings can't be used, or what it needs is not installed.
+        OSError: The address can't be had.
+    """
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise SettingsError(NEEDED)
+    start_logs(home_directory(), is_verbose=options.verbose)
+    settings, logs = load()
+    chosen = choose(settings, options)
+    apply_log_settings(logs, [chosen.token])
+
+    from hark.surfaces.web.app import Doorway
+    from hark.surfaces.web.server import make_server
+
+    with _listening(chosen) as listener:
+        watchdog = Watchdog(EXIT_SECONDS)
+        wish = anyio.Event()
+        signals = Signals(watchdog, lambda _: wish.set())
+        signals.listen()
+        doorway = Doorway()
+        server = make_server(doorway)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.serve, [listener])
+            try:
+                async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
+                    running = Running(agent, chosen, server, watchdog)
+                    async with running.opened(doorway, beside) as access:
+                        _hear_reload(lambda: _reload(load, options, access, running))
+                        notify("READY=1", f"STATUS=serving on {address_of(listener)}")
+                        sys.stdout.write(f"hark: serving on {address_of(listener)}\n")
+                        sys.stdout.flush()
+                        await wish.wait()
+                        watchdog.arm()
+                        await running.drain()
+            finally:
+                server.should_exit = True
+    return signals.code or COMPLETED
+
+
+class Running:
+    """The agent and what serves it."""
+
+    def __init__(self, agent: Agent, chosen: Chosen, server: "Server", watchdog: Watchdog) -> None:
+        from hark.app.agent_gateway import AgentGateway
+        from hark.app.loop_lag import LoopLag
+
+        self.chosen = chosen
+        self._agent = agent
+        self._server = server
+        self._watchdog = watchdog
+        self._lag = LoopLag()
+        self._gateway = AgentGateway(agent, self._lag)
+        self.follow(chosen)
+
+    def follow(self, chosen: Chosen) -> None:
+        """Take these settings from now on."""
+        self.chosen = chosen
+        self._watchdog.seconds = chosen.settings.drain_seconds + self._agent.settings.limits.exit_seconds
+
+    @asynccontextmanager
+    async def opened(self, doorway: "Doorway", beside: Sequence[Beside]) -> AsyncGenerator["Access"]:
+        """Have the app stand behind the doorway, with what it needs running."""
+        from hark import __version__
+        from hark.surfaces.web.access import Access
+        from hark.surfaces.web.app import make_app
+        from hark.surfaces.web.feed import Feeds
+        from hark.surfaces.web.metrics import Metrics
+        from hark.surfaces.web.place import WebPlace
+        from hark.surfaces.web.transcriptions import Transcriptions
+
+        access = Access(self.chosen.settings, self.chosen.token)
+        metrics = Metrics(time.time())
+        self._agent.bench.ends.listen(metrics.ended)
+        feeds = Feeds()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._lag.run)
+            await tasks.start(feeds.run)
+            for run in beside:
+                tasks.start_soon(_supervised, run, self._agent)
+            transcriber = self._agent.parts.transcriber()
+            place = WebPlace(self._gateway, access, feeds, metrics, Transcriptions(), transcriber)
+            doorway.app = make_app(place, __version__)
+            yield access
+            tasks.cancel_scope.cancel()
+
+    async def drain(self) -> None:
+        """Begin nothing more, give what runs its time, then settle it; what was accepted is there after the restart."""
+        self._gateway.standing = Standing.DRAINING
+        notify("STOPPING=1")
+        seconds = self.chosen.settings.drain_seconds
+        self._watchdog.waits_for(f"{len(self._gateway.busy().turns)} turns to end, for {seconds:g} s at most")
+        with anyio.move_on_after(seconds):
+            await self._agent.drain()
+        for door in self._agent.doors:
+            door.close(RESTART)
+        with anyio.move_on_after(SETTLE_SECONDS):
+            await self._agent.drain()
+        self._watchdog.waits_for("connections")
+        self._server.should_exit = True
+
+
+def _listening(chosen: Chosen) -> socket.socket:
+    from hark.surfaces.web.server import bound_socket
+
+    settings = chosen.settings
+    try:
+        return bound_socket(settings.host, settings.port)
+    except OSError as error:
+        words = (
+            f"{settings.host}:{settings.port} can't be listened on: {error.strerror or error}. Choose another --port."
+        )
+        raise OSError(words) from error
+
+
+async def _supervised(run: Beside, agent: Agent) -> None:
+    """Run what belongs beside: one that fails touches nothing else."""
+    try:
+        await run(agent)
+    except Exception:
+        LOG.exception("a surface failed")
+
+
+def _hear_reload(reload: Callable[[], None]) -> None:
+    """Have SIGHUP read the settings again, unless our starter has us ignore it."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+def _reload(load: Load, options: argparse.Namespace, access: "Access", running: Running) -> None:
+    """Take what may change while it runs: logs, token, hosts, sizes, drain time. The rest needs a restart."""
+    notify_reloading()
+    try:
+        settings, logs = load()
+        chosen = choose(settings, options)
+    except SettingsError as error:
+        _tell(f"the settings were not read again: {error}")
+    else:
+        apply_log_settings(logs, [chosen.token])
+        access.change(chosen.settings, chosen.token)
+        running.follow(chosen)
+        LOG.info("the settings were read again")
+    notify("READY=1")
+
+
+def _tell(text: str) -> None:
+    LOG.warning("%s", text)
+    sys.stderr.write(f"hark: {text}\n")

@@ -1,0 +1,1 @@
+"""Matrix: rooms of a homeserver as places where people meet the agent."""

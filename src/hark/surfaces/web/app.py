@@ -1,0 +1,121 @@
+"""The app: which address leads to which endpoint, and the guard before all of them."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hark.surfaces.web.answer import json_answer
+from hark.surfaces.web.answers import Answers
+from hark.surfaces.web.completions import Completions
+from hark.surfaces.web.errors import HANDLERS, ApiError, error_answer
+from hark.surfaces.web.events_stream import Events
+from hark.surfaces.web.login import Login
+from hark.surfaces.web.messages import Messages
+from hark.surfaces.web.metrics import Metrics
+from hark.surfaces.web.openapi import document
+from hark.surfaces.web.page_files import PageFiles
+from hark.surfaces.web.place import WebPlace
+from hark.surfaces.web.queue import Queue
+from hark.surfaces.web.security import Guard
+from hark.surfaces.web.sessions import Reading
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_SESSION = "/api/sessions/{session}"
+OTHER = "other"
+METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})
+
+
+def make_app(place: WebPlace, version: str) -> ASGIApp:
+    """Return the app over the agent that `place` knows. Its feeds must run as long as it does."""
+    app = Starlette(routes=_routes(place, version), exception_handlers=dict(HANDLERS))
+    app.router.redirect_slashes = False
+    return Guard(Counted(app, place.metrics), place.access)
+
+
+def _routes(place: WebPlace, version: str) -> list[Route]:
+    messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
+    completions, login, page = Completions(place), Login(place), PageFiles()
+    told = document(version)
+
+    async def openapi(request: Request) -> Response:
+        return json_answer(told)
+
+    table: list[tuple[str, str, Endpoint]] = [
+        ("POST", f"{_SESSION}/messages", messages.say),
+        ("POST", f"{_SESSION}/voice", messages.hear),
+        ("POST", f"{_SESSION}/interrupt", messages.interrupt),
+        ("GET", f"{_SESSION}/events", Events(place).stream),
+        ("GET", f"{_SESSION}/transcript", reading.transcript),
+        ("GET", f"{_SESSION}/queue", queue.show),
+        ("POST", f"{_SESSION}/answers/{{question}}", Answers(place).answer),
+        ("GET", "/api/sessions", reading.sessions),
+        ("GET", "/api/search", reading.search),
+        ("GET", "/api/turns/{turn}/timeline", reading.timeline),
+        ("GET", "/api/status", reading.status),
+        ("GET", "/healthz", reading.health),
+        ("GET", "/metrics", reading.metrics),
+        ("GET", "/openapi.json", openapi),
+        ("POST", "/v1/chat/completions", completions.complete),
+        ("GET", "/v1/models", completions.models),
+        ("POST", "/login", login.enter),
+        ("POST", "/logout", login.leave),
+        ("GET", "/", page.index),
+        ("GET", "/page/{name:path}", page.file),
+    ]
+    routes = [Route(path, endpoint, methods=[method]) for method, path, endpoint in table]
+    return [*routes, _QueueRoute(queue)]
+
+
+class _QueueRoute(Route):
+    """One address with two methods; as two routes, a wrong third one would name only the first."""
+
+    def __init__(self, queue: Queue) -> None:
+        async def act(request: Request) -> Response:
+            return await (queue.change if request.method == "PATCH" else queue.withdraw)(request)
+
+        super().__init__(f"{_SESSION}/queue/{{message}}", act, methods=["PATCH", "DELETE"])
+
+
+class Counted:
+    """Counts the answers, by the address's pattern: names of sessions are nobody's business here."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and note its status."""
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = scope.get("route")
+                path = route.path if isinstance(route, Route) else OTHER
+                method = scope["method"] if scope["method"] in METHODS else OTHER
+                self._metrics.requests[method, path, message["status"]] += 1
+            await send(message)
+
+        await self._app(scope, receive, noting)
+
+
+class Doorway:
+    """Answers while the agent is not there yet, and hands over to the app when it is."""
+
+    def __init__(self) -> None:
+        self.app: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or say that we are starting."""
+        if scope["type"] != "http":
+            return
+        if self.app is not None:
+            await self.app(scope, receive, send)
+        elif scope["path"] == "/healthz":
+            await json_answer({"status": "starting"}, 503)(scope, receive, send)
+        else:
+            error = ApiError(503, "starting", "The agent is starting; try again in a second.", {"Retry-After": "1"})
+            await error_answer(error, scope["path"])(scope, receive, send)

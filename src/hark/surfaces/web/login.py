@@ -1,0 +1,47 @@
+"""The page's login: the token once, then a cookie that scripts can't read."""
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from hark.surfaces.web.access import COOKIE
+from hark.surfaces.web.answer import json_answer
+from hark.surfaces.web.body import read_json
+from hark.surfaces.web.errors import ApiError
+from hark.surfaces.web.place import WebPlace
+
+LOGIN_SECONDS = 30 * 24 * 3600
+
+
+class SentLogin(Struct, frozen=True):
+    """The body of a login."""
+
+    token: str
+
+
+class Login:
+    """In and out."""
+
+    def __init__(self, place: WebPlace) -> None:
+        self._place = place
+
+    async def enter(self, request: Request) -> Response:
+        """Check the token, and give the browser a cookie."""
+        sent = await read_json(request, SentLogin, self._place.access.max_body)
+        access = self._place.access
+        if not access.needs_token:
+            return json_answer({"login": False})
+        if not access.is_token(sent.token):
+            raise ApiError(401, "unauthorized", "That is not the token of this server.")
+        answer = json_answer({"login": True})
+        is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
+        answer.set_cookie(
+            COOKIE, access.cookie, LOGIN_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
+        )
+        return answer
+
+    async def leave(self, request: Request) -> Response:
+        """Have the browser forget its cookie."""
+        answer = json_answer({"login": self._place.access.needs_token})
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return answer

@@ -1,0 +1,93 @@
+// The dashboard: how all of it stands, read every other second while somebody looks.
+
+import * as api from "./api.js";
+import { make } from "./dom.js";
+import { shortTurn, timeWords } from "./words.js";
+
+const EVERY_MS = 2000;
+
+export class Dashboard {
+  constructor(node) {
+    this.node = node;
+    this.timer = 0;
+    this.isOpen = false;
+  }
+
+  open() {
+    this.isOpen = true;
+    this.refresh();
+  }
+
+  close() {
+    this.isOpen = false;
+    clearTimeout(this.timer);
+  }
+
+  async refresh() {
+    clearTimeout(this.timer);
+    if (!this.isOpen) return;
+    try {
+      const status = await api.status();
+      if (this.isOpen) this.#draw(status);
+    } catch (error) {
+      this.node.replaceChildren(make("p", { class: "problem", role: "alert" }, `${error.message} Trying again …`));
+    }
+    this.timer = setTimeout(() => this.refresh(), EVERY_MS);
+  }
+
+  #draw(status) {
+    const focused = this.node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    this.node.replaceChildren(
+      make("div", { class: "numbers" },
+        number("Status", status.status, `version ${status.version} · up ${timeWords(status.uptime_seconds * 1000)}`),
+        number("Sessions open", status.sessions.open, `${status.sessions.running} running`),
+        number("Turns", sum(status.turns), counts(status.turns)),
+        number("Messages", sum(status.messages), counts(status.messages)),
+        number("Cost today", `$${status.cost_usd.today.toFixed(4)}`, `$${status.cost_usd.since_start.toFixed(4)} since the start`),
+        number("Tokens", sum(status.tokens).toLocaleString("en"), counts(status.tokens)),
+        number("Event-loop lag", timeWords(status.lag_ms.p99), `p99 of the last minute · p50 ${timeWords(status.lag_ms.p50)} · most ${timeWords(status.lag_ms.most)}`)),
+      panel("Interrupts", histogram(status.interrupts)),
+      panel("Running turns", running(status.running)),
+      panel("Routes", table(["Route", "Model", "Health", "Failures"], status.routes.map((row) =>
+        [row.name, row.model, health(row.is_well, row.is_well ? "well" : `rests for ${Math.ceil(row.rests_seconds)} s`), String(row.failures)]), "No routes.")),
+      panel("MCP servers", table(["Server", "State", "Tools", "Restarts", "Last error"], status.mcp.map((row) =>
+        [row.name, health(row.state === "ready", row.state), String(row.tools), String(row.restarts), row.last_error]), "No MCP servers are configured.")));
+    if (focused) this.node.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+  }
+}
+
+const sum = (counted) => Object.values(counted).reduce((all, one) => all + one, 0);
+const counts = (counted) => Object.entries(counted).map(([name, count]) => `${count.toLocaleString("en")} ${name.replaceAll("_", " ")}`).join(" · ") || "none yet";
+const number = (name, value, more) => make("section", { class: "number" }, make("h2", {}, name), make("p", { class: "value" }, String(value)), make("p", { class: "more" }, more));
+const panel = (name, body) => make("section", { class: "panel" }, make("h2", {}, name), body);
+const health = (isWell, words) => make("span", { class: isWell ? "health well" : "health ill" }, words);
+
+function running(rows) {
+  if (!rows.length) return make("p", { class: "none" }, "Nothing runs.");
+  return make("ul", { class: "rows" }, ...rows.map((row) => make("li", {}, make("a", { href: `#/s/${encodeURIComponent(row.session)}` },
+    make("span", { class: "title" }, row.session), make("span", { class: "more" }, shortTurn(row.turn))))));
+}
+
+function table(heads, rows, none) {
+  if (!rows.length) return make("p", { class: "none" }, none);
+  return make("div", { class: "table" }, make("table", {},
+    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))))));
+}
+
+/** Show how long interrupts took: the buckets come as "at most so many", and are shown one by one. */
+function histogram({ count, seconds, buckets }) {
+  if (!count) return make("p", { class: "none" }, "No turn was interrupted yet.");
+  const bars = buckets.map(({ le, count: upTo }, place) => ({ le, count: upTo - (buckets[place - 1]?.count ?? 0) }));
+  const most = Math.max(...bars.map((bar) => bar.count));
+  const nodes = bars.map(({ le, count: here }, place) => {
+    const fill = make("span", { class: "fill" });
+    fill.style.blockSize = `${(100 * here) / most}%`;
+    const bound = le === "+Inf" ? `> ${timeWords(Number(buckets[place - 1].le) * 1000)}` : `≤ ${bareTime(Number(le) * 1000)}`;
+    return make("li", { "aria-label": `${here} of ${bound}` }, make("span", { class: "count" }, here ? String(here) : ""), make("span", { class: "track" }, fill), make("span", { class: "bound" }, bound));
+  });
+  return make("div", {}, make("p", { class: "more" }, `${count} interrupts, ${timeWords((seconds / count) * 1000)} on average from the wish to the settled turn`),
+    make("ol", { class: "histogram" }, ...nodes));
+}
+
+const bareTime = (milliseconds) => (milliseconds < 1000 ? `${milliseconds} ms` : `${milliseconds / 1000} s`);

@@ -1,0 +1,96 @@
+"""The guard before every endpoint: foreign hosts, foreign origins and strangers go no further."""
+
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hark.surfaces.web.access import COOKIE, Access
+from hark.surfaces.web.errors import ApiError, error_answer
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+OPEN_PATHS = ("/", "/healthz", "/login", "/logout", "/favicon.ico")
+PAGE_PATH = "/page/"
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; "
+    "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+_ANSWER_HEADERS = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=()",
+}
+
+
+class Guard:
+    """Lets a request through, or answers it with what is wrong."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request; other things than requests are not for us."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                for name, value in _ANSWER_HEADERS.items():
+                    answer.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._check(scope["method"], scope["path"], headers)
+        except ApiError as error:
+            await error_answer(error, scope["path"])(scope, receive, send_with_headers)
+            return
+        await self._app(scope, receive, send_with_headers)
+
+    def _check(self, method: str, path: str, headers: Headers) -> None:
+        host = headers.get("host", "")
+        if len(headers.getlist("host")) != 1 or not self._access.is_our_host(host):
+            raise ApiError(
+                403, "foreign_host", "That is no name of this server. [serve] hosts names those that it may have."
+            )
+        is_ours = self._is_own_page(headers, host, is_page=path == "/")
+        if not self._access.needs_token or path in OPEN_PATHS or path.startswith(PAGE_PATH):
+            return
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._access.is_token(token.strip()):
+            return
+        # A browser sends a cookie by itself, so that alone is no proof that our own page is asking.
+        if self._access.is_cookie(_cookie(headers)) and (method in SAFE_METHODS or is_ours):
+            return
+        raise ApiError(
+            401, "unauthorized", "Send the token: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
+        )
+
+    def _is_own_page(self, headers: Headers, host: str, *, is_page: bool) -> bool:
+        """Tell whether our own page surely asks.
+
+        Raises:
+            ApiError: Another one does.
+        """
+        origins = headers.getlist("origin")
+        if any(not self._access.is_same_origin(origin, host) for origin in origins):
+            raise ApiError(403, "foreign_origin", "Pages of other origins may not talk to this server.")
+        site = headers.get("sec-fetch-site", "")
+        if site in ("cross-site", "same-site") and not is_page:
+            raise ApiError(403, "foreign_origin", "Pages of other sites may not use this server.")
+        return bool(origins) or site == "same-origin"
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        cookies = SimpleCookie(headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    return cookies[COOKIE].value if COOKIE in cookies else ""

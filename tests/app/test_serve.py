@@ -1,0 +1,248 @@
+"""`hark serve` as its people run it: start, drain, restart, kill, reload, and a way out that is bounded."""
+
+import asyncio
+import json
+import signal
+import socket
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.app.command_line import Hark, Running, gated, opened
+from tests.fakes.behaviours import echo, hanging, text
+
+MODULE = ("-m", "tests.app.serve_process")
+
+
+class Served:
+    """A gateway that runs in a process of its own."""
+
+    def __init__(self, running: Running, client: aiohttp.ClientSession, base: str) -> None:
+        self.running = running
+        self.base = base
+        self.client = client
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
+        async with self.client.request(method, path, json=body, **options) as response:
+            return response.status, await response.json()
+
+    async def say(self, session: str, words: str, **more: Any) -> Any:
+        status, receipt = await self.call("POST", f"/api/sessions/{session}/messages", {"text": words, **more})
+        assert status == 202, receipt
+        return receipt
+
+    async def texts(self, session: str) -> list[str]:
+        _, body = await self.call("GET", f"/api/sessions/{session}/transcript")
+        return [row["text"] for row in body["messages"]]
+
+    async def until_text(self, session: str, words: str) -> list[str]:
+        """Return the transcript's texts when one of them is this."""
+        while words not in (texts := await self.texts(session)):  # noqa: ASYNC110 another process tells
+            await asyncio.sleep(0.01)
+        return texts
+
+    async def health(self) -> str:
+        return (await self.call("GET", "/healthz"))[1]["status"]
+
+
+def configure(hark: Hark, **serve: Any) -> None:
+    (hark.home / "serve.json").write_text(json.dumps({"serve": {"port": 0, **serve}}))
+
+
+@asynccontextmanager
+async def serving(hark: Hark, *words: str, **environment: str) -> AsyncGenerator[Served]:
+    running = await hark.start_python(*MODULE, *words, PYTHONPATH=str(Path.cwd()), **environment)
+    try:
+        line = await running.until("serving on")
+        base = line.rpartition(" ")[2].strip()
+        async with aiohttp.ClientSession(base, timeout=aiohttp.ClientTimeout(30)) as client:
+            yield Served(running, client, base)
+    finally:
+        if running.process.returncode is None:
+            running.process.kill()
+        await running.end()
+
+
+async def test_it_serves_until_a_signal_and_its_code_tells_which(tmp_path: Path) -> None:
+    async with opened(tmp_path, [echo()]) as hark:
+        configure(hark)
+        async with serving(hark) as served:
+            assert await served.health() == "ready"
+            await served.say("demo", "hi")
+            await served.until_text("demo", "hi")
+            served.running.signal(signal.SIGTERM)
+            ended = await served.running.end()
+        assert (ended.code, "Traceback" in ended.err) == (143, False)
+        async with serving(hark) as served:
+            assert "hi" in await served.texts("demo")
+            served.running.signal(signal.SIGINT)
+            assert (await served.running.end()).code == 130
+
+
+async def test_what_was_accepted_survives_a_kill(tmp_path: Path) -> None:
+    async with opened(tmp_path, [hanging(2), echo(), echo(), echo()]) as hark:
+        configure(hark)
+        async with serving(hark) as served:
+            await served.say("demo", "long", id="a")
+            await hark.server.request(1)
+            for name in ("b", "c"):
+                receipt = await served.say("demo", f"then {name}", id=name, delivery="queue")
+                assert receipt["state"] == "queued"
+            served.running.process.kill()
+            await served.running.process.wait()
+        async with serving(hark) as served:
+            await served.until_text("demo", "then c")
+            while (await served.call("GET", "/api/status"))[1]["running"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            texts = await served.texts("demo")
+            assert [words for words in texts if words in ("long", "then b", "then c")].count("long") == 1
+            assert (texts.count("then b"), texts.count("then c")) == (2, 2)  # said once, and echoed once
+            assert any("cut by a crash" in words for words in texts)
+            assert (await served.say("demo", "then b", id="b"))["state"] == "duplicate"
+
+
+async def test_a_drain_lets_what_runs_end_and_keeps_what_comes_for_after_the_restart(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with opened(tmp_path, [gated(gate, "finished"), echo(), echo(), echo()]) as hark:
+        configure(hark, drain_seconds=20)
+        async with serving(hark) as served:
+            await served.say("demo", "long")
+            await hark.server.request(1)
+            await served.say("demo", "queued before", delivery="queue")
+            served.running.signal(signal.SIGTERM)
+            while await served.health() != "draining":  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            for session, words in (("demo", "came while draining"), ("other", "came elsewhere")):
+                assert (await served.say(session, words))["state"] == "queued"
+            status, answer = await served.call(
+                "POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}
+            )
+            assert (status, answer["error"]["code"]) == (503, "draining")
+            assert len(hark.server.requests) == 1
+            gate.set()
+            ended = await served.running.end()
+        assert ended.code == 143
+        assert len(hark.server.requests) == 1
+        async with serving(hark) as served:
+            await served.until_text("other", "came elsewhere")
+            texts = await served.until_text("demo", "queued before")
+            await served.until_text("demo", "came while draining")
+            assert "well, finished" in texts
+        assert len(hark.server.requests) == 4
+
+
+async def test_a_turn_that_outlasts_the_drain_is_settled_as_interrupted_by_the_restart(tmp_path: Path) -> None:
+    async with opened(tmp_path, [hanging(2)]) as hark:
+        configure(hark, drain_seconds=0.2)
+        async with serving(hark) as served:
+            async with served.client.get("/api/sessions/demo/events") as stream:
+                await served.say("demo", "long")
+                await hark.server.request(1)
+                sent = served.running.signal(signal.SIGTERM)
+                told = (await stream.read()).decode()
+            ended = await served.running.end()
+            took = time.perf_counter() - sent
+        assert '"outcome":{"type":"interrupted","source":"restart"}' in told
+        assert (ended.code, took < 5) == (143, True)
+        await asyncio.wait_for(hark.server.requests[0].left.wait(), 1)
+        async with serving(hark) as served:
+            assert any("interrupted: restart" in words for words in await served.texts("demo"))
+        assert len(hark.server.requests) == 1
+
+
+async def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, [hanging(2)]) as hark:
+        configure(hark, drain_seconds=60)
+        async with serving(hark) as served:
+            await served.say("demo", "long")
+            await hark.server.request(1)
+            served.running.signal(signal.SIGTERM)
+            await served.running.said("SIGTERM: stopping")
+            sent = served.running.signal(signal.SIGTERM)
+            code = await served.running.process.wait()
+        assert (code, time.perf_counter() - sent < 1) == (143, True)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "example.org"])
+async def test_another_address_without_a_token_is_refused(tmp_path: Path, host: str) -> None:
+    async with opened(tmp_path) as hark:
+        running = await hark.start_python(*MODULE, "--host", host, PYTHONPATH=str(Path.cwd()))
+        ended = await running.end()
+    assert ended.code == 2
+    assert "token" in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_another_address_with_a_token_is_fine(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        configure(hark, token_env="HARK_TEST_TOKEN")
+        async with serving(hark, "--host", "0.0.0.0", HARK_TEST_TOKEN="quite-secret-indeed") as served:
+            url = f"{served.base.replace('0.0.0.0', '127.0.0.1')}/api/sessions"
+            async with aiohttp.ClientSession() as client:
+                async with client.get(url) as answer:
+                    assert answer.status == 401
+                async with client.get(url, headers={"Authorization": "Bearer quite-secret-indeed"}) as answer:
+                    assert answer.status == 200
+
+
+async def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        async with opened(tmp_path) as hark:
+            port = str(taken.getsockname()[1])
+            running = await hark.start_python(*MODULE, "--port", port, PYTHONPATH=str(Path.cwd()))
+            ended = await running.end()
+    assert ended.code == 1
+    assert "can't be listened on" in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_a_reload_takes_new_settings_and_keeps_the_old_when_they_are_broken(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        configure(hark, token="the-first-token")
+        async with serving(hark, "--verbose") as served:
+
+            async def enters(token: str) -> bool:
+                headers = {"Authorization": f"Bearer {token}"}
+                return (await served.call("GET", "/api/sessions", headers=headers))[0] == 200
+
+            assert await enters("the-first-token")
+            configure(hark, token="the-other-token")
+            served.running.signal(signal.SIGHUP)
+            await served.running.said("the settings were read again")
+            assert (await enters("the-first-token"), await enters("the-other-token")) == (False, True)
+            configure(hark, token=5)
+            served.running.signal(signal.SIGHUP)
+            await served.running.said("the settings were not read again")
+            assert await enters("the-other-token")
+
+
+async def test_the_service_manager_is_told(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(20)
+        async with opened(tmp_path) as hark:
+            configure(hark)
+            async with serving(hark, NOTIFY_SOCKET=address) as served:
+                assert manager.recv(500).startswith(b"READY=1\nSTATUS=serving on http://127.0.0.1:")
+                served.running.signal(signal.SIGTERM)
+                assert await asyncio.to_thread(manager.recv, 500) == b"STOPPING=1"
+
+
+async def test_logs_are_json_when_asked_for_and_hold_no_token(tmp_path: Path) -> None:
+    async with opened(tmp_path, [text(["ok"])]) as hark:
+        settings = {"serve": {"port": 0, "token": "the-only-token"}, "logs": {"format": "json"}}
+        (hark.home / "serve.json").write_text(json.dumps(settings))
+        async with serving(hark) as served:
+            served.running.signal(signal.SIGHUP)
+            log = hark.home / "logs" / "hark.log"
+            while not log.exists() or "read again" not in log.read_text():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        assert {"at", "level", "logger", "message"} <= set(lines[0])
+        assert "the-only-token" not in log.read_text()

@@ -1,0 +1,13 @@
+"""One homeserver for all tests of a process; each test has accounts and rooms of its own."""
+
+from collections.abc import Generator
+
+import pytest
+
+from tests.surfaces.matrix.synapse import Synapse, running_synapse
+
+
+@pytest.fixture(scope="session")
+def synapse(tmp_path_factory: pytest.TempPathFactory) -> Generator[Synapse]:
+    with running_synapse(tmp_path_factory.mktemp("synapse")) as running:
+        yield running

@@ -1,0 +1,83 @@
+"""The page in a real Chromium, before a `hark serve` in a process of its own, on a fake model."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from tests.app.command_line import Hark, Running, opened
+from tests.fakes.behaviours import Behaviour
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+FLAGS = ("--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+PATIENCE_MS = 20_000
+
+
+class Visit:
+    """A browser at the gateway: its first tab, and what went wrong in any."""
+
+    def __init__(self, browser: Browser, base: str, running: Running | None, hark: Hark | None) -> None:
+        self.base = base
+        self.running = running
+        self.hark = hark
+        self.complaints: list[str] = []
+        self._browser = browser
+        self._context: Any = None
+
+    async def page(self, session: str = "demo", **options: Any) -> Page:
+        """Open a tab at a session."""
+        if self._context is None or options:
+            self._context = await self._browser.new_context(**options)
+            self._context.set_default_timeout(PATIENCE_MS)
+        page: Page = await self._context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda line: self.complaints.append(line.text) if "Content Security" in line.text else None)
+        await page.goto(f"{self.base}/#/s/{session}")
+        return page
+
+
+@asynccontextmanager
+async def browser() -> AsyncGenerator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        try:
+            yield chromium
+        finally:
+            await chromium.close()
+
+
+@asynccontextmanager
+async def gateway(hark: Hark, *words: str, port: int = 0) -> AsyncGenerator[tuple[str, Running]]:
+    """`hark serve` in a process of its own; its address, and the process."""
+    (hark.home / "serve.json").write_text(json.dumps({"serve": {"port": port, "drain_seconds": 0}}))
+    running = await hark.start_python("-m", "tests.app.serve_process", *words, PYTHONPATH=str(Path.cwd()))
+    try:
+        yield (await running.until("serving on")).rpartition(" ")[2].strip(), running
+    finally:
+        if running.process.returncode is None:
+            running.process.kill()
+        await running.end()
+
+
+@asynccontextmanager
+async def visiting(
+    tmp_path: Path, script: Sequence[Behaviour], *words: str, settings: str = ""
+) -> AsyncGenerator[Visit]:
+    """A browser before a gateway whose model behaves like this; fails when a script of the page did."""
+    async with opened(tmp_path, script) as hark:
+        hark.configure(settings)
+        async with gateway(hark, *words) as (base, running), browser() as chromium:
+            visit = Visit(chromium, base, running, hark)
+            yield visit
+            assert not visit.complaints
+
+
+def gate() -> tuple[asyncio.Event, asyncio.Event]:
+    """Two events, for a model that waits twice."""
+    return asyncio.Event(), asyncio.Event()

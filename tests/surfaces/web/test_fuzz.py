@@ -1,0 +1,42 @@
+"""The API fuzzed from its own description: whatever comes in, nothing fails inside, and answers are as described."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from tests.surfaces.web.test_voice import Ear
+from tests.surfaces.web.world import served
+
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "8")
+EXAMPLES = os.environ.get("HARK_FUZZ_EXAMPLES", "20")
+
+
+async def test_no_input_makes_it_fail(tmp_path: Path) -> None:
+    async with served(tmp_path, None, transcriber=Ear()) as world:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "schemathesis.cli", "run", f"{world.base}/openapi.json"),
+            *("--checks", CHECKS, "--exclude-path-regex", "/events$", "--phases", "coverage,fuzzing"),
+            *(
+                "--max-time",
+                SECONDS,
+                "--max-examples",
+                EXAMPLES,
+                "--request-timeout",
+                "20",
+                "--no-shrink",
+                "--no-color",
+            ),
+            *("--continue-on-failure", "--generation-database", "none", "--warnings", "off"),
+            cwd=tmp_path,
+            env={**os.environ, "HOME": str(tmp_path)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await process.communicate()
+        failed = [(key, count) for key, count in world.place.metrics.requests.items() if key[2] in (500, 502, 503)]
+        answered = sum(world.place.metrics.requests.values())
+    assert failed == []
+    assert process.returncode == 0, out.decode()[-8000:]
+    assert answered > 50
