@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -190,7 +191,8 @@ class DiscordGateway:
         session.events.append(event)
         for socket in self.sockets:
             if socket.session is session and not socket.socket.closed:
-                await socket.send(event)
+                with suppress(ConnectionError):  # the client is gone: it gets the event when it resumes
+                    await socket.send(event)
 
     def _change(self) -> None:
         self.changed.set()

@@ -71,7 +71,7 @@ class DiscordServer:
         self.pings: list[str] = []
         self.uploads: list[bytes] = []
         self.files: dict[str, bytes] = {}
-        self.slow: dict[str, asyncio.Event] = {}
+        self.slow: dict[str, asyncio.Event] = {}  # files and paths that wait
         self.troubles: list[Trouble] = []
         self.tokens: dict[str, str] = {}
         self._nonces: dict[str, str] = {}
@@ -186,6 +186,10 @@ class DiscordServer:
             assert "Authorization" not in request.headers
             return await handler(request)
         self.requests.append((request.method, request.path))
+        self.gateway.changed.set()
+        for part, may_go_on in self.slow.items():
+            if part in request.path:
+                await may_go_on.wait()
         assert request.headers["User-Agent"].startswith("DiscordBot (")
         if "/interactions/" not in request.path and request.headers.get("Authorization") != f"Bot {TOKEN}":
             return answered(refused(0, "401: Unauthorized"), status=401)

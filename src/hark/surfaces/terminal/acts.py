@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hark.protocol.commands import Delivery
 from hark.protocol.desk import ChildLine
 from hark.protocol.receipts import QueueItem
+from hark.surfaces.terminal.footer import CHILD
 from hark.surfaces.terminal.picker import Choice, Picker
 from hark.surfaces.terminal.queue_panel import QueuePanel
 from hark.surfaces.terminal.safe import safe_line, typed_text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 DOUBLE_SECONDS = 2.0
 REWIND_SECONDS = 0.6
-CHILD = ".c-"
 
 
 class Acts:
@@ -164,6 +164,8 @@ class Acts:
     def end_edit(self, text: str | None) -> None:
         """Put a waiting message back, changed; or with None as it was."""
         item, self._edited = self._edited, None
+        if item is not None and self._app.composer.text != item.text:
+            self._app.composer.take()  # Up brings it back, whatever becomes of it
         self._app.composer.put(self.stashed)
         self.stashed = ""
         if item is not None and text is not None and text.strip() and text != item.text:

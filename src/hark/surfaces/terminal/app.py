@@ -17,7 +17,6 @@ from hark.protocol.commands import Delivery
 from hark.protocol.desk import Desk, DeskSession
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.protocol.store import StoreError
 from hark.surfaces.terminal.acts import Acts
 from hark.surfaces.terminal.choices import Choices
 from hark.surfaces.terminal.composer import Composer
@@ -26,8 +25,8 @@ from hark.surfaces.terminal.driver import GatedApp
 from hark.surfaces.terminal.footer import footer_words, where_words
 from hark.surfaces.terminal.history import History
 from hark.surfaces.terminal.log import Log
+from hark.surfaces.terminal.outbox import Outbox
 from hark.surfaces.terminal.own_commands import OwnCommands
-from hark.surfaces.terminal.pictures import pictures_in
 from hark.surfaces.terminal.place import Before, Place
 from hark.surfaces.terminal.progress import Progress
 from hark.surfaces.terminal.questions import QuestionPanel
@@ -37,7 +36,6 @@ from hark.surfaces.terminal.safe import NoControls
 PROGRESS_SECONDS = 0.25
 DRAFT_SECONDS = 0.3
 LEAVE_SECONDS = 0.2
-CHILD = ".c-"
 
 _log = logging.getLogger(__name__)
 
@@ -60,6 +58,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self.composer = Composer(place.keys, History(place.home / "history.jsonl"), self)
         self.progress = Progress()
         self.failure: Exception | None = None
+        self.outbox = Outbox(self)
         self._acts = Acts(self)
         self._own = OwnCommands(self)
         self._choices = Choices(self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)])
@@ -68,9 +67,9 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self._where = Static("", id="where", markup=False)
         self._line = Static("", id="progress", markup=False)
         self._footer = Static("", id="footer", markup=False)
-        self._on_the_way: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
+        self._is_queue_stale = False
         self._typed_under = ""  # the question that was on the screen when the person began to type
         self.theme = place.theme if place.theme in self.available_themes else _usual_theme()
 
@@ -169,12 +168,12 @@ class TerminalApp(GatedApp, inherit_bindings=False):
             case QuestionClosed(question=question):
                 self.questions.close(question)
             case ReceiptChanged(receipt=receipt):
-                self._on_the_way.pop(receipt.id, None)
+                self.outbox.forget(receipt.id)
                 self._take_back(receipt)
-                self.start(self.refresh_queue())
+                self._refresh_queue_soon()
             case TurnEnd():
                 self.questions.close_all()
-                self.start(self.refresh_queue())
+                self._refresh_queue_soon()
             case TurnStart():
                 pass
             case _:
@@ -204,8 +203,15 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self._read_on()
         self.draw_progress()
 
+    def _refresh_queue_soon(self) -> None:
+        if not self._is_queue_stale:  # one look is enough for many changes
+            self._is_queue_stale = True
+            self.start(self.refresh_queue())
+
     async def refresh_queue(self) -> None:
         """Show what waits now."""
+        await asyncio.sleep(0)
+        self._is_queue_stale = False
         self.queue_panel.show(await self.session.queue())
         if self.focused is None or (self.focused is self.queue_panel and not self.queue_panel.display):
             self.composer.focus()
@@ -275,38 +281,17 @@ class TerminalApp(GatedApp, inherit_bindings=False):
             self._say_soon(text, delivery)
 
     def _say_soon(self, text: str, delivery: Delivery | None) -> None:
-        session = self.session
-        message = session.new_id()
+        message = self.session.new_id()
         self.log_view.sending(message, text)
         if self._own.knows(text):
             self.log_view.became(message, "")
             self.start(self._own.run(text))
-            return
-        if delivery is None and CHILD in session.id:
-            delivery = Delivery.STEER  # a message that cut a child's turn would end its work for its parent
-        self._on_the_way[message] = text
-        self.start(self._say(session, message, text, delivery))
-
-    async def _say(self, session: DeskSession, message: str, text: str, delivery: Delivery | None) -> None:
-        pictures, wrong = pictures_in(text, self.place.workspace)
-        for problem in wrong:
-            self.log_view.tell(problem)
-        try:
-            receipt = await session.say(text, delivery, id=message, attachments=pictures)
-        except StoreError as error:
-            self.log_view.became(message, f"not accepted: {error}. Up brings it back.")
-            if not self.composer.text:
-                self.composer.put(text)
         else:
-            self.log_view.accepted(receipt)
-        finally:
-            self._on_the_way.pop(message, None)
-        if pictures:
-            self.log_view.tell("with " + ", ".join(picture.name for picture in pictures))
+            self.outbox.send(message, text, delivery)
 
     def save_draft(self) -> None:
         """Keep what is being typed, and what is not known to be accepted."""
-        texts = [*self._on_the_way.values(), self._acts.stashed, self.composer.text]
+        texts = [*self.outbox.texts, self._acts.stashed, self.composer.text]
         self._draft.save("\n".join(text for text in texts if text))
 
     @property
@@ -328,9 +313,8 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self._line.update(f"⋯ {line} · {self.progress.total(now)} in all" if line else "", layout=False)
         self._footer.update(footer_words(self), layout=False)
         where = where_words(self.session.id)
-        if self._where.display != bool(where):
-            self._where.display = bool(where)
-            self._where.update(where)
+        self._where.display = bool(where)
+        self._where.update(where, layout=False)
 
 
 def _usual_theme() -> str:

@@ -65,12 +65,18 @@ class Composer(TextArea):
         elif event.key == "enter":  # behind a backslash
             row, column = self.cursor_location
             self.replace("\n", (row, column - 1), (row, column))
-        elif not self._walk(event.key) and not self._is_answer(event):
+        elif not self._walk(event.key) and not self._is_answer(event) and not await self._edit(event.key):
             self._begin()
-            await super()._on_key(event)
-            return
+            return  # Textual calls the text area's own way of taking it next
         event.prevent_default()
         event.stop()
+
+    async def _edit(self, key: str) -> bool:
+        """Move or delete at once: Textual would when the key has come back to the app, behind the next letters."""
+        bindings = self._bindings.key_to_bindings.get(key, [])
+        for binding in bindings[:1]:
+            await self.run_action(binding.action)
+        return bool(bindings)
 
     def _is_answer(self, event: events.Key) -> bool:
         may_be = self.asks_first and not self.text and event.is_printable
@@ -93,7 +99,6 @@ class Composer(TextArea):
 
     async def _on_paste(self, event: events.Paste) -> None:
         self._begin()
-        await super()._on_paste(event)
 
     def _begin(self) -> None:
         if not self.text:

@@ -3,7 +3,7 @@
 from hark.protocol.events import AnyEvent, ReceiptChanged, StepStart, TurnEnd
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.surfaces.terminal.words import turn_number
+from hark.surfaces.terminal.words import milliseconds, turn_number
 
 KEPT = 200
 
@@ -61,4 +61,4 @@ class Fates:
         settle = self._settles.get(cut)
         if settle is None:
             return f"turn {turn_number(cut)} had ended by itself: runs as turn {turn}"
-        return f"interrupted turn {turn_number(cut)} in {settle:.0f} ms: turn {turn}"
+        return f"interrupted turn {turn_number(cut)} in {milliseconds(settle)}: turn {turn}"

@@ -83,9 +83,9 @@ class Log(Scroll):
 
     def became(self, message: str, words: str) -> None:
         """Show what became of a message."""
-        if message in self._said:
+        if message in self._said and self._said[message].receipt != words:
             self._said[message].receipt = words
-            self.show(self._said[message])
+            self.show_soon(self._said[message])
 
     def accepted(self, receipt: Receipt) -> None:
         """Show what a message's own receipt says, if no event has told more. That of a command says nothing."""
@@ -108,7 +108,7 @@ class Log(Scroll):
         for block in self.blocks:
             if block.can_fold:
                 block.is_open = self._is_unfolded
-                self.show(block)
+                self.show_soon(block)
 
     def take(self, event: AnyEvent) -> None:
         """Show one more event. Never waits; text is drawn with the next frame."""

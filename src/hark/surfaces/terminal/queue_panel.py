@@ -56,7 +56,6 @@ class QueuePanel(OptionList):
         act = _ACTS.get(event.character or "") or _ACTS.get(event.key)
         item = self._chosen()
         if act is None or item is None:
-            await super()._on_key(event)
             return
         event.prevent_default()
         event.stop()

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from hark.protocol.events import TurnEnd
 from hark.protocol.messages import Effect
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Span
 from hark.surfaces.terminal.safe import safe_line
 
 TITLE_CHARACTERS = 120
@@ -33,14 +33,23 @@ def end_words(event: TurnEnd) -> str:
         case Completed():
             return f"done in {took}{spent}{cost}"
         case Interrupted(source, left):
-            parts = ", ".join(f"{span.name or span.kind} {span.settle:.0f}" for span in timings.spans if span.settle)
+            parts = ", ".join(f"{_span_name(span)} {span.settle:.0f}" for span in timings.spans if span.settle >= 0.5)
             why = "" if source in ("user", "new message") else f" by {source}"
             still = f" · still running: {', '.join(left)}" if left else ""
-            return f"stopped{why} in {timings.settle:.0f} ms{f' ({parts})' if parts else ''}{spent}{cost}{still}"
+            return f"stopped{why} in {milliseconds(timings.settle)}{f' ({parts})' if parts else ''}{spent}{cost}{still}"
         case Failed(error):
             return f"failed: {error.message}"
         case LimitReached(_, message):
             return f"limit reached: {message}"
+
+
+def milliseconds(number: float) -> str:
+    """Return a short time as it is."""
+    return f"{number:.1f} ms" if number < 10 else f"{number:.0f} ms"
+
+
+def _span_name(span: Span) -> str:
+    return span.kind if span.kind == "model" else span.name or span.kind
 
 
 def call_title(name: str, arguments: str) -> str:

@@ -1,0 +1,1 @@
+"""Discord: direct messages, servers and their threads."""

@@ -1,0 +1,252 @@
+"""One connection to Discord: its events are delivered in order, and resumed behind the last one that was kept."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import anyio
+import discord
+import yarl
+from discord.gateway import DiscordWebSocket, ReconnectWebSocket
+
+from hark.protocol.chat import ChatError, Deliver, Incoming
+from hark.surfaces.discord.client import Client
+from hark.surfaces.discord.errors import ERRORS, told
+from hark.surfaces.discord.incoming import Reader, guild_of
+from hark.surfaces.discord.position import Heard, Mark, Position
+from hark.surfaces.discord.rest import Rest
+from hark.surfaces.discord.settings import DiscordSettings
+
+LOGIN_SECONDS = 60.0
+CONNECT_SECONDS = 30.0
+STEADY_SECONDS = 10.0
+LONGEST_PAUSE_SECONDS = 60.0
+LEAVE_SECONDS = 0.9
+MOST_KNOWN = 10_000
+CATCHING_UP = 5  # chats at once
+SPARE_SESSIONS = 10  # Discord takes the token away from who begins more than a thousand a day
+SESSION_ENDED = (4003, 4007, 4009)
+FATAL = (discord.ConnectionClosed, discord.PrivilegedIntentsRequired)
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
+Read = Callable[[], Awaitable[Incoming | None]]
+LOG = logging.getLogger(__name__)
+
+
+class Link:
+    """Logged in while it is entered; leaving it closes all, and leaves neither task nor thread."""
+
+    def __init__(self, settings: DiscordSettings, token: str, position: Position) -> None:
+        self._settings = settings
+        self._token = token
+        self._position = position
+        self._client = Client(settings.api_base, self._take)
+        self._files = aiohttp.ClientSession()
+        self.rest = Rest(self._client)
+        self._reader = Reader(self._client, self.rest, self._files, hears_all=settings.listen == "all")
+        self._tasks = asyncio.TaskGroup()
+        self._deliver: Deliver | None = None
+        self._lanes: dict[int, asyncio.Task[None]] = {}
+        self._catching_up = asyncio.Semaphore(CATCHING_UP)
+        self._is_astray = False
+        self._known: deque[int] = deque(maxlen=MOST_KNOWN)  # messages in servers that were for us
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(LOGIN_SECONDS):
+                await self._client.login(self._token)
+        except ERRORS as error:
+            await self._leave()
+            raise told(error) from error
+        except UNREADABLE as error:
+            await self._leave()
+            raise ChatError("What answers at the address of Discord's API is not Discord. Check api_base.") from error
+        except BaseException:
+            await self._leave()
+            raise
+        assert self._client.user is not None
+        self._position.load(str(self._client.user.id))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._position.save()
+        await self._leave()
+
+    async def receive(self, deliver: Deliver) -> None:
+        """Deliver what comes, until cancelled.
+
+        Raises:
+            ChatError: Discord refuses us.
+            Exception: What `deliver` raised, or discord.py of words without sense; what was not taken comes again.
+        """
+        self._deliver = deliver
+        try:
+            async with self._tasks:
+                await self._stay_connected()
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None
+
+    async def _leave(self) -> None:
+        with anyio.move_on_after(LEAVE_SECONDS, shield=True):
+            await self._files.close()
+            await self._client.leave()
+
+    # The connection.
+
+    async def _stay_connected(self) -> None:
+        pause = 0.0
+        client, loop = self._client, asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                await self._poll()
+            except ReconnectWebSocket as again:
+                if not again.resume or (client.ws and client.ws.socket.close_code in SESSION_ENDED):
+                    self._position.forget()
+            except FATAL as error:
+                raise told(error) from error
+            except ERRORS as error:
+                LOG.warning("discord: %s It is tried again.", told(error))
+                pause = max(pause, 1.0)
+                self._is_astray = True
+            if loop.time() - began > STEADY_SECONDS:
+                pause = 0.0
+            await asyncio.sleep(pause)
+            pause = min(max(1.0, pause * 2), LONGEST_PAUSE_SECONDS)
+
+    async def _poll(self) -> None:
+        """Connect, resume what can be, and take events until the connection ends; that it does so is raised."""
+        client = self._client
+        place = self._position.newest  # what came before is in our hands
+        gateway = place.gateway
+        if self._is_astray or not place.session:  # the address to resume at may be gone: there is another
+            _, gateway, starts = await client.http.get_bot_gateway()
+            if not place.session and starts["remaining"] < SPARE_SESSIONS:
+                raise ChatError("Discord allows no more sessions for now.", retry_after=starts["reset_after"] / 1000)
+        connecting = DiscordWebSocket.from_client(
+            client,
+            gateway=yarl.URL(gateway),
+            session=place.session or None,
+            sequence=place.sequence if place.session else None,
+            resume=bool(place.session),
+        )
+        client.ws = await asyncio.wait_for(connecting, CONNECT_SECONDS)
+        self._is_astray = False
+        while True:
+            seen = client.ws.sequence
+            try:
+                await client.ws.poll_event()
+            except UNREADABLE as error:  # not what discord.py or we know: the next one may be
+                if client.ws.sequence == seen:
+                    raise
+                LOG.warning("discord: an event could not be read: %s", type(error).__name__)
+            if client.ws.sequence is not None and client.ws.session_id:
+                self._position.reach(client.ws.sequence)
+
+    # The events.
+
+    def _take(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Begin to deal with an event of discord.py's; waits for nothing."""
+        match event, arguments:
+            case "connect", _:
+                self._begin()
+            case "message", (discord.Message() as message,) if self._reader.is_said(message):
+                self._put(message.channel.id, lambda: self._reader.written(message), message)
+            case "raw_message_edit", (discord.RawMessageUpdateEvent(message=message),) if self._reader.is_said(message):
+                self._put(message.channel.id, lambda: self._reader.rewritten(message))
+            case "raw_message_delete", (discord.RawMessageDeleteEvent() as gone,):
+                self._remove([gone.message_id], gone.channel_id, gone.guild_id)
+            case "raw_bulk_message_delete", (discord.RawBulkMessageDeleteEvent() as gone,):
+                self._remove(sorted(gone.message_ids), gone.channel_id, gone.guild_id)
+            case "interaction", (discord.Interaction() as interaction,):
+                self._press(interaction)
+            case _:
+                pass
+
+    def _begin(self) -> None:
+        """A new session has begun: what was said between it and the last one is asked for."""
+        socket = self._client.ws
+        self._position.begin(socket.session_id or "", str(socket.gateway), socket.sequence or 0)
+        if self._settings.catch_up > 0:
+            for chat, heard in self._position.place.heard.items():
+                self._position.fall_behind(chat)
+                self._enter(int(chat), self._catch_up(chat, heard, self._lanes.get(int(chat))))
+
+    def _remove(self, messages: list[int], channel: int, guild: int | None) -> None:
+        for message in messages:
+            if guild is None or message in self._known:  # others' messages in servers are no business of ours
+                self._put(channel, partial(self._reader.removed, message, channel, guild))
+
+    def _press(self, interaction: discord.Interaction) -> None:
+        if interaction.type is not discord.InteractionType.component or interaction.data is None:
+            return
+        value = self.rest.buttons.value(str(interaction.data.get("custom_id", "")))
+        self._tasks.create_task(self._acknowledge(interaction, is_known=value is not None))
+        if value is not None:  # it waits for no message before it: it may be a stop
+            mark = self._position.open(self._client.ws.sequence or 0)
+            self._tasks.create_task(self._deal(mark, None, lambda: self._reader.pressed(interaction, value)))
+
+    async def _acknowledge(self, interaction: discord.Interaction, *, is_known: bool) -> None:
+        try:
+            await self.rest.acknowledge(interaction.id, interaction.token, is_known=is_known)
+        except ChatError as error:
+            LOG.info("discord: a press could not be acknowledged: %s", error)
+
+    # Dealing with them: in each channel one after the other, though their files are fetched at once.
+
+    def _put(self, lane: int, read: Read, message: discord.Message | None = None) -> None:
+        mark = self._position.open(self._client.ws.sequence or 0)
+        self._enter(lane, self._deal(mark, self._lanes.get(lane), read, message))
+
+    def _enter(self, lane: int, work: Coroutine[Any, Any, None]) -> None:
+        task = self._lanes[lane] = self._tasks.create_task(work)
+        task.add_done_callback(lambda _: self._lanes.pop(lane, None) if self._lanes.get(lane) is task else None)
+
+    async def _deal(
+        self,
+        mark: Mark | None,
+        before: asyncio.Task[None] | None,
+        read: Read,
+        message: discord.Message | None = None,
+    ) -> None:
+        incoming = await read()
+        if before is not None:
+            await asyncio.wait([before])
+        assert self._deliver is not None
+        if incoming is not None:
+            await self._deliver(incoming)
+        if message is not None:
+            self._heard(message)
+        if mark is not None:
+            self._position.done(mark)
+
+    def _heard(self, message: discord.Message) -> None:
+        is_ours = self._reader.is_ours(message) or self._settings.listen == "all"
+        guild = guild_of(message.channel)
+        self._position.hear(str(message.channel.id), Heard(message.id, guild), is_ours=is_ours)
+        if is_ours and guild:
+            self._known.append(message.id)
+
+    async def _catch_up(self, chat: str, heard: Heard, before: asyncio.Task[None] | None) -> None:
+        guild = int(heard.guild) if heard.guild else None
+        channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
+        limit = min(self._settings.catch_up, 100)
+        after = discord.Object(heard.message)
+        try:
+            async with self._catching_up:
+                missed = [message async for message in channel.history(limit=limit, after=after, oldest_first=True)]
+        except ERRORS as error:
+            LOG.warning("discord: what was said meanwhile could not be read: %s", told(error))
+            missed = []
+        if before is not None:
+            await asyncio.wait([before])
+        for message in missed:
+            if self._reader.is_said(message):
+                await self._deal(None, None, partial(self._reader.written, message), message)
+        self._position.catch_up(chat)

@@ -1,0 +1,160 @@
+"""What goes to Discord: messages, edits, signs, and the answers to presses."""
+
+import asyncio
+import hashlib
+import io
+import json
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+import discord
+from discord.http import MultipartParameters, Route
+
+from hark.protocol.chat import Address, Outgoing
+from hark.surfaces.discord.buttons import Buttons
+from hark.surfaces.discord.client import Client
+from hark.surfaces.discord.errors import ERRORS, is_malformed, told
+from hark.surfaces.discord.surface import CHARACTERS
+from hark.surfaces.discord.words import shown
+
+T = TypeVar("T")
+
+REQUEST_SECONDS = 120.0  # with what discord.py waits for limits and tries again
+NOBODY: dict[str, Any] = {"parse": [], "replied_user": False}  # the model's words ping no one
+NO_PREVIEWS = 1 << 2
+EMOJI = "\ufe0f"  # makes an emoji of a sign that is text by default; Discord knows those with it only
+TEXT_SIGNS = "↪⏸🗑⏹▶✏✔❤☑⚠"
+TOO_OLD = "That button is too old: ask again."
+
+
+class Rest:
+    """Sends. discord.py honours the limits: who must wait does so alone, others go on."""
+
+    def __init__(self, client: Client) -> None:
+        self.buttons = Buttons()
+        self._client = client
+        self._http = client.http
+
+    async def send(self, address: Address, message: Outgoing) -> str:
+        """Send a message; return its id. The same key is taken once, and then shows what was sent last.
+
+        Raises:
+            ChatError: Discord refuses or can't be reached.
+        """
+        payload = self._payload(message)
+        if message.reply_to:
+            payload["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
+        if message.key:
+            payload["nonce"] = _nonce(address, message.key)
+            payload["enforce_nonce"] = True
+        chat = address.thread or address.chat
+        try:
+            sent = await self.ask(self._http.send_message(chat, params=_parameters(payload, message.voice)))
+        except ERRORS as error:
+            if not is_malformed(error):
+                raise told(error) from error
+            payload = _plain(payload, message)
+            sent = await self._ask(self._http.send_message(chat, params=_parameters(payload, message.voice)))
+        name = str(sent["id"])
+        if message.key and _is_other(sent, payload):  # an earlier try had reached Discord, with other words
+            await self.edit(address, name, message)
+        return name
+
+    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
+        """Change a message of ours.
+
+        Raises:
+            ChatError: Discord refuses or can't be reached.
+        """
+        payload = self._payload(new)
+        chat = address.thread or address.chat
+        try:
+            await self.ask(self._http.edit_message(chat, message, params=_parameters(payload)))
+        except ERRORS as error:
+            if not is_malformed(error):
+                raise told(error) from error
+            await self._ask(self._http.edit_message(chat, message, params=_parameters(_plain(payload, new))))
+
+    async def typing(self, address: Address) -> None:
+        """Show that we are at work.
+
+        Raises:
+            ChatError: Discord refuses or can't be reached.
+        """
+        await self._ask(self._http.send_typing(address.thread or address.chat))
+
+    async def react(self, address: Address, message: str, sign: str) -> None:
+        """Put a sign on a message.
+
+        Raises:
+            ChatError: Discord refuses or can't be reached.
+        """
+        emoji = sign + EMOJI if sign in TEXT_SIGNS else sign
+        await self._ask(self._http.add_reaction(address.thread or address.chat, message, emoji))
+
+    async def acknowledge(self, interaction: int, token: str, *, is_known: bool) -> None:
+        """Tell Discord that a press has come; of a button that is not known any more, its person.
+
+        Raises:
+            ChatError: Discord refuses or can't be reached.
+        """
+        said = {"type": 4, "data": {"content": TOO_OLD, "flags": 1 << 6}}
+        path = "/interactions/{webhook_id}/{webhook_token}/callback"
+        route = Route("POST", path, webhook_id=interaction, webhook_token=token)
+        await self._ask(self._http.request(route, json={"type": 6} if is_known else said))
+
+    async def ask(self, request: Awaitable[T]) -> T:
+        """Make a request.
+
+        Raises:
+            DiscordException: And the others of ERRORS.
+        """
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await request
+        except (asyncio.CancelledError, TimeoutError):
+            self._client.open_gate()
+            raise
+
+    async def _ask(self, request: Awaitable[T]) -> T:
+        try:
+            return await self.ask(request)
+        except ERRORS as error:
+            raise told(error) from error
+
+    def _payload(self, message: Outgoing) -> dict[str, Any]:
+        return {
+            "content": shown(message.text, CHARACTERS),
+            "components": self.buttons.rows(message.buttons),
+            "allowed_mentions": NOBODY,
+            "flags": NO_PREVIEWS,
+        }
+
+
+def _plain(payload: dict[str, Any], message: Outgoing) -> dict[str, Any]:
+    """Return the words alone, as they are."""
+    kept = {name: value for name, value in payload.items() if name != "message_reference"}
+    return {**kept, "content": message.text[:CHARACTERS].strip() or "…", "components": []}
+
+
+def _parameters(payload: dict[str, Any], voice: bytes = b"") -> MultipartParameters:
+    if not voice:
+        return MultipartParameters(payload=payload, multipart=None, files=None)
+    ending = "ogg" if voice.startswith(b"OggS") else "wav" if voice.startswith(b"RIFF") else "mp3"
+    file = discord.File(io.BytesIO(voice), f"reply.{ending}")
+    body = json.dumps({**payload, "attachments": [file.to_dict(0)]})
+    fields = [
+        {"name": "payload_json", "value": body},
+        {"name": "files[0]", "value": file.fp, "filename": file.filename, "content_type": "application/octet-stream"},
+    ]
+    return MultipartParameters(payload=None, multipart=fields, files=[file])
+
+
+def _nonce(address: Address, key: str) -> str:
+    """Return a key as Discord takes it: 25 characters, its own in all chats."""
+    return hashlib.sha256(f"{address.chat}|{address.thread}|{key}".encode()).hexdigest()[:25]
+
+
+def _is_other(sent: Any, payload: dict[str, Any]) -> bool:
+    is_other_text = str(sent["content"]).strip() != payload["content"].strip()
+    return is_other_text or len(sent.get("components", ())) != len(payload["components"])

@@ -1,0 +1,9 @@
+"""`[surfaces.discord]`: what the Discord surface may be told."""
+
+from hark.surfaces.chat.settings import ChatSettings
+
+
+class DiscordSettings(ChatSettings, frozen=True, omit_defaults=True):
+    """`catch_up`: how many messages of a chat are read after we were away for long, at most 100; 0 for none."""
+
+    catch_up: int = 100
