@@ -8,7 +8,7 @@ JOBS ?= 2
 KILLS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libgomp test-tools chat test check format simulate crash bench clean
+.PHONY: help setup libgomp test-tools chat test check format simulate crash bench pictures fuzz clean
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -30,10 +30,11 @@ libgomp: .venv/.ready
 	@test "$$(uname)" != Linux || .venv/bin/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null || \
 	$(call debian,libgomp1)
 
-# What the tests of speech, sandbox, search and git need beside Python.
+# What the tests of speech, sandbox, search, git and the web page need beside Python.
 test-tools: setup
 	@command -v espeak-ng >/dev/null && command -v bwrap >/dev/null && command -v rg >/dev/null && \
-	command -v git >/dev/null || $(call debian,espeak-ng bubblewrap ripgrep git)
+	command -v git >/dev/null && command -v chromium >/dev/null || \
+	$(call debian,espeak-ng bubblewrap ripgrep git chromium)
 
 setup: .venv/.ready libgomp ## install everything into .venv
 
@@ -61,6 +62,13 @@ crash: setup ## kill -9 a process under load, KILLS=500 times, and count what is
 
 bench: setup ## measure latency, CPU and memory against a bare loop
 	$(RUN) python -m bench
+
+pictures: setup ## make the pictures and the keys page of the docs anew
+	$(RUN) python -m docs.make_keys
+	$(RUN) python -m docs.make_pictures
+
+fuzz: setup ## random keys, pastes, resizes and stops against the terminal app, SECONDS=120
+	$(RUN) python -m tests.surfaces.terminal.fuzz --seconds $(or $(SECONDS),120)
 
 clean: ## remove what setup made
 	rm -rf .venv .uv
