@@ -1,7 +1,5 @@
 """The page in a real Chromium, before a `hark serve` in a process of its own, on a fake model."""
 
-import asyncio
-import json
 import shutil
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -16,6 +14,7 @@ from tests.fakes.behaviours import Behaviour
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 FLAGS = ("--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 PATIENCE_MS = 20_000
+SERVE = "[serve]\ndrain_seconds = 0\n"
 
 
 class Visit:
@@ -55,8 +54,7 @@ async def browser() -> AsyncGenerator[Browser]:
 @asynccontextmanager
 async def gateway(hark: Hark, *words: str, port: int = 0) -> AsyncGenerator[tuple[str, Running]]:
     """`hark serve` in a process of its own; its address, and the process."""
-    (hark.home / "serve.json").write_text(json.dumps({"serve": {"port": port, "drain_seconds": 0}}))
-    running = await hark.start_python("-m", "tests.app.serve_process", *words, PYTHONPATH=str(Path.cwd()))
+    running = await hark.start("serve", "--port", str(port), *words)
     try:
         yield (await running.until("serving on")).rpartition(" ")[2].strip(), running
     finally:
@@ -71,13 +69,8 @@ async def visiting(
 ) -> AsyncGenerator[Visit]:
     """A browser before a gateway whose model behaves like this; fails when a script of the page did."""
     async with opened(tmp_path, script) as hark:
-        hark.configure(settings)
+        hark.configure(SERVE + settings)
         async with gateway(hark, *words) as (base, running), browser() as chromium:
             visit = Visit(chromium, base, running, hark)
             yield visit
             assert not visit.complaints
-
-
-def gate() -> tuple[asyncio.Event, asyncio.Event]:
-    """Two events, for a model that waits twice."""
-    return asyncio.Event(), asyncio.Event()

@@ -19,6 +19,7 @@ from tests.surfaces.web.world import served
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
 
 ASK = '[approvals]\nmode = "ask"\n'
+ALL = '[approvals]\nmode = "all"\n'
 
 
 def paused(first: str, then: str, gate: asyncio.Event) -> Behaviour:
@@ -125,9 +126,6 @@ async def test_a_steered_message_stands_in_the_turn_that_took_it(tmp_path: Path)
         await expect(page.locator(".turn")).to_have_count(1)
 
 
-ALL = '[approvals]\nmode = "all"\n'
-
-
 async def test_a_call_shows_its_output_as_it_comes_and_a_diff_in_colours(tmp_path: Path) -> None:
     release = tmp_path / "release"
     diff = r"printf -- '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n'"
@@ -216,7 +214,6 @@ async def test_a_lost_connection_is_told_and_mends_by_itself(tmp_path: Path) -> 
         await expect(page.locator("#queue .problem")).to_contain_text("Not sent")
         async with gateway(visit.hark, port=int(visit.base.rpartition(":")[2])):
             await expect(page.locator("#connection")).to_be_hidden()
-            await page.click("#queue .sending button")
             await expect(page.locator(".reply").last).to_have_text("meanwhile")
             await expect(page.locator(".said .words")).to_have_text(["one", "meanwhile"])
             await expect(page.locator("#queue")).to_be_hidden()
@@ -226,7 +223,8 @@ ATTACKS = """<script>window.hit=1</script> <img src=x onerror="window.hit=1">
 
 [click](javascript:window.hit=1) [data](data:text/html,<script>window.hit=1</script>) ![p](https://127.0.0.1:1/p.png)
 
-<javascript:window.hit=1> [ok](https://example.org/a "t" ) [x](JaVaScRiPt:alert(1)) [y]( javascript:alert(1)) [v](vbscript:x)
+<javascript:window.hit=1> [ok](https://example.org/a "t" ) [x](JaVaScRiPt:alert(1))
+[y]( javascript:alert(1)) [v](vbscript:x)
 
 | a <b onclick="window.hit=1">| `<i>` |
 |---|---|
@@ -294,7 +292,9 @@ async def test_voice_is_recorded_and_becomes_a_message(tmp_path: Path) -> None:
 
 
 async def test_files_come_along(tmp_path: Path) -> None:
-    pixel = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+    pixel = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
     async with visiting(tmp_path, [text(["seen"])]) as visit:
         assert visit.hark
         page = await visit.page()
@@ -325,7 +325,7 @@ async def test_sessions_are_listed_searched_and_made(tmp_path: Path) -> None:
         await page.fill("#search", "apples")
         await expect(page.locator("#session-list .hits li").first).to_contain_text("apples")
         await page.locator("#session-list .rows").first.locator("a").first.click()
-        await expect(page.locator("#title")).to_have_text("apples")
+        await expect(page.locator("#title")).to_contain_text("apples")
         await expect(page.locator(".said .words")).to_have_text("tell me about apples")
 
 
@@ -341,7 +341,7 @@ async def test_the_dashboard_tells_how_all_stands(tmp_path: Path) -> None:
         await expect(page.locator(".ending")).to_contain_text("stopped")
         await page.click("#dashboard-link")
         await expect(page.locator(".histogram")).to_be_visible()
-        await expect(page.locator("#dashboard")).to_contain_text("1 interrupts")
+        await expect(page.locator("#dashboard")).to_contain_text("1 interrupt,")
         await expect(page.locator(".health.well")).to_have_text("well")
 
 
@@ -361,7 +361,9 @@ async def test_a_token_is_asked_for_once(tmp_path: Path) -> None:
 
 
 async def test_a_phone_has_all_within_its_width(tmp_path: Path) -> None:
-    long = "word " * 60 + "x" * 300 + "\n\n```\n" + "y" * 300 + "\n```\n\n| a | b |\n|---|---|\n| " + "z" * 90 + " | c |\n"
+    long = (
+        "word " * 60 + "x" * 300 + "\n\n```\n" + "y" * 300 + "\n```\n\n| a | b |\n|---|---|\n| " + "z" * 90 + " | c |\n"
+    )
     async with visiting(tmp_path, [reply([TextChunk(long), EndChunk()])]) as visit:
         page = await visit.page(viewport={"width": 375, "height": 667}, has_touch=True, is_mobile=True)
         await say(page, "hi " + "q" * 200)
@@ -371,3 +373,69 @@ async def test_a_phone_has_all_within_its_width(tmp_path: Path) -> None:
         await expect(page.locator("#session-list a")).to_be_visible()
         await page.keyboard.press("Escape")
         await expect(page.locator("#drawer")).to_be_hidden()
+
+
+async def test_what_a_command_takes_back_is_gone_in_all_tabs(tmp_path: Path) -> None:
+    async with visiting(tmp_path, [echo(), echo()]) as visit:
+        page = await visit.page()
+        other = await visit.page()
+        await say(page, "remember this")
+        await expect(other.locator(".reply")).to_have_text("remember this")
+        await say(page, "/reset")
+        for tab in (page, other):
+            await expect(tab.locator(".turn")).to_have_count(0)
+            await expect(tab.locator(".notice")).to_have_count(1)
+        await say(page, "anew")
+        await expect(other.locator(".reply")).to_have_text("anew")
+
+
+async def test_messages_arrive_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with visiting(tmp_path, [paused("busy", ".", gate), *(echo() for _ in range(8))]) as visit:
+        page = await visit.page()
+        await say(page, "first")
+        await expect(page.locator(".reply")).to_have_text("busy")
+        words = [f"number {number}" for number in range(8)]
+        await page.evaluate(
+            """words => { for (const one of words) {
+                const field = document.getElementById("input");
+                field.value = one;
+                document.getElementById("queue-up").click();
+            } }""",
+            words,
+        )
+        await expect(page.locator("#queue li:not(.sending) .words")).to_have_text(words)
+        gate.set()
+        await expect(page.locator(".reply")).to_have_text(["busy.", *words])
+
+
+async def test_every_control_has_a_name_and_is_reached_by_tab(tmp_path: Path) -> None:
+    async with visiting(tmp_path, [shell_call("touch made.txt")], settings=ASK) as visit:
+        page = await visit.page()
+        await say(page, "make it")
+        await expect(page.locator(".question.approval")).to_be_visible()
+        await say(page, "later", "Alt+Enter")
+        await expect(page.locator("#queue li:not(.sending)")).to_have_count(1)
+        nameless = """() => [...document.querySelectorAll("button, input, textarea, a, summary")]
+            .filter(one => one.checkVisibility() && !one.getAttribute("aria-label") && !one.textContent.trim())
+            .map(one => one.outerHTML)"""
+        assert await page.evaluate(nameless) == []
+        await page.focus("#new-session")
+        reached: set[str] = set()
+        for _ in range(40):
+            await page.keyboard.press("Tab")
+            node = "document.activeElement"
+            reached.add(await page.evaluate(f"{node}.id || {node}.dataset.choice || {node}.dataset.act || ''"))
+        assert {
+            "search",
+            "stop",
+            "log",
+            "yes",
+            "no",
+            "withdraw",
+            "edit",
+            "input",
+            "attach",
+            "record",
+            "send",
+        } <= reached

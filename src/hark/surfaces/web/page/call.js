@@ -13,7 +13,7 @@ export class Call {
     this.isOver = false;
     this.live = "";
     this.frame = 0;
-    this.state = make("span", { class: "state" }, "running …");
+    this.state = make("span", { class: "state" }, "not ended yet");
     this.output = make("pre", { class: "output", tabindex: "0", "aria-label": `Output of ${name}` });
     this.node = make("details", { class: "call running" },
       make("summary", {}, make("span", { class: "tool" }, name), make("span", { class: "what" }, titleOf(argumentsText)), this.state),
@@ -21,10 +21,16 @@ export class Call {
     this.output.hidden = true;
   }
 
+  /** It runs. */
+  start() {
+    if (!this.isOver) setText(this.state, "running …");
+  }
+
   /** Show more of what it prints. */
   add(text) {
     this.live = (this.live + text).slice(-LIVE_CHARACTERS);
     this.node.open = true;
+    this.start();
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
       if (this.isOver) return;

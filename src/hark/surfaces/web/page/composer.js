@@ -7,6 +7,12 @@ const MOST_FILES = 20;
 const MOST_BYTES = 14e6; // base64 makes it a third more, and the server takes 20 MB unless told otherwise
 const DRAFTS = "hark-draft-";
 
+/** Keep what was not sent, to be found when that session is opened again. */
+export function keepDraft(session, text) {
+  const kept = sessionStorage.getItem(DRAFTS + session);
+  sessionStorage.setItem(DRAFTS + session, kept ? `${kept}\n${text}` : text);
+}
+
 export class Composer {
   /** `send(text, delivery, files)` takes a message; `press(key)` tells whether a single key was an answer. */
   constructor({ send, press, complain }) {

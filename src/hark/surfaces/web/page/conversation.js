@@ -4,9 +4,11 @@ import * as api from "./api.js";
 import { announce, make, setText } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { Turn } from "./turn.js";
-import { receiptWords } from "./words.js";
+import { receiptWords, shortTurn } from "./words.js";
 
 const NEAR_PX = 120;
+const BEFORE = "before"; // what belongs to no turn, such as a past that was brought along
+const TAKING_BACK = ["reset", "rewind", "retry", "compact"]; // commands after which turns may be gone
 
 export class Conversation {
   /** `world` has session, resync(), changed() and texts, the words of messages that wait, by id. */
@@ -52,6 +54,7 @@ export class Conversation {
     for (const turn of this.turns.values()) {
       if (!turn.isRunning) for (const call of turn.calls.values()) if (!call.isOver) call.end({ effect: "unknown", text: "" });
       turn.timeline.node.open = open.has(turn.id);
+      if (!turn.isRunning) setText(turn.ending, shortTurn(turn.id));
     }
     this.#greet();
     this.follow();
@@ -59,7 +62,7 @@ export class Conversation {
 
   take(event) {
     switch (event.type) {
-      case "message.accepted": return void (this.world.texts.set(event.id, event.text));
+      case "message.accepted": return this.#accepted(event);
       case "receipt": return this.#receipt(event.receipt);
       case "turn.started": return this.#started(event);
       case "notice": return this.#notice(event.turn, event.code, event.text);
@@ -81,6 +84,14 @@ export class Conversation {
       this.#append(turn.node);
     }
     return this.turns.get(id);
+  }
+
+  /** Go to a turn, if it is there. */
+  goTo(id) {
+    const turn = this.turns.get(id);
+    if (!turn) return;
+    this.isFollowing = false;
+    turn.node.scrollIntoView();
   }
 
   /** Show a line of the page's own. */
@@ -113,8 +124,11 @@ export class Conversation {
     turn.isWhole = true;
     const isKnown = event.messages.map((id) => this.#userMessage(turn, id, { state: "started", turn: event.turn }));
     if (isKnown.includes(false)) this.#readWords();
-    this.isFollowing = true;
-    this.follow();
+  }
+
+  #accepted({ id, text, author }) {
+    this.world.texts.set(id, text);
+    if (author) this.world.authors.set(id, author);
   }
 
   #receipt(receipt) {
@@ -136,8 +150,9 @@ export class Conversation {
     const text = row?.text ?? this.world.texts.get(id);
     const files = row?.attachments ?? this.world.files.get(id) ?? [];
     const words = make("div", { class: "words" });
-    const line = make("p", { class: "receipt" }, receipt ? receiptWords(receipt) : "");
-    const author = row?.author ? make("p", { class: "author" }, row.author) : null;
+    const line = make("p", { class: "receipt" }, receiptWords(receipt));
+    const name = row?.author ?? this.world.authors.get(id);
+    const author = name ? make("p", { class: "author" }, name) : null;
     const names = files.map((file) => make("li", {}, file.name || file.media_type));
     const node = make("article", { class: "said", "aria-label": "You said", "data-id": id }, author, words,
       names.length ? make("ul", { class: "names" }, ...names) : null, line);
@@ -157,10 +172,10 @@ export class Conversation {
   }
 
   #row(row) {
-    const turn = this.turn(row.turn || "before");
+    const turn = this.turn(row.turn || BEFORE);
     turn.isWhole = true;
     switch (row.role) {
-      case "user": return void this.#userMessage(turn, row.id, null, row);
+      case "user": return void this.#userMessage(turn, row.id, { state: "taken", turn: row.turn }, row);
       case "assistant":
         turn.reply = null;
         if (row.text) turn.say(row.text);
@@ -171,15 +186,30 @@ export class Conversation {
     }
   }
 
-  /** A notice takes the place of one with the same code if nothing came in between. */
   #notice(turnId, code, text) {
+    this.#show(turnId, code, text);
+    announce(text);
+    if (TAKING_BACK.includes(code)) this.#checkTurns(code, text);
+  }
+
+  /** A notice takes the place of one with the same code if nothing came in between. */
+  #show(turnId, code, text) {
     const isSame = this.notice?.code === code && this.notice.node.parentNode?.lastChild === this.notice.node && !text.startsWith("🎙️");
     const node = make("div", { class: "notice", role: "note", "data-code": code }, text);
     if (isSame) this.notice.node.replaceWith(node);
     else if (turnId && this.turns.get(turnId)?.isRunning) this.turns.get(turnId).append(node);
     else this.#append(node);
     this.notice = { code, node };
-    announce(text);
+  }
+
+  /** A command may have taken turns back, here or in another tab: then all is read anew, but for its notice. */
+  async #checkTurns(code, text) {
+    const { messages } = await api.transcript(this.world.session).catch(() => ({ messages: null }));
+    if (messages === null) return;
+    const left = new Set(messages.map((row) => row.turn || BEFORE));
+    if (![...this.turns.values()].some((turn) => !turn.isRunning && turn.body.childElementCount && !left.has(turn.id))) return;
+    await this.world.resync();
+    this.#show(null, code, text);
   }
 
   #append(node) {

@@ -5,6 +5,7 @@ import { make } from "./dom.js";
 import { shortTurn, timeWords } from "./words.js";
 
 const EVERY_MS = 2000;
+const ILL = ["waiting", "login", "parked"]; // of MCP servers; one that is idle is only not needed yet
 
 export class Dashboard {
   constructor(node) {
@@ -51,7 +52,7 @@ export class Dashboard {
       panel("Routes", table(["Route", "Model", "Health", "Failures"], status.routes.map((row) =>
         [row.name, row.model, health(row.is_well, row.is_well ? "well" : `rests for ${Math.ceil(row.rests_seconds)} s`), String(row.failures)]), "No routes.")),
       panel("MCP servers", table(["Server", "State", "Tools", "Restarts", "Last error"], status.mcp.map((row) =>
-        [row.name, health(row.state === "ready", row.state), String(row.tools), String(row.restarts), row.last_error]), "No MCP servers are configured.")));
+        [row.name, health(!ILL.includes(row.state), row.state), String(row.tools), String(row.restarts), row.last_error]), "No MCP servers are configured.")));
     if (focused) this.node.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   }
 }
@@ -86,7 +87,7 @@ function histogram({ count, seconds, buckets }) {
     const bound = le === "+Inf" ? `> ${timeWords(Number(buckets[place - 1].le) * 1000)}` : `≤ ${bareTime(Number(le) * 1000)}`;
     return make("li", { "aria-label": `${here} of ${bound}` }, make("span", { class: "count" }, here ? String(here) : ""), make("span", { class: "track" }, fill), make("span", { class: "bound" }, bound));
   });
-  return make("div", {}, make("p", { class: "more" }, `${count} interrupts, ${timeWords((seconds / count) * 1000)} on average from the wish to the settled turn`),
+  return make("div", {}, make("p", { class: "more" }, `${count} ${count === 1 ? "interrupt" : "interrupts"}, ${timeWords((seconds / count) * 1000)} on average from the wish to the settled turn`),
     make("ol", { class: "histogram" }, ...nodes));
 }
 

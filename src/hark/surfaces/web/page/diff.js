@@ -33,10 +33,10 @@ export function codeBlock(text, language) {
   const isPatch = language === "diff" || language === "patch" || (!language && isDiff(text));
   const body = make("code", isPatch ? { class: "diff" } : {}, ...(isPatch ? diffLines(text) : [text]));
   const copy = button("Copy", async () => {
-    await navigator.clipboard?.writeText(text);
+    await navigator.clipboard.writeText(text);
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy"; }, 1500);
-  }, { class: "quiet copy" });
+  }, { class: "quiet copy", hidden: !navigator.clipboard }); // there is none without TLS
   return make("div", { class: "code" },
     make("div", { class: "code-head" }, make("span", {}, language || "text"), copy),
     make("pre", { tabindex: "0" }, body));

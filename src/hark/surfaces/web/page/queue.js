@@ -14,6 +14,7 @@ export class QueuePanel {
     this.editing = "";
     this.isReading = false;
     this.isStale = false;
+    this.isClosed = false;
     this.node = find("queue");
     this.draw();
   }
@@ -59,7 +60,17 @@ export class QueuePanel {
     this.draw();
   }
 
+  close() {
+    this.isClosed = true;
+  }
+
+  /** Send again what did not reach the server: the same id is taken once. */
+  sendAgain() {
+    for (const { again } of [...this.sending.values()]) again?.();
+  }
+
   draw() {
+    if (this.isClosed) return;
     const known = new Set(this.items.map((item) => item.id));
     const waiting = this.items.map((item, place) => this.#waiting(item, place));
     const leaving = [...this.sending].filter(([id]) => !known.has(id)).map(([id, item]) => this.#leaving(id, item));

@@ -8,7 +8,9 @@ const EVERY_MS = 5000;
 const TYPING_MS = 150;
 
 export class SessionList {
-  constructor() {
+  /** `titled(title)` is told what the open session is called. */
+  constructor(titled) {
+    this.titled = titled;
     this.current = "";
     this.node = find("session-list");
     this.field = find("search");
@@ -44,7 +46,9 @@ export class SessionList {
 
   #draw(sessions, hits, words) {
     const focused = this.node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    const isNew = this.current && !words && !sessions.some((row) => row.session === this.current);
+    const here = sessions.find((row) => row.session === this.current);
+    if (here?.title) this.titled(here.title);
+    const isNew = this.current && !words && !here;
     const rows = sessions.map((row) => this.#row(row));
     if (isNew) rows.unshift(this.#row({ session: this.current, title: "New session" }));
     const parts = [make("ul", { class: "rows" }, ...rows)];

@@ -11,7 +11,7 @@ const TYPES = [
   "call.started", "call.output", "call.ended", "question.asked", "question.closed", "route.changed", "notice", "turn.ended",
 ];
 
-/** One session's stream. `reader` has open(transcript, queue), take(event) and lost(is_lost). */
+/** One session's stream. `reader` has open(transcript, queue), take(event), lost(is_lost) and refused(why). */
 export class Stream {
   constructor(session, reader) {
     this.session = session;
@@ -35,6 +35,11 @@ export class Stream {
     document.removeEventListener("visibilitychange", this.onSeen);
     for (const timer of [this.retryTimer, this.lostTimer, this.hiddenTimer]) clearTimeout(timer);
     this.source?.close();
+  }
+
+  /** Try at once: there was a login. */
+  wake() {
+    this.#connect();
   }
 
   /** Read all of it anew; what comes meanwhile waits. */
@@ -81,8 +86,12 @@ export class Stream {
     source.close(); // we come back ourselves: a browser gives up after an answer that was an error
     this.#retry();
     if (!navigator.onLine) return;
-    const isStranger = await api.queue(this.session).then(() => false, (error) => error.status === 401);
-    if (isStranger) clearTimeout(this.retryTimer); // after a login, the page opens all of it anew
+    const error = await api.queue(this.session).then(() => null, (failure) => failure);
+    if (!error || error.status < 400 || error.status >= 500) return;
+    clearTimeout(this.retryTimer); // after a login, the page opens all of it anew
+    clearTimeout(this.lostTimer);
+    this.lostTimer = 0;
+    if (error.status !== 401) this.reader.refused(error.message);
   }
 
   #retry() {

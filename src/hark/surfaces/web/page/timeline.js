@@ -50,7 +50,7 @@ export function showTimeline(node, story) {
   const rows = story.parts.map((part) => bar(part, total, story.interrupted_at));
   const notes = story.arrivals.filter((arrival) => arrival.how !== "prompt").map((arrival) => arrivalRow(arrival));
   const cut = story.interrupted_at == null ? null : make("p", { class: "cut" },
-    `⏹ interrupted at ${timeWords(story.interrupted_at)}, settled in ${timeWords(story.settle)}`);
+    `■ interrupted at ${timeWords(story.interrupted_at)}, settled in ${timeWords(story.settle)}`);
   node.replaceChildren(
     make("div", { class: "scale", "aria-hidden": "true" }, ...[0, 0.25, 0.5, 0.75, 1].map((part) => make("span", {}, part ? timeWords(total * part) : "0"))),
     make("ul", { class: "bars" }, ...rows), ...notes, ...(cut ? [cut] : []));

@@ -94,7 +94,7 @@ export class Turn {
       case "reply.delta": return this.say(event.text);
       case "reply.restarted": return this.#restart();
       case "reasoning.delta": return this.#think(event.text);
-      case "call.started": return void this.call(event.call, event.name, event.arguments);
+      case "call.started": return this.call(event.call, event.name, event.arguments).start();
       case "call.output": return this.calls.get(event.call)?.add(event.text);
       case "call.ended": return this.call(event.call, event.name, "{}").end(event);
       case "question.asked": return this.ask(event);

@@ -1,13 +1,13 @@
 // Voice: record, send, and show how long it has been; the words come back as a message like any other.
 
-import * as api from "./api.js";
-import { find, setText } from "./dom.js";
+import { announce, find, setText } from "./dom.js";
 
 const TYPES = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
 export class VoiceRecorder {
-  constructor({ session, complain }) {
-    this.session = session;
+  /** `receiver()` is who a recording that begins now is for: its hear(audio) takes it. */
+  constructor({ receiver, complain }) {
+    this.receiver = receiver;
     this.complain = complain;
     this.recorder = null;
     this.pieces = [];
@@ -31,16 +31,17 @@ export class VoiceRecorder {
       return this.complain(`The microphone can't be used: ${error.message}.`);
     }
     if (this.recorder) return microphone.getTracks().forEach((track) => track.stop());
-    const session = this.session(); // what is said is for the session that was open then
+    const receiver = this.receiver();
     const recorder = new MediaRecorder(microphone, { mimeType: TYPES.find((type) => MediaRecorder.isTypeSupported(type)) });
     this.recorder = recorder;
     this.pieces = [];
     this.isKept = true;
     const began = Date.now();
     recorder.addEventListener("dataavailable", (event) => this.pieces.push(event.data));
-    recorder.addEventListener("stop", () => this.#over(microphone, session, recorder.mimeType));
+    recorder.addEventListener("stop", () => this.#over(microphone, receiver, recorder.mimeType));
     recorder.start();
     this.#show(true);
+    announce("Recording.");
     this.timer = setInterval(() => setText(this.status, `recording ${Math.round((Date.now() - began) / 1000)} s · Esc drops it`), 200);
   }
 
@@ -50,24 +51,13 @@ export class VoiceRecorder {
     this.recorder?.stop();
   }
 
-  #over(microphone, session, type) {
+  #over(microphone, receiver, type) {
     for (const track of microphone.getTracks()) track.stop();
     clearInterval(this.timer);
     this.recorder = null;
     this.#show(false);
     setText(this.status, "");
-    if (this.isKept) this.#send(session, new Blob(this.pieces, { type }));
-  }
-
-  async #send(session, audio) {
-    setText(this.status, "listening …");
-    try {
-      await api.voice(session, api.newId(), audio);
-    } catch (error) {
-      this.complain(error.message);
-    } finally {
-      if (!this.recorder) setText(this.status, "");
-    }
+    if (this.isKept) receiver.hear(new Blob(this.pieces, { type }));
   }
 
   #show(isOn) {

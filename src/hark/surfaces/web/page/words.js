@@ -29,6 +29,7 @@ export function receiptWords(receipt) {
     case "started": return `✓ started${turn}`;
     case "interrupting": return `interrupting${turn} …`;
     case "steering": return `steering${turn}: comes in at its next step`;
+    case "taken": return `✓${turn.slice(2)}`;
     case "steered": return `✓ steered${turn}`;
     case "queued": return `queued${place}`;
     case "held": return `held${place} · your next message releases it`;
