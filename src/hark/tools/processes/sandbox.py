@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -62,6 +63,9 @@ class Walls:
     def _mounts(self, workspace: Path) -> Iterator[str]:
         mounts = {Path("/tmp"): "--tmpfs"}  # noqa: S108 - a private one
         mounts.update((path.resolve(), "hide") for path in self._hidden)
+        # The interpreter and what it imports, which may lie in a /tmp that is hidden otherwise.
+        programs = (Path(place).resolve() for place in {sys.prefix, sys.base_prefix, str(Path(__file__).parents[3])})
+        mounts.update((path, "--ro-bind") for path in programs if path != Path("/"))
         mounts.update((path.resolve(), "--ro-bind") for path in self._shown)
         mounts.update((Path(path).expanduser().resolve(), "--bind") for path in self._sandbox.writable)
         mounts[workspace.resolve()] = "--bind"
