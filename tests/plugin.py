@@ -3,11 +3,17 @@
 import asyncio
 import faulthandler
 import inspect
+import signal
 from typing import Any
 
 import pytest
 
 TEST_SECONDS = 60.0
+
+# Who started us may have us ignore signals, as nohup and a shell's background do: what the tests start must hear them.
+for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 
 @pytest.hookimpl(tryfirst=True)
