@@ -48,6 +48,7 @@ class AgentApiSession:
         id: str = "",  # noqa: A002
         author: str = "",
         attachments: Sequence[Attachment] = (),
+        is_stopped: bool = False,
     ) -> Receipt:
         """Accept a message, durably. While the gateway drains, it is kept for after the restart."""
         name = id or self._handle.new_id()
@@ -56,7 +57,8 @@ class AgentApiSession:
             await self._handle.opened()  # so that its notice comes behind all that was told before
         elif self._is_draining():
             return await self._keep(Say(name, clean(text), self._way(delivery), clean(author), tuple(files)))
-        return await self._handle.say(text, delivery, id=name, author=author, attachments=files)
+        more = {"id": name, "author": author}
+        return await self._handle.say(text, delivery, **more, attachments=files, is_stopped=is_stopped)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn; return when it has settled."""

@@ -1,6 +1,7 @@
 """Sessions as chat surfaces use them: with their past, so that no reply is forgotten."""
 
 from hark.app.handle import SessionHandle
+from hark.protocol.messages import AssistantMessage
 from hark.protocol.outcomes import Outcome
 from hark.protocol.records import Replied, TurnEnded
 
@@ -8,16 +9,31 @@ from hark.protocol.records import Replied, TurnEnded
 class ChatSessionHandle(SessionHandle):
     """A session whose ended turns and replies can be asked for."""
 
+    @property
+    def running(self) -> str:
+        """The turn that runs, "" when none does or the session is not loaded yet."""
+        turn = self.door.state.turn
+        return turn.id if turn else ""
+
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
         """Return the turns that ended, from behind this number on, the oldest first."""
+        if self.door.state.turns <= after:
+            return []
         records = await self.bench.store.journal.read(self.id)
         ends = [record for record in records if isinstance(record, TurnEnded)]
         return [(end.turn, end.outcome) for end in ends if _number(end.turn) > after]
 
     async def reply_of(self, turn: str) -> str:
-        """Return all that the model said in a turn, as the journal has it."""
-        records = await self.bench.store.journal.read(self.id)
-        texts = [record.message.text for record in records if isinstance(record, Replied) and record.turn == turn]
+        """Return all that the model said in a turn. The journal is asked only when it is not known any more."""
+        transcript = self.door.state.transcript
+        texts = [
+            message.text
+            for message, of in zip(transcript.messages, transcript.turns, strict=True)
+            if of == turn and isinstance(message, AssistantMessage)
+        ]
+        if not texts:
+            records = await self.bench.store.journal.read(self.id)
+            texts = [record.message.text for record in records if isinstance(record, Replied) and record.turn == turn]
         return "\n\n".join(text.strip() for text in texts if text.strip())
 
 

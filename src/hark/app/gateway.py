@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -10,15 +11,17 @@ import msgspec
 
 from hark.app.build import Agent
 from hark.app.chat_sessions import ChatSessionHandle
-from hark.app.hearing import ChatHearing
 from hark.app.pairing import Pairing
 from hark.app.settings import SettingsError
+from hark.app.stop_words import StopWords
 from hark.protocol.chat import ChatSurface
+from hark.protocol.chat_ledger import ChatLedger
+from hark.protocol.records import TurnStarted
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.room import House
-from hark.surfaces.chat.settings import STOP_WORDS, ChatSettings
+from hark.surfaces.chat.settings import ChatSettings
 
 Kind = TypeVar("Kind", bound=ChatSettings)
 Made = tuple[ChatSurface, ChatSettings]
@@ -37,11 +40,13 @@ async def run_surfaces(agent: Agent) -> None:
     made = [MAKERS[name](Order(name, table, agent, pairing)) for name, table in chosen.items()]
     ledger = SqliteChatLedger(agent.home / "gateway.db")
     try:
-        house = _house(agent, ledger)
+        house = house_of(agent, ledger)
         async with anyio.create_task_group() as tasks:
             for surface, settings in made:
                 people = People(surface.name, settings.allow, pairing, settings.per_minute)
-                tasks.start_soon(Platform(surface, settings, people, house).run, name=f"surface {surface.name}")
+                platform = Platform(surface, settings, people, house)
+                agent.bench.starts.listen(partial(_tell_start, platform))
+                tasks.start_soon(platform.run, name=f"surface {surface.name}")
     finally:
         with anyio.move_on_after(1.0, shield=True):
             await ledger.close()
@@ -122,10 +127,15 @@ MAKERS: dict[str, Callable[[Order], Made]] = {
 }
 
 
-def _house(agent: Agent, ledger: SqliteChatLedger) -> House:
+def house_of(agent: Agent, ledger: ChatLedger) -> House:
+    """Return what the surfaces of an agent share."""
+
     def opened(name: str) -> ChatSessionHandle:
         return agent.session_of(ChatSessionHandle, name, name.partition(":")[0])
 
-    words = {word.casefold() for word in (*STOP_WORDS, *agent.settings.delivery.stop_words)}
-    hearing = ChatHearing(agent.parts.transcriber(), agent.home / "voice", echo=agent.settings.voice.echo)
-    return House(ledger, opened, hearing, words)
+    stop_words = StopWords(agent.settings.delivery.stop_words)
+    return House(ledger, opened, agent.bench.store.journal.sessions, agent.parts.ingress(), stop_words.fits)
+
+
+def _tell_start(platform: Platform, start: TurnStarted) -> None:
+    platform.session_began(start.turn.rpartition(".t")[0])

@@ -86,10 +86,12 @@ class SessionHandle:
         id: str = "",  # noqa: A002
         author: str = "",
         attachments: Sequence[Attachment] = (),
+        is_stopped: bool = False,
     ) -> Receipt:
         """Accept a message, durably; return what became of it. The same id is taken once.
 
-        A message that is a slash command is that command; what comes of it is a notice.
+        A message that is a slash command is that command; what comes of it is a notice. `is_stopped`: a stop came while
+        the message was on its way here, so that it sets nothing off.
 
         Raises:
             ValueError: There is no such delivery.
@@ -99,7 +101,8 @@ class SessionHandle:
         command = find(text)
         if command is not None:
             return await self._command(*command, id or self.new_id())
-        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments)))
+        stop = Interrupt(self.new_id(), "user") if is_stopped else None
+        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments)), stop)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hark.mcp.servers import Servers
     from hark.protocol.speech import Transcriber
     from hark.tools.delegate import OpenChild
+    from hark.voice.ingress import VoiceIngress
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,15 @@ class Parts:
         self.python = PythonTool(self.launcher)
         self.servers = _servers(settings, places, owner, notice)
         self._transcribers: list[Transcriber] = []
+        self._ingresses: list[VoiceIngress] = []
 
     async def close(self) -> None:
         """End all processes, side by side, within a second."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.background.close)
             tasks.start_soon(self.python.close)
+            for ingress in self._ingresses:
+                tasks.start_soon(ingress.close)
             for transcriber in self._transcribers:
                 tasks.start_soon(transcriber.close)
 
@@ -75,6 +79,16 @@ class Parts:
         if not self._transcribers and (made := make_transcriber(self.settings.voice, spawner(self.owner))):
             self._transcribers.append(made)
         return self._transcribers[0] if self._transcribers else None
+
+    def ingress(self) -> "VoiceIngress":
+        """Return the way in for voice messages, the same for all."""
+        from hark.voice.ingress import VoiceIngress
+        from hark.voice.shelf import Shelf
+
+        if not self._ingresses:
+            shelf = Shelf(self.places.home / "voice")
+            self._ingresses.append(VoiceIngress(self.transcriber(), shelf, self.settings.voice))
+        return self._ingresses[0]
 
     async def forget(self, session: str) -> None:
         """End what a session has running: it starts afresh, or is over."""

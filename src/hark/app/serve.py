@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio import to_thread
 
 from hark.app.build import Agent, open_agent
 from hark.app.config import home_directory
@@ -21,6 +22,7 @@ from hark.app.logs import start_logs
 from hark.app.serve_options import Chosen, address_of, choose
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
+from hark.app.stop_words import StopWords
 from hark.app.systemd import notify, notify_reloading
 from hark.protocol.gateway import Standing
 from hark.surfaces.web.settings import ServeSettings
@@ -110,7 +112,7 @@ class Running:
         from hark.surfaces.web.feed import Feeds
         from hark.surfaces.web.metrics import Metrics
         from hark.surfaces.web.place import WebPlace
-        from hark.surfaces.web.transcriptions import Transcriptions
+        from hark.surfaces.web.voice import take_up
 
         access = Access(self.chosen.settings, self.chosen.token)
         metrics = Metrics(time.time())
@@ -121,8 +123,10 @@ class Running:
             await tasks.start(feeds.run)
             for run in beside:
                 tasks.start_soon(_supervised, run, self._agent)
-            transcriber = self._agent.parts.transcriber()
-            place = WebPlace(self._gateway, access, feeds, metrics, Transcriptions(), transcriber)
+            ingress = self._agent.parts.ingress()
+            stop_words = StopWords(self._agent.settings.delivery.stop_words)
+            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits)
+            take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access
             tasks.cancel_scope.cancel()

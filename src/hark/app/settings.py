@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from hark.app.log_form import LogSettings
+from hark.app.stop_words import STOP_WORDS
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
 from hark.providers.catalog import ModelFacts
@@ -14,8 +15,6 @@ from hark.tools.processes.sandbox import Sandbox
 from hark.tools.skills.settings import SkillSettings
 from hark.tools.web.settings import WebSettings
 from hark.voice.settings import VoiceSettings
-
-STOP_WORDS = ("stop", "wait", "halt")
 
 
 class SettingsError(Exception):

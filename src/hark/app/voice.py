@@ -1,12 +1,8 @@
 """Voice, as the settings want it: each part is loaded only when it is needed."""
 
-from pathlib import Path
-
 from hark.protocol.processes import Spawn
 from hark.protocol.speech import Speaker, Transcriber
-from hark.voice.ingress import VoiceIngress
 from hark.voice.settings import VoiceSettings
-from hark.voice.shelf import Shelf
 
 
 def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | None:
@@ -31,8 +27,3 @@ def make_speaker(settings: VoiceSettings, spawn: Spawn) -> Speaker | None:
     from hark.voice.program_speaker import ProgramSpeaker
 
     return ProgramSpeaker(settings, spawn)
-
-
-def make_ingress(settings: VoiceSettings, home: Path, spawn: Spawn) -> VoiceIngress:
-    """Return the way in for voice messages, to be closed by its owner, which closes the transcriber, too."""
-    return VoiceIngress(make_transcriber(settings, spawn), Shelf(home / "voice"), settings)

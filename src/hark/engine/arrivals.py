@@ -48,9 +48,10 @@ class Arrivals:
         self._open: dict[str, list[Arrival]] = {}
         self._closed_session: str | None = None
 
-    def add(self, message: str) -> Arrival:
-        """Note a message that is on its way."""
+    def add(self, message: str, stop: Interrupt | None = None) -> Arrival:
+        """Note a message that is on its way; `stop` is one that met it before it came here."""
         arrival = Arrival(message)
+        arrival.interrupt = stop
         if self._closed_session is not None:
             arrival.tell(Receipt(message, self._closed_session, ReceiptState.QUEUED))
         self._open.setdefault(message, []).append(arrival)

@@ -59,8 +59,10 @@ class Door:
         """Return the events from now on."""
         return self._keeper.fanout.subscribe()
 
-    async def say(self, say: Say) -> Receipt:
+    async def say(self, say: Say, stop: Interrupt | None = None) -> Receipt:
         """Accept a message; return what became of it, true and durable.
+
+        With a `stop`, one that came while the message was on its way here, it is accepted and goes no further.
 
         Cancelling leaves open whether it was accepted; the same id can be said again.
 
@@ -69,7 +71,7 @@ class Door:
         """
         say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments)
         # A task of its own: whoever gives up waiting does not leave a stored message that nobody looks at.
-        accepting = asyncio.ensure_future(self._accept(say, self._keeper.arrivals.add(say.id)))
+        accepting = asyncio.ensure_future(self._accept(say, self._keeper.arrivals.add(say.id, stop)))
         accepting.add_done_callback(_forget)
         return await asyncio.shield(accepting)
 

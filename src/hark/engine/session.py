@@ -247,6 +247,7 @@ class Session:
             if isinstance(record, TurnStarted):
                 lines = TurnLines(self.id, record.turn, self._fanout, self._questions, self._prove)
                 self._turns.append((Turn(record, self._bench, self._log, lines), done))
+                self._bench.starts.tell(record)
                 self._changed.set()
         return done
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from hark.engine.ends import Ends
+from hark.engine.listeners import Listeners
 from hark.engine.quarantine import Quarantine
 from hark.engine.routes import Routes
 from hark.engine.spending import Spending
 from hark.engine.tenure import Tenure
 from hark.protocol.clock import Clock
+from hark.protocol.records import TurnEnded, TurnStarted
 from hark.protocol.rules import Rules
 from hark.protocol.snapshots import Snapshots, StepName, Undone, UndoRefused
 from hark.protocol.store import Store
@@ -100,4 +101,5 @@ class Workbench:
     jitter: Callable[[], float]
     grants: Grants = field(default_factory=GrantsInMemory)
     snapshots: Snapshots = field(default_factory=NoSnapshots)
-    ends: Ends = field(default_factory=Ends)
+    starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided
+    ends: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # told when they are durable

@@ -1,4 +1,4 @@
-"""The port to what a gateway must not forget: messages that came in, replies that are owed, people who may talk."""
+"""The port to what a gateway must not forget: messages that came in, replies that are owed, offers that were made."""
 
 from typing import Protocol
 
@@ -8,10 +8,14 @@ from hark.protocol.chat import Address, Incoming
 
 
 class Kept(Struct, frozen=True):
-    """Something that came in and is not dealt with yet; `place` is its place in the order of arrival."""
+    """Something that came in and is not dealt with yet; `place` is its place in the order of arrival.
+
+    `is_again`: an earlier process, or a try that failed, may have begun with it.
+    """
 
     place: int
     incoming: Incoming
+    is_again: bool = False
 
 
 class Sent(Struct, frozen=True):
@@ -27,7 +31,6 @@ class Line(Struct, frozen=True):
     address: Address
     session: str
     delivered: int = 0
-    is_owed: bool = False
 
 
 class ChatLedger(Protocol):
@@ -37,8 +40,8 @@ class ChatLedger(Protocol):
         """Keep what came in; None when the same was kept before, ever."""
         ...
 
-    async def kept(self) -> list[Kept]:
-        """Return what is not dealt with yet, in the order of arrival."""
+    async def kept(self, surface: str, address: Address | None = None) -> list[Kept]:
+        """Return what of a surface, or of an address on it, is not dealt with yet, in the order of arrival."""
         ...
 
     async def done(self, place: int) -> None:
@@ -49,22 +52,38 @@ class ChatLedger(Protocol):
         """Return what is known of an address; made when new, with this session and nothing delivered."""
         ...
 
-    async def owed(self) -> list[Line]:
-        """Return the addresses to which replies may be owed."""
+    async def lines(self, surface: str) -> list[Line]:
+        """Return all addresses of a surface that were ever talked at."""
         ...
 
-    async def owe(self, address: Address) -> None:
-        """From now on replies may be owed there."""
+    async def line_of(self, session: str) -> Line | None:
+        """Return the address that leads to a session."""
         ...
 
-    async def delivered(self, address: Address, turn: int, *, is_all: bool) -> None:
-        """The reply of this turn, and of all before it, was delivered. `is_all`: nothing more is owed."""
+    async def delivered(self, address: Address, turn: int) -> None:
+        """The reply of this turn, and of all before it, was delivered."""
+        ...
+
+    async def forget(self, address: Address) -> None:
+        """The session behind it was deleted: what was delivered of it counts no more."""
         ...
 
     async def sending(self, address: Address, key: str) -> Sent | None:
         """Note that a message is about to be sent; return what is known of an earlier try under the same key."""
         ...
 
+    async def find(self, address: Address, key: str) -> Sent | None:
+        """Return what is known of a message under that key; None when there is none."""
+        ...
+
     async def sent(self, address: Address, key: str, message: str) -> None:
         """The platform took it under this id."""
+        ...
+
+    async def offer(self, address: Address, key: str, text: str) -> None:
+        """Keep what a button of ours stands for."""
+        ...
+
+    async def offered(self, address: Address, key: str) -> str:
+        """Return what a button of ours stands for; "" when it is not known any more."""
         ...

@@ -85,10 +85,12 @@ class ApiSession(Protocol):
         id: str = "",  # noqa: A002
         author: str = "",
         attachments: Sequence[Attachment] = (),
+        is_stopped: bool = False,
     ) -> Receipt:
         """Accept a message, durably; return what became of it. One that is a slash command is that command.
 
-        While the gateway drains, it is kept for after the restart.
+        While the gateway drains, it is kept for after the restart. `is_stopped`: a stop came while it was on its way,
+        so that it sets nothing off.
 
         Raises:
             StoreError: It was not accepted.

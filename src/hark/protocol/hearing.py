@@ -65,8 +65,8 @@ class Listener(Protocol):
         """Tell the person something about the voice message, as `echo` does."""
         ...
 
-    async def say(self, text: str) -> Receipt | None:
-        """Go on with the words exactly as if they had been typed."""
+    async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
+        """Go on with the words exactly as if they had been typed; `is_stopped`: a stop came before they got here."""
         ...
 
     async def queue(self, text: str) -> Receipt | None:
@@ -101,17 +101,34 @@ class Hearing(Protocol):
 class Ingress(Protocol):
     """Takes voice messages, and keeps their order with the texts around them."""
 
+    @property
+    def is_on(self) -> bool:
+        """Whether there is somebody who turns speech into words."""
+        ...
+
     def hear(self, note: VoiceNote, listener: Listener) -> Hearing:
         """Take a voice message; its place in the line is taken when this returns. One on its way is not doubled."""
         ...
 
-    async def read(self, line: str, say: Callable[[], Awaitable[T]]) -> T:
-        """Say a text when all that came before it in its line has been said; at once when there is nothing."""
+    def waiting(self, line: str) -> int:
+        """Return how many of that line are still on their way."""
+        ...
+
+    async def read(self, line: str, say: Callable[[bool], Awaitable[T]]) -> T:
+        """Say a text when all that came before it in its line has been said; at once when there is nothing.
+
+        Its place is taken before the first wait. `say` is told whether a stop came while it waited: then the text is
+        accepted, and sets nothing off.
+        """
         ...
 
     async def stop(self, line: str, interrupt: Callable[[], Awaitable[T]]) -> T:
         """Interrupt at once, and withdraw the voice messages of a line whose words are not yet known.
 
-        Texts that waited behind them are said; what they set off is interrupted, too. Return the first answer.
+        What waits behind them is said as stopped.
         """
+        ...
+
+    def withdraw(self, line: str, id: str) -> bool:  # noqa: A002
+        """Withdraw one voice message; False when it is not on its way, or its words are known."""
         ...

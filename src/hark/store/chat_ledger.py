@@ -19,16 +19,20 @@ CREATE TABLE IF NOT EXISTS incoming (
 );
 CREATE INDEX IF NOT EXISTS incoming_kept ON incoming (place) WHERE body IS NOT NULL;
 CREATE TABLE IF NOT EXISTS lines (
-    address TEXT PRIMARY KEY, session TEXT NOT NULL, delivered INTEGER NOT NULL DEFAULT 0,
-    is_owed INTEGER NOT NULL DEFAULT 0
+    address TEXT PRIMARY KEY, session TEXT NOT NULL, delivered INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS lines_session ON lines (session);
 CREATE TABLE IF NOT EXISTS sent (
     address TEXT NOT NULL, key TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', at REAL NOT NULL,
     PRIMARY KEY (address, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS offers (
+    address TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (address, key)
+) WITHOUT ROWID;
 """
 _INCOMING = msgspec.json.Decoder(Incoming)
 _ADDRESS = msgspec.json.Decoder(Address)
+_LINES = "SELECT address, session, delivered FROM lines"
 
 
 class SqliteChatLedger:
@@ -54,12 +58,13 @@ class SqliteChatLedger:
 
         return await self._thread.submit(insert)
 
-    async def kept(self) -> list[Kept]:
-        """Return what is not dealt with yet, in the order of arrival."""
+    async def kept(self, surface: str, address: Address | None = None) -> list[Kept]:
+        """Return what of a surface, or of an address on it, is not dealt with yet, in the order of arrival."""
 
         def read(connection: sqlite3.Connection) -> list[Kept]:
             rows = connection.execute("SELECT place, body FROM incoming WHERE body IS NOT NULL ORDER BY place")
-            return [Kept(place, _INCOMING.decode(body)) for place, body in rows]
+            found = [Kept(place, _INCOMING.decode(body), is_again=True) for place, body in rows]
+            return [kept for kept in found if kept.incoming.address.surface == surface and _is_at(kept, address)]
 
         return await self._thread.submit(read)
 
@@ -72,6 +77,7 @@ class SqliteChatLedger:
             if place % 1000 == 0:
                 connection.execute("DELETE FROM incoming WHERE body IS NULL AND at < ?", (old,))
                 connection.execute("DELETE FROM sent WHERE at < ?", (old,))
+                connection.execute("DELETE FROM offers WHERE at < ?", (old,))
 
         await self._thread.submit(finish)
 
@@ -82,45 +88,76 @@ class SqliteChatLedger:
             key = _key(address)
             sql = "INSERT INTO lines (address, session) VALUES (?, ?) ON CONFLICT (address) DO NOTHING"
             connection.execute(sql, (key, session))
-            sql = "SELECT address, session, delivered, is_owed FROM lines WHERE address = ?"
-            return _line(connection.execute(sql, (key,)).fetchone())
+            row = connection.execute(f"{_LINES} WHERE address = ?", (key,)).fetchone()
+            return _line(row)
 
         return await self._thread.submit(find)
 
-    async def owed(self) -> list[Line]:
-        """Return the addresses to which replies may be owed."""
+    async def lines(self, surface: str) -> list[Line]:
+        """Return all addresses of a surface that were ever talked at."""
 
         def read(connection: sqlite3.Connection) -> list[Line]:
-            sql = "SELECT address, session, delivered, is_owed FROM lines WHERE is_owed"
-            return [_line(row) for row in connection.execute(sql)]
+            lines = [_line(row) for row in connection.execute(_LINES)]
+            return [line for line in lines if line.address.surface == surface]
 
         return await self._thread.submit(read)
 
-    async def owe(self, address: Address) -> None:
-        """From now on replies may be owed there."""
-        await self._run("UPDATE lines SET is_owed = 1 WHERE address = ?", _key(address))
+    async def line_of(self, session: str) -> Line | None:
+        """Return the address that leads to a session."""
 
-    async def delivered(self, address: Address, turn: int, *, is_all: bool) -> None:
+        def find(connection: sqlite3.Connection) -> Line | None:
+            row = connection.execute(f"{_LINES} WHERE session = ?", (session,)).fetchone()
+            return _line(row) if row is not None else None
+
+        return await self._thread.submit(find)
+
+    async def delivered(self, address: Address, turn: int) -> None:
         """The reply of this turn, and of all before it, was delivered."""
-        sql = "UPDATE lines SET delivered = max(delivered, ?), is_owed = ? WHERE address = ?"
-        await self._run(sql, turn, int(not is_all), _key(address))
+        await self._run("UPDATE lines SET delivered = max(delivered, ?) WHERE address = ?", turn, _key(address))
+
+    async def forget(self, address: Address) -> None:
+        """The session behind it was deleted: what was delivered of it counts no more."""
+
+        def forget(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE lines SET delivered = 0 WHERE address = ?", (_key(address),))
+            connection.execute("DELETE FROM sent WHERE address = ?", (_key(address),))
+
+        await self._thread.submit(forget)
 
     async def sending(self, address: Address, key: str) -> Sent | None:
         """Note that a message is about to be sent; return what is known of an earlier try."""
 
         def note(connection: sqlite3.Connection) -> Sent | None:
-            where = _key(address)
-            row = connection.execute("SELECT message FROM sent WHERE address = ? AND key = ?", (where, key)).fetchone()
-            if row is not None:
-                return Sent(key, row[0])
-            connection.execute("INSERT INTO sent (address, key, at) VALUES (?, ?, ?)", (where, key, time.time()))
-            return None
+            known = _sent(connection, address, key)
+            if known is None:
+                sql = "INSERT INTO sent (address, key, at) VALUES (?, ?, ?)"
+                connection.execute(sql, (_key(address), key, time.time()))
+            return known
 
         return await self._thread.submit(note)
+
+    async def find(self, address: Address, key: str) -> Sent | None:
+        """Return what is known of a message under that key."""
+        return await self._thread.submit(lambda connection: _sent(connection, address, key))
 
     async def sent(self, address: Address, key: str, message: str) -> None:
         """The platform took it under this id."""
         await self._run("UPDATE sent SET message = ? WHERE address = ? AND key = ?", message, _key(address), key)
+
+    async def offer(self, address: Address, key: str, text: str) -> None:
+        """Keep what a button of ours stands for."""
+        sql = "INSERT OR REPLACE INTO offers (address, key, text, at) VALUES (?, ?, ?, ?)"
+        await self._run(sql, _key(address), key, text, time.time())
+
+    async def offered(self, address: Address, key: str) -> str:
+        """Return what a button of ours stands for; "" when it is not known any more."""
+
+        def find(connection: sqlite3.Connection) -> str:
+            sql = "SELECT text FROM offers WHERE address = ? AND key = ?"
+            row = connection.execute(sql, (_key(address), key)).fetchone()
+            return row[0] if row is not None else ""
+
+        return await self._thread.submit(find)
 
     async def _run(self, sql: str, *values: object) -> None:
         def run(connection: sqlite3.Connection) -> None:
@@ -153,5 +190,15 @@ def _key(address: Address) -> str:
     return msgspec.json.encode(address).decode()
 
 
-def _line(row: tuple[str, str, int, int]) -> Line:
-    return Line(_ADDRESS.decode(row[0]), row[1], row[2], bool(row[3]))
+def _sent(connection: sqlite3.Connection, address: Address, key: str) -> Sent | None:
+    sql = "SELECT message FROM sent WHERE address = ? AND key = ?"
+    row = connection.execute(sql, (_key(address), key)).fetchone()
+    return Sent(key, row[0]) if row is not None else None
+
+
+def _line(row: tuple[str, str, int]) -> Line:
+    return Line(_ADDRESS.decode(row[0]), row[1], row[2])
+
+
+def _is_at(kept: Kept, address: Address | None) -> bool:
+    return address is None or kept.incoming.address == address

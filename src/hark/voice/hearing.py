@@ -35,6 +35,7 @@ class NoteHearing:
         self._stop = stop
         self._arrived = time.time_ns()  # by the wall clock: it is read by the next process
         self._transcription = anyio.CancelScope()
+        self._is_known = False
         loop = asyncio.get_running_loop()
         self._kept: asyncio.Future[Path] = loop.create_future()
         self._ended: asyncio.Future[Heard] = loop.create_future()
@@ -55,9 +56,12 @@ class NoteHearing:
         """
         return await asyncio.shield(self._ended)
 
-    def withdraw(self) -> None:
-        """Nobody wants its words any more. Without effect when they are known."""
+    def withdraw(self) -> bool:
+        """Nobody wants its words any more. False, and without effect, when they are known."""
+        if self._is_known:
+            return False
         self._transcription.cancel()
+        return True
 
     async def run(self, transcriber: Transcriber | None, settings: VoiceSettings) -> None:
         """Go all the way. Cancelling leaves the recording on the shelf, to be heard again."""
@@ -87,6 +91,7 @@ class NoteHearing:
             await to_thread.run_sync(self._shelf.drop, self._note)
             self._listener.tell(WITHDRAWN)
             return Heard(Fate.WITHDRAWN)
+        self._is_known = True
         if not text:
             return await self._lose(recording, reason or SILENCE)
         return await self._say(text, settings)
@@ -121,7 +126,7 @@ class NoteHearing:
         await self.place.reached()
         if settings.echo:
             self._listener.echo(_quoted(text))
-        receipt = await self._listener.say(text)
+        receipt = await self._listener.say(text, is_stopped=self.place.is_stopped)
         self.place.leave()
         await to_thread.run_sync(self._shelf.drop, self._note)
         return Heard(Fate.SAID, text, receipt)

@@ -28,6 +28,11 @@ class VoiceIngress:
         self._hearings: dict[tuple[str, str], NoteHearing] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_on(self) -> bool:
+        """Whether there is somebody who turns speech into words."""
+        return self._transcriber is not None
+
     def hear(self, note: VoiceNote, listener: Listener) -> NoteHearing:
         """Take a voice message; its place in the line is taken when this returns. One on its way is not doubled."""
         key = note.line, note.id
@@ -57,51 +62,54 @@ class VoiceIngress:
         """Yield what an earlier process had taken and not ended, to be heard again. Blocks as long as the disk does."""
         return self._shelf.left()
 
-    async def read(self, line: str, say: Callable[[], Awaitable[T]]) -> T:
+    def waiting(self, line: str) -> int:
+        """Return how many of that line are still on their way."""
+        return self._lines[line].length if line in self._lines else 0
+
+    async def read(self, line: str, say: Callable[[bool], Awaitable[T]]) -> T:
         """Say a text when all that came before it in its line has been said; at once when there is nothing."""
         place = self._join(line)
         try:
             await place.reached()
-            return await say()
+            return await say(place.is_stopped)
         finally:
             self._leave(line, place)
 
     async def stop(self, line: str, interrupt: Callable[[], Awaitable[T]]) -> T:
-        """Interrupt at once, and withdraw the voice messages of a line whose words are not yet known.
-
-        Texts that waited behind them are said; what they set off is interrupted, too. Return the first answer.
-        """
+        """Interrupt at once, and withdraw the voice messages of a line whose words are not yet known."""
         place = self._join(line)
         try:
             return await self._stop(line, place, interrupt)
         finally:
             self._leave(line, place)
 
+    def withdraw(self, line: str, id: str) -> bool:  # noqa: A002
+        """Withdraw one voice message; False when it is not on its way, or its words are known."""
+        hearing = self._hearings.get((line, id))
+        return hearing is not None and hearing.withdraw()
+
     async def close(self) -> None:
-        """End all that is under way, and the transcriber; what was not yet said is heard again at the next start."""
+        """End all that is under way; what was not yet said is heard again at the next start."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        if self._transcriber is not None:
-            await self._transcriber.close()
 
     async def _stop(self, line: str, place: Place, interrupt: Callable[[], Awaitable[T]]) -> T:
-        is_first = place.is_first
+        """What is before the stop in its line sets nothing off any more; what runs ends now."""
+        before = place.before()
+        for other in before:
+            other.is_stopped = True
         for hearing in self._hearings.values():
-            if hearing.line == line and hearing.place.is_before(place):
+            if hearing.line == line and hearing.place in before:
                 hearing.withdraw()
-        answer = await interrupt()
-        if not is_first:
-            await place.reached()
-            await interrupt()
-        return answer
+        return await interrupt()
 
     def _join(self, line: str) -> Place:
         return self._lines.setdefault(line, Line()).join()
 
     def _leave(self, line: str, place: Place) -> None:
         place.leave()
-        if line in self._lines and self._lines[line].is_empty:
+        if line in self._lines and not self._lines[line].length:
             del self._lines[line]

@@ -7,17 +7,13 @@ class Place:
     """A place in a line. Whoever took it leaves it, however it ends."""
 
     def __init__(self, line: "Line") -> None:
+        self.is_stopped = False  # a stop came behind it, before its turn
         self._line = line
         self._turn = anyio.Event()
 
-    @property
-    def is_first(self) -> bool:
-        """Whether nobody is before it."""
-        return self._turn.is_set()
-
-    def is_before(self, other: "Place") -> bool:
-        """Whether it is still in the line, and before another one."""
-        return self._line.is_before(self, other)
+    def before(self) -> "list[Place]":
+        """Return the places before this one."""
+        return self._line.before(self)
 
     async def reached(self) -> None:
         """Return when all that came before have left. Safe to cancel: the place is kept."""
@@ -39,9 +35,9 @@ class Line:
         self._places: list[Place] = []
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nobody is in it."""
-        return not self._places
+    def length(self) -> int:
+        """How many are in it."""
+        return len(self._places)
 
     def join(self) -> Place:
         """Return the last place."""
@@ -50,9 +46,9 @@ class Line:
         self._places[0].call()
         return place
 
-    def is_before(self, one: Place, other: Place) -> bool:
-        """Whether one is before the other; both must be in it."""
-        return one in self._places and self._places.index(one) < self._places.index(other)
+    def before(self, place: Place) -> list[Place]:
+        """Return the places before one that is in it."""
+        return self._places[: self._places.index(place)]
 
     def remove(self, place: Place) -> None:
         """Take a place out of it, wherever it is."""

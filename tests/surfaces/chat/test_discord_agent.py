@@ -7,15 +7,13 @@ from pathlib import Path
 import anyio
 
 import hark
-from hark.app.chat_sessions import ChatSessionHandle
+from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
-from hark.protocol.chat import Written
 from hark.protocol.messages import UserMessage
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.chat.room import House
 from hark.surfaces.discord.settings import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_server import TOKEN, DiscordServer
@@ -29,9 +27,6 @@ async def talking(
     """Discord, whose Ann is let in by the settings."""
     provider = ScriptedProvider(script)
 
-    async def hear(message: Written, tell: object) -> Written:
-        raise AssertionError("nothing to hear")
-
     async with (
         (server or DiscordServer()).serving() as server,
         hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as agent,
@@ -40,12 +35,9 @@ async def talking(
         surface = DiscordSurface(settings, TOKEN, home / "discord.json")
         ledger = SqliteChatLedger(home / "gateway.db")
 
-        def opened(name: str) -> ChatSessionHandle:
-            return agent.session_of(ChatSessionHandle, name, "discord")
-
         people = People("discord", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(Platform(surface, settings, people, House(ledger, opened, hear, ("stop",))).run)
+            tasks.start_soon(Platform(surface, settings, people, house_of(agent, ledger)).run)
             await server.until(lambda: server.gateway.is_ready)
             yield server, provider
             tasks.cancel_scope.cancel()

@@ -8,16 +8,14 @@ import anyio
 from msgspec import structs
 
 import hark
-from hark.app.chat_sessions import ChatSessionHandle
+from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
-from hark.protocol.chat import Written
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import CallChunk, Request
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.chat.room import House
 from hark.surfaces.slack.surface import SlackSurface
 from tests.fakes.slack_server import Failure, FakeSlack, slack_server
 from tests.surfaces.chat.slack_world import settings_for
@@ -28,13 +26,10 @@ async def agent_on(slack: FakeSlack, home: Path, script: Sequence[Reply]) -> Asy
     settings = structs.replace(settings_for(slack), allow=("UANN",))
     provider = ScriptedProvider(script)
 
-    async def hear(message: Written, tell: object) -> Written:
-        raise AssertionError("nothing to hear")
-
     async with hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as agent:
         ledger = SqliteChatLedger(home / "gateway.db")
         people = People("slack", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
-        house = House(ledger, lambda name: agent.session_of(ChatSessionHandle, name, "slack"), hear, ("stop",))
+        house = house_of(agent, ledger)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(Platform(SlackSurface(settings), settings, people, house).run)
             yield provider

@@ -9,15 +9,14 @@ import anyio
 import pytest
 
 import hark
-from hark.app.chat_sessions import ChatSessionHandle
+from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
-from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing, Written
+from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.pieces import pieces
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.chat.room import House
 from hark.surfaces.telegram.markup import as_html
 from hark.surfaces.telegram.settings import TelegramSettings
 from hark.surfaces.telegram.surface import MANNERS, Telegram
@@ -186,9 +185,6 @@ async def test_a_message_is_answered_by_a_real_agent_and_the_stop_button_stops_i
     provider = ScriptedProvider([["**half** of it ", hang], ["next"]])
     settings = TelegramSettings(token=TOKEN, allow=("1",))
 
-    async def hear(message: Written, tell: object) -> Written:
-        raise AssertionError("nothing to hear")
-
     async with (
         telegram_server() as server,
         hark.open(home=tmp_path, workspace=tmp_path, routes=[{"provider": provider}]) as agent,
@@ -196,7 +192,7 @@ async def test_a_message_is_answered_by_a_real_agent_and_the_stop_button_stops_i
         surface = Telegram(TelegramSettings(token=TOKEN, api_base=server.address, allow=("1",)))
         ledger = SqliteChatLedger(tmp_path / "gateway.db")
         people = People("telegram", settings.allow, Pairing(tmp_path / "pairing.json"), settings.per_minute)
-        house = House(ledger, lambda name: agent.session_of(ChatSessionHandle, name, "telegram"), hear, ("stop",))
+        house = house_of(agent, ledger)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(Platform(surface, settings, people, house).run)
             message = await server.write("go")

@@ -10,14 +10,13 @@ from pathlib import Path
 import anyio
 
 import hark
-from hark.app.chat_sessions import ChatSessionHandle
+from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
 from hark.protocol.chat import Address, Author, Deliver, Incoming, Manners, Outgoing, Pressed, Written
 from hark.providers.scripted import Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.chat.room import House
 from hark.surfaces.chat.settings import ChatSettings
 
 ANN = Author("1", "Ann")
@@ -125,17 +124,11 @@ async def chatting(
     settings = settings or ChatSettings(allow=("1",))
     provider = ScriptedProvider(script)
 
-    async def hear(message: Written, tell: object) -> Written:
-        raise AssertionError("nothing to hear")
-
     async with hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as agent:
         ledger = SqliteChatLedger(home / "gateway.db")
 
-        def opened(name: str) -> ChatSessionHandle:
-            return agent.session_of(ChatSessionHandle, name, "test")
-
         people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
-        house = House(ledger, opened, hear, ("stop", "halt"))
+        house = house_of(agent, ledger)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(Platform(chat, settings, people, house).run)
             yield chat, provider

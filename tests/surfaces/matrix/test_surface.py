@@ -8,15 +8,14 @@ from typing import Any
 import anyio
 
 import hark
-from hark.app.chat_sessions import ChatSessionHandle
+from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
-from hark.protocol.chat import Author, Written
+from hark.protocol.chat import Author
 from hark.protocol.messages import UserMessage
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.chat.room import House
 from hark.surfaces.matrix.settings import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
 from tests.surfaces.matrix.synapse import Account, Synapse
@@ -33,13 +32,10 @@ async def agent(
     pairing.approve(pairing.knock("matrix", Author(allowed), "LETMEIN2"))
     provider = ScriptedProvider(script)
 
-    async def hear(message: Written, tell: object) -> Written:
-        raise AssertionError("nothing to hear")
-
     async with hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as opened:
         ledger = SqliteChatLedger(home / "gateway.db")
         people = People("matrix", settings.allow, pairing, settings.per_minute)
-        house = House(ledger, lambda name: opened.session_of(ChatSessionHandle, name, "matrix"), hear, ("stop",))
+        house = house_of(opened, ledger)
         surface = Matrix(settings, bot.token, home / "matrix", people.is_known)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(Platform(surface, settings, people, house).run)

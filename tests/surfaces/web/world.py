@@ -14,6 +14,7 @@ from yarl import URL
 from hark.app.agent_gateway import AgentGateway
 from hark.app.build import Agent, open_agent
 from hark.app.loop_lag import LoopLag
+from hark.app.stop_words import STOP_WORDS, StopWords
 from hark.protocol.speech import Transcriber
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.app import make_app
@@ -22,7 +23,9 @@ from hark.surfaces.web.metrics import Metrics
 from hark.surfaces.web.place import WebPlace
 from hark.surfaces.web.server import bound_socket, make_server
 from hark.surfaces.web.settings import ServeSettings
-from hark.surfaces.web.transcriptions import Transcriptions
+from hark.voice.ingress import VoiceIngress
+from hark.voice.settings import VoiceSettings
+from hark.voice.shelf import Shelf
 from tests.fakes.behaviours import Behaviour
 from tests.fakes.model_server import ModelServer
 
@@ -142,8 +145,9 @@ async def served(
             tasks.start_soon(lag.run)
             await tasks.start(feeds.run)
             gateway = AgentGateway(agent, lag)
+            ingress = VoiceIngress(transcriber, Shelf(agent.home / "voice"), VoiceSettings())
             agent.bench.ends.listen(metrics.ended)
-            place = WebPlace(gateway, Access(chosen, token), feeds, metrics, Transcriptions(), transcriber)
+            place = WebPlace(gateway, Access(chosen, token), feeds, metrics, ingress, StopWords(STOP_WORDS).fits)
             server = make_server(make_app(place, "0"))
             serving = asyncio.create_task(server.serve([listener]))
             try:
@@ -152,5 +156,6 @@ async def served(
                 tasks.cancel_scope.cancel()  # the feeds first, so that no stream is left open
                 with anyio.CancelScope(shield=True):
                     await client.close()
+                    await ingress.close()
                     server.should_exit = True
                     await serving

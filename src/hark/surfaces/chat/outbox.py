@@ -11,6 +11,7 @@ from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Outgoing
 from hark.protocol.chat_ledger import ChatLedger
+from hark.surfaces.chat.pieces import pieces
 
 T = TypeVar("T")
 
@@ -49,6 +50,11 @@ class Outbox:
         self._sending.add(sending)
         sending.add_done_callback(self._forget)
         return await asyncio.shield(sending)
+
+    async def tell(self, key: str, text: str) -> None:
+        """Say something that belongs to no turn, in as many messages as it takes."""
+        for place, part in enumerate(pieces(text, self._surface.manners.characters)):
+            await self.send(f"{key}:{place}" if place else key, Outgoing(part))
 
     async def close(self) -> None:
         """Give up what is under way: the next process goes on with it."""

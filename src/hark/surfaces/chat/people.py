@@ -38,6 +38,7 @@ class People:
         self._doorkeeper = doorkeeper
         self._per_minute = per_minute
         self._times: dict[str, deque[float]] = {}
+        self._told: dict[str, float] = {}
 
     def is_known(self, author: Author) -> bool:
         """Tell whether somebody may talk: the settings have their id (names can be taken), or the owner let them in."""
@@ -59,3 +60,11 @@ class People:
             return True
         times.append(now)
         return False
+
+    def is_to_be_told(self, author: Author) -> bool:
+        """Tell whether somebody who is too fast does not know it yet: they are told once a minute."""
+        now = time.monotonic()
+        if now - self._told.get(author.id, -60.0) < 60:
+            return False
+        self._told[author.id] = now
+        return True

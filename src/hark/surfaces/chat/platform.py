@@ -6,7 +6,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import Address, ChatError, ChatSurface, Incoming, Outgoing, Removed, Written
-from hark.surfaces.chat.conversation import Line
+from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.room import House, Room
 from hark.surfaces.chat.settings import ChatSettings
@@ -31,11 +31,14 @@ class Platform:
         """Receive and answer until cancelled; a platform that fails is tried again, later and later."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            await self._take_up()
+            is_taken_up = False
             pause = FIRST_PAUSE_SECONDS
             while True:
                 began, asked = anyio.current_time(), 0.0
                 try:
+                    if not is_taken_up:
+                        await self._take_up()
+                        is_taken_up = True
                     await self._surface.run(self.deliver)
                 except ChatError as error:
                     asked = error.retry_after or 0.0
@@ -60,46 +63,91 @@ class Platform:
         if kept is not None:
             self._room(incoming.address).put(kept)
 
+    def session_began(self, session: str) -> None:
+        """A turn begins in a session: if that is an address's of ours, what comes of it is shown there.
+
+        Most were begun by somebody who wrote there; others by a schedule, a program, or another surface.
+        """
+        if self._tasks is not None and session.startswith(f"{self._surface.name}:"):
+            self._tasks.start_soon(self._open_for, session)
+
+    async def _open_for(self, session: str) -> None:
+        line = await self._house.ledger.line_of(session)
+        if line is not None:
+            self._room(line.address)
+
     async def _is_welcome(self, incoming: Incoming) -> bool:
         assert not isinstance(incoming, Removed)
         author = incoming.author
-        if self._people.is_known(author):
-            return not (isinstance(incoming, Written) and self._people.is_too_fast(author))
-        if isinstance(incoming, Written):
-            code = self._people.code_for(author)
-            text = f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
-            try:
-                await self._surface.send(incoming.address, Outgoing(text))
-            except ChatError as error:
-                LOG.info("%s: a stranger could not be told their code: %s", self._surface.name, error)
+        if not self._people.is_known(author):
+            if isinstance(incoming, Written):
+                code = self._people.code_for(author)
+                await self._tell(
+                    incoming.address, f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
+                )
+            return False
+        if not isinstance(incoming, Written) or self._is_stop(incoming) or not self._people.is_too_fast(author):
+            return True
+        if self._people.is_to_be_told(author):
+            most = self._settings.per_minute
+            await self._tell(
+                incoming.address,
+                f"You have written more than {most} messages within a minute. From this one on nothing was taken: "
+                "please send it again in a minute. Stopping always works.",
+                incoming.id,
+            )
         return False
+
+    def _is_stop(self, message: Written) -> bool:
+        return self._house.is_stop(message.text) or message.text.strip().lower() == "/stop"
+
+    async def _tell(self, address: Address, text: str, reply_to: str = "") -> None:
+        """Tell somebody whose message is not taken why."""
+        try:
+            await self._surface.send(address, Outgoing(text, reply_to=reply_to))
+        except (ChatError, OSError) as error:
+            LOG.info("%s: somebody could not be told why they are not heard: %s", self._surface.name, error)
 
     async def _take_up(self) -> None:
         """Go on with what an earlier process left: messages that were kept, and replies that are owed."""
-        for line in await self._house.ledger.owed():
-            if line.address.surface == self._surface.name:
+        summaries = {line.session: line.summary for line in await self._house.sessions()}
+        for line in await self._house.ledger.lines(self._surface.name):
+            summary = summaries.get(line.session)
+            turns = summary.turns if summary else 0
+            if turns < line.delivered:
+                await self._house.ledger.forget(line.address)
+            is_busy = summary is not None and (summary.is_open or summary.is_waiting)
+            if turns != line.delivered or is_busy:
                 self._room(line.address)
-        for kept in await self._house.ledger.kept():
-            if kept.incoming.address.surface == self._surface.name:
-                self._room(kept.incoming.address).put(kept)
+        for kept in await self._house.ledger.kept(self._surface.name):
+            self._room(kept.incoming.address).put(kept)
 
     def _room(self, address: Address) -> Room:
         room = self._rooms.get(address)
         if room is None:
             session = self._house.open_session(session_name(address))
-            line = Line(self._surface, address, session, self._settings, self._house.stop_words)
+            line = Line(self._surface, address, session, self._settings)
             room = self._rooms[address] = Room(line, self._house)
             assert self._tasks is not None
             self._tasks.start_soon(self._keep, room, address, name=f"chat {address.surface} {address.chat}")
         return room
 
     async def _keep(self, room: Room, address: Address) -> None:
-        """Run a room; one that sleeps is forgotten, and made anew when somebody writes."""
-        try:
-            await room.run()
-        finally:
-            if self._rooms.get(address) is room:
-                del self._rooms[address]
+        """Run a room; one that sleeps is forgotten, and made anew when somebody writes.
+
+        One that fails is opened anew after a pause, with all that was kept for it.
+        """
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                await room.run()
+                if not room.has_waiting:
+                    break
+            except Exception:  # the surface loop: one address fails alone
+                LOG.exception("%s: the chat %s failed, and is opened again", self._surface.name, address.chat)
+                await anyio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        del self._rooms[address]
 
 
 def session_name(address: Address) -> str:

@@ -3,18 +3,18 @@
 import asyncio
 import time
 
-from hark.protocol.chat import Address, Button, Manners, Outgoing
+from hark.protocol.chat import Button, Manners, Outgoing
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.pieces import pieces
 
 CURSOR = " ▌"
 STOP = "⏹ Stop"
-
-
-def stop_value(turn: str) -> str:
-    """Return what the Stop button of a turn stands for."""
-    return f"stop:{turn}"
+GO_ON = "▶ Go on"
+EARLIER = "… "
+SILENCE_SECONDS = 2.0  # without a word; then at least the Stop button is shown
+CUTS = {"restart": "a restart", "shutdown": "a restart", "crash": "a crash"}
+STOPS = ("user", "new message", "button", "voice")
 
 
 def ending(outcome: Outcome) -> str:
@@ -22,8 +22,10 @@ def ending(outcome: Outcome) -> str:
     match outcome:
         case Completed():
             return ""
+        case Interrupted(source) if source in CUTS:
+            return f"⏹ cut by {CUTS[source]}"
         case Interrupted(source):
-            return "⏹ stopped" if source in ("user", "new message", "button") else f"⏹ stopped: {source}"
+            return "⏹ stopped" if source in STOPS else f"⏹ stopped: {source}"
         case Failed(error):
             return f"⚠️ {error.message}"
         case LimitReached(_, message):
@@ -33,18 +35,24 @@ def ending(outcome: Outcome) -> str:
 class Reply:
     """Shows a reply that grows, in as many messages as it takes; each is edited no more often than the platform likes.
 
-    The messages of a turn are named by their place, so that after a crash the same ones are finished.
+    The messages of a turn are named by their place, so that after a crash the same ones are finished. `is_late`: what
+    was said before now was not heard here, until it ends.
     """
 
-    def __init__(self, turn: str, address: Address, manners: Manners, outbox: Outbox) -> None:
-        self._turn = turn
-        self._address = address
+    def __init__(self, turn: str, manners: Manners, outbox: Outbox, *, is_late: bool = False) -> None:
+        self.turn = turn
         self._manners = manners
         self._outbox = outbox
+        self._is_late = is_late
         self._steps: list[str] = [""]
+        self._calls: dict[str, str] = {}
         self._messages: list[str] = []
         self._shown: list[Outgoing | None] = []
         self._changed = asyncio.Event()
+
+    def is_whole(self) -> None:
+        """It was heard from its start after all."""
+        self._is_late = False
 
     def add(self, text: str) -> None:
         """Take one more piece of text; waits for nothing."""
@@ -60,24 +68,44 @@ class Reply:
         if self._steps[-1]:
             self._steps.append("")
 
+    def call_began(self, call: str, tool: str) -> None:
+        """A tool is at work."""
+        self._calls[call] = tool
+        self._changed.set()
+
+    def call_ended(self, call: str) -> None:
+        """A tool is done."""
+        self._calls.pop(call, None)
+        self._changed.set()
+
     @property
     def text(self) -> str:
         """What was said so far."""
-        return "\n\n".join(step.strip() for step in self._steps if step.strip())
+        said = "\n\n".join(step.strip() for step in self._steps if step.strip())
+        return EARLIER + said if self._is_late else said
 
     async def grow(self) -> None:
         """Show what comes, until cancelled."""
+        try:
+            async with asyncio.timeout(SILENCE_SECONDS):
+                await self._changed.wait()
+        except TimeoutError:
+            self._changed.set()
         while True:
             await self._changed.wait()
             self._changed.clear()
             began = time.monotonic()
-            await self._show(self.text + CURSOR, (Button(STOP, stop_value(self._turn)),), is_last=False)
+            work = f"🔧 {', '.join(dict.fromkeys(self._calls.values()))}" if self._calls else ""
+            so_far = "\n\n".join(part for part in (self.text, work) if part)
+            await self._show(so_far + CURSOR, (Button(STOP, f"stop:{self.turn}"),), is_last=False)
             await asyncio.sleep(max(0.0, self._manners.edit_seconds - (time.monotonic() - began)))
 
     async def finish(self, text: str, outcome: Outcome) -> None:
         """Show the whole of it, as the journal has it; what was shown before is put right."""
         whole = "\n\n".join(part for part in (text.strip(), ending(outcome)) if part)
-        await self._show(whole or "(no words)", (), is_last=True)
+        was_cut = isinstance(outcome, Interrupted) and outcome.source in CUTS
+        buttons = (Button(GO_ON, f"continue:{self.turn}"),) if was_cut else ()
+        await self._show(whole or "(no words)", buttons, is_last=True)
 
     async def _show(self, text: str, buttons: tuple[Button, ...], *, is_last: bool) -> None:
         """Put each piece where it belongs; one that is not whole yet is put right by the next look."""
@@ -86,7 +114,7 @@ class Reply:
             is_end = place == len(parts) - 1
             wanted = Outgoing(part, buttons if is_end else ())
             if place >= len(self._messages):
-                posted = await self._outbox.send(f"{self._turn}:{place}", wanted)
+                posted = await self._outbox.send(f"{self.turn}:{place}", wanted)
                 self._messages.append(posted.id)
                 self._shown.append(wanted if posted.is_new else None)
             if self._shown[place] != wanted:

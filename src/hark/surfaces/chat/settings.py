@@ -4,12 +4,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-STOP_WORDS = (
-    "stop", "wait", "halt", "cancel", "abort", "stopp", "warte", "anhalten", "abbrechen", "arrête", "arrete", "attends",
-    "para", "espera", "detente", "pare", "aspetta", "fermati", "стоп", "подожди", "停止", "停", "やめて", "止めて",
-    "ストップ", "멈춰", "그만", "توقف", "रुको",
-)  # fmt: skip
-
 
 class ChatSettings(Struct, frozen=True, omit_defaults=True):
     """`allow`: ids of people who may talk, "*" for everybody. `receipts`: how it is told what became of a message.

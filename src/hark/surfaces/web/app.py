@@ -22,6 +22,7 @@ from hark.surfaces.web.place import WebPlace
 from hark.surfaces.web.queue import Queue
 from hark.surfaces.web.security import Guard
 from hark.surfaces.web.sessions import Reading
+from hark.surfaces.web.voice import Voice
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -47,7 +48,7 @@ def _routes(place: WebPlace, version: str) -> list[Route]:
 
     table: list[tuple[str, str, Endpoint]] = [
         ("POST", f"{_SESSION}/messages", messages.say),
-        ("POST", f"{_SESSION}/voice", messages.hear),
+        ("POST", f"{_SESSION}/voice", Voice(place).hear),
         ("POST", f"{_SESSION}/interrupt", messages.interrupt),
         ("GET", f"{_SESSION}/events", Events(place).stream),
         ("GET", f"{_SESSION}/transcript", reading.transcript),

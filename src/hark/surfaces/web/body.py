@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from hark.surfaces.web.errors import ApiError
 
 BODY_SECONDS = 300.0
+ID_CHARACTERS = 200
 _CLOSE = {"Connection": "close"}
 JSON_TYPES = ("application/json", "text/json")
 
@@ -87,6 +88,15 @@ def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) 
     if not text.isprintable():
         raise ApiError(400, "bad_request", f"{name} has letters that can't be printed.")
     return text
+
+
+def checked_names(name: str, author: str) -> tuple[str, str]:
+    """Return the id and the author that a client gives to a message.
+
+    Raises:
+        ApiError: One of them can't be used.
+    """
+    return checked_text(name, "id", ID_CHARACTERS), checked_text(author, "author", ID_CHARACTERS)
 
 
 def _too_large(most: int) -> ApiError:

@@ -53,7 +53,7 @@ def _session_paths() -> Json:
         f"{session}/voice": {
             "parameters": [name, *voice_query],
             "post": {
-                **_operation("Say something aloud", {202: _ref("Receipt")}, errors=(400, 409, 413, 415, 422, 501)),
+                **_operation("Say something aloud", {202: _ref("Receipt")}, errors=(400, 409, 413, 415, 501, 503)),
                 "requestBody": {
                     "required": True,
                     "content": {"application/octet-stream": {"schema": audio}, "audio/ogg": {}},

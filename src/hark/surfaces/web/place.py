@@ -1,28 +1,31 @@
 """What all endpoints work with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.requests import Request
 
 from hark.protocol.gateway import ApiSession, Gateway
-from hark.protocol.speech import Transcriber
+from hark.protocol.hearing import Ingress
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
-from hark.surfaces.web.transcriptions import Transcriptions
 
 
 @dataclass(frozen=True, slots=True)
 class WebPlace:
-    """The agent, who may come in, the feeds of its sessions, and what is counted. No `transcriber`: no voice."""
+    """The agent, who may come in, the feeds of its sessions, what is counted, and the way in for voice.
+
+    `is_stop` tells whether words are a wish to stop.
+    """
 
     gateway: Gateway
     access: Access
     feeds: Feeds
     metrics: Metrics
-    transcriptions: Transcriptions
-    transcriber: Transcriber | None = None
+    ingress: Ingress
+    is_stop: Callable[[str], bool]
 
     def session(self, request: Request) -> ApiSession:
         """Return the session that the address names.

@@ -1,0 +1,122 @@
+"""What the people of one address write, brought to its session."""
+
+import zlib
+
+from hark.protocol.chat import Button, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
+from hark.protocol.chat_ledger import ChatLedger
+from hark.protocol.commands import Delivery
+from hark.protocol.receipts import Receipt, ReceiptState
+from hark.surfaces.chat.line import Line
+from hark.surfaces.chat.outbox import Outbox
+from hark.surfaces.chat.questions import OpenQuestions
+
+QUOTED_CHARACTERS = 500
+TAKEN = "I have that message already, and am at work on it."
+TELL_IT = "↪ Tell it the new text"
+FORGOTTEN = "That button is too old; please write it."
+NOT_ASKED = "That question is not open any more."
+NOTHING_RAN = "Nothing was running."
+HELD = "{} held; the next message lets them go on (/queue shows them)."
+CUT_ANSWER = "A restart came just when you answered “{}”, and ended what had asked for it."
+
+
+class Inward:
+    """Deals with one thing after the other; each is durable where it belongs when its method returns."""
+
+    def __init__(self, line: Line, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions) -> None:
+        self._line = line
+        self._ledger = ledger
+        self._outbox = outbox
+        self._questions = questions
+
+    async def take(self, incoming: Incoming, *, is_stopped: bool, is_again: bool) -> Receipt | None:
+        """Deal with what came in. `is_stopped`: a stop came behind it. `is_again`: it may have been begun before."""
+        match incoming:
+            case Written():
+                return await self._hear(incoming, is_stopped=is_stopped, is_again=is_again)
+            case Rewritten():
+                await self._rewrite(incoming)
+            case Removed(id=message):
+                await self._line.session.withdraw(self._line.name_of(message))
+            case Pressed():
+                await self._press(incoming)
+        return None
+
+    async def queue(self, message: Written, text: str) -> Receipt:
+        """Put a text into the queue in the place of a message that has none."""
+        author = message.author.name or message.author.id
+        name = self._line.name_of(message.id)
+        return await self._line.session.say(text, Delivery.QUEUE, id=name, author=author)
+
+    async def interrupt(self, source: str) -> None:
+        """Stop what runs, without a word about it."""
+        await self._line.session.interrupt(source)
+
+    async def stop(self, source: str, turn: str, key: str) -> None:
+        """Stop what runs (with `turn`, only that one), and say so where nothing else does."""
+        settled = await self._line.session.interrupt(source, turn)
+        waiting = await self._line.session.queue()
+        if settled is None:
+            await self._outbox.tell(f"stop:{key}", NOTHING_RAN)
+        elif waiting and all(item.state is ReceiptState.HELD for item in waiting):
+            count = "1 message is" if len(waiting) == 1 else f"{len(waiting)} messages are"
+            await self._outbox.tell(f"stop:{key}", HELD.format(count))
+
+    async def _hear(self, message: Written, *, is_stopped: bool, is_again: bool) -> Receipt | None:
+        name = self._line.name_of(message.id)
+        if is_again and await self._was_answer(message, name):
+            return None
+        answer = None if is_stopped or message.attachments else self._questions.answer_in(message.text)
+        if answer is not None and await self._answer(*answer, name):
+            return None
+        text = message.text
+        if message.quoted:
+            text = f"[In reply to: {message.quoted[:QUOTED_CHARACTERS]}]\n{text}"
+        author = message.author.name or message.author.id
+        # From the line to here nothing has waited: a stop meets it before, or at the session's door.
+        return await self._line.session.say(
+            text, id=name, author=author, attachments=message.attachments, is_stopped=is_stopped
+        )
+
+    async def _answer(self, question: str, text: str, name: str) -> bool:
+        """Give an answer; False when nobody asks any more. That it was one is noted first: it is no message, too."""
+        await self._ledger.sending(self._line.address, f"answer:{name}")
+        if await self._line.session.answer(question, text) is None:
+            return True
+        await self._ledger.sent(self._line.address, f"answer:{name}", "not asked")
+        return False
+
+    async def _was_answer(self, message: Written, name: str) -> bool:
+        """Tell whether a message was given as an answer by a process that is gone; its turn is gone with it."""
+        known = await self._ledger.find(self._line.address, f"answer:{name}")
+        if known is None or known.id:
+            return False
+        await self._outbox.tell(f"cut:{name}", CUT_ANSWER.format(message.text))
+        return True
+
+    async def _rewrite(self, edit: Rewritten) -> None:
+        """Change a message that waits; of one that runs already, offer to tell the new text."""
+        session = self._line.session
+        refusal = await session.edit(self._line.name_of(edit.id), edit.text)
+        if refusal is None or not session.running:
+            return
+        key = f"{edit.id}:{zlib.crc32(edit.text.encode()):x}"
+        await self._ledger.offer(self._line.address, key, edit.text)
+        await self._outbox.send(f"edit:{key}", Outgoing(TAKEN, (Button(TELL_IT, f"steer:{key}"),), edit.id))
+
+    async def _press(self, pressed: Pressed) -> None:
+        kind, _, rest = pressed.value.partition(":")
+        session, by = self._line.session, pressed.author.name or pressed.author.id
+        if kind == "answer":
+            question, _, place = rest.rpartition(":")
+            choice = self._questions.choice(question, place)
+            if choice is None or await session.answer(question, choice) is not None:
+                await self._outbox.tell(f"press:{pressed.id}", NOT_ASKED)
+        elif kind == "steer":
+            text = await self._ledger.offered(self._line.address, rest)
+            if text:
+                await session.say(text, Delivery.STEER, id=self._line.name_of(f"edit:{rest}"), author=by)
+            else:
+                await self._outbox.tell(f"press:{pressed.id}", FORGOTTEN)
+        elif kind == "continue":
+            await session.say(f"/continue {rest}", id=self._line.name_of(f"press:{pressed.id}"), author=by)

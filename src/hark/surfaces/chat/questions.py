@@ -1,0 +1,76 @@
+"""The questions that are open at one address, and which message may be meant as an answer."""
+
+from dataclasses import dataclass
+
+from hark.protocol.events import QuestionAsked
+from hark.protocol.tool import QuestionKind
+
+YES = ("y", "yes", "ok", "okay", "ja", "oui", "sí", "si", "да", "はい", "是", "👍")
+NO = ("n", "no", "nein", "non", "нет", "いいえ", "不", "👎")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as it was shown: the platform's id of it is "" while it is being sent."""
+
+    question: str
+    text: str
+    choices: tuple[str, ...]
+    is_approval: bool
+    posted: str = ""
+
+
+class OpenQuestions:
+    """What is asked at present, the oldest first."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Asked] = {}
+
+    def open(self, event: QuestionAsked) -> None:
+        """Note a question; it may be answered while it is still being sent."""
+        is_approval = event.kind is QuestionKind.APPROVAL
+        self._asked[event.question] = Asked(event.question, event.text, event.choices, is_approval)
+
+    def posted(self, question: str, message: str) -> None:
+        """It is shown under this id of the platform; without effect when it was closed meanwhile."""
+        asked = self._asked.get(question)
+        if asked is not None:
+            self._asked[question] = Asked(asked.question, asked.text, asked.choices, asked.is_approval, message)
+
+    def close(self, question: str) -> Asked | None:
+        """Forget a question; return how it was shown."""
+        return self._asked.pop(question, None)
+
+    def choice(self, question: str, place: str) -> str | None:
+        """Return what the button at that place says; None when there is no such question any more."""
+        asked = self._asked.get(question)
+        is_there = asked is not None and place.isdigit() and int(place) < len(asked.choices)
+        return asked.choices[int(place)] if asked is not None and is_there else None
+
+    def answer_in(self, text: str) -> tuple[str, str] | None:
+        """Return the question that a message answers, and its answer; None when it is a message like any other.
+
+        An approval is answered by one of its choices alone: nobody allows something by chance. Any other question is
+        answered by words.
+        """
+        words = text.strip().strip("!.。！").casefold()
+        if not words or text.startswith("/"):
+            return None
+        for asked in self._asked.values():
+            choice = _choice(words, asked.choices)
+            if choice is not None:
+                return asked.question, choice
+            if not asked.is_approval:
+                return asked.question, text
+        return None
+
+
+def _choice(words: str, choices: tuple[str, ...]) -> str | None:
+    for place, choice in enumerate(choices, 1):
+        if words in (choice.casefold(), str(place)):
+            return choice
+    for meaning in (YES, NO):
+        found = next((choice for choice in choices if choice.casefold() in meaning), None)
+        if words in meaning and found is not None:
+            return found
+    return None
