@@ -1,12 +1,19 @@
 """A chat platform: every message once, every reply delivered, and a stop that is heard at once."""
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
+import hark
 from hark.app.pairing import Pairing
 from hark.protocol.chat import Address, Author, ChatError, Removed, Rewritten, Written
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import CallChunk, Request
-from hark.providers.scripted import Hang
+from hark.protocol.store import StoreError
+from hark.providers.scripted import Hang, ScriptedProvider
+from hark.store.chat_ledger import SqliteChatLedger
+from hark.surfaces.chat import platform, room
 from hark.surfaces.chat.settings import ChatSettings
 from tests.surfaces.chat.world import ANN, HOME, TestChat, chatting
 
@@ -172,3 +179,132 @@ async def test_a_sending_whose_answer_was_lost_is_made_again_with_a_word_about_i
     async with chatting(tmp_path, [["hello"]], chat, settings) as (chat, _):
         await chat.write("hi")
         await chat.says("(This may have reached you before.)\nhello")
+
+
+async def test_a_stop_when_nothing_runs_says_so(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["hello"]]) as (chat, _):
+        await chat.write("stop")
+        await chat.says("Nothing was running.")
+        await chat.write("/stop")
+        await chat.says("Nothing was running.", "Nothing was running.")
+
+
+async def test_a_tool_at_work_is_shown_with_a_stop_button(tmp_path: Path) -> None:
+    call = CallChunk(0, "c1", "shell", '{"command": "sleep 60"}')
+    async with chatting(tmp_path, [[call], ["next"]]) as (chat, _):
+        await chat.write("go")
+        await chat.until(lambda: any("🔧 shell" in text for text in chat.texts))
+        await chat.press("Stop")
+        await chat.until(lambda: chat.texts[-1] == "⏹ stopped")
+        await chat.write("and now?")
+        await chat.until(lambda: chat.texts[-1] == "next")
+
+
+async def test_somebody_who_is_too_fast_is_told_and_a_stop_still_works(tmp_path: Path) -> None:
+    hang = Hang()
+    settings = ChatSettings(allow=("1",), per_minute=1)
+    async with chatting(tmp_path, [["half", hang]], settings=settings) as (chat, provider):
+        await chat.write("one")
+        await hang.reached.wait()
+        await chat.write("two")
+        await chat.until(lambda: any("more than 1 messages" in text for text in chat.texts))
+        await chat.write("three")
+        assert sum("more than 1 messages" in text for text in chat.texts) == 1
+        await chat.write("stop")
+        await chat.until(lambda: "half\n\n⏹ stopped" in chat.texts)
+    assert len(provider.requests) == 1
+
+
+async def test_a_turn_that_another_surface_began_is_shown_in_its_chat(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["one"]]) as (chat, _):
+        await chat.write("hi")
+        await chat.says("one")
+    async with chatting(tmp_path, [["two"]], TestChat()) as (chat, _):
+        assert chat.agent is not None
+        await chat.agent.session("test:home").say("from elsewhere")
+        await chat.says("two")
+
+
+async def test_what_ended_while_nobody_served_the_chat_is_delivered_at_the_next_start(tmp_path: Path) -> None:
+    async with chatting(tmp_path, [["one"]]) as (chat, _):
+        await chat.write("hi")
+        await chat.says("one")
+    async with hark.open(home=tmp_path, routes=[{"provider": ScriptedProvider([["two"]])}]) as agent:
+        await agent.session("test:home").say("by a program")
+        await agent.session("test:home").idle()
+    async with chatting(tmp_path, [], TestChat()) as (chat, _):
+        await chat.says("two")
+
+
+async def test_a_turn_that_a_restart_cut_is_offered_to_go_on(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [["half", hang]]) as (chat, _):
+        await chat.write("go")
+        await hang.reached.wait()
+    async with chatting(tmp_path, [], TestChat()) as (chat, provider):
+        await chat.until(lambda: any("cut by a restart" in text for text in chat.texts))
+        assert [button.text for one in chat.shown for button in one.message.buttons] == ["▶ Go on"]
+        assert not provider.requests, "nothing runs by itself"
+
+
+async def test_an_edit_of_what_runs_is_offered_and_told_once(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [[hang], ["done"]]) as (chat, provider):
+        await chat.write("go", name="a")
+        await hang.reached.wait()
+        await chat.put(Rewritten("a", HOME, ANN, "go left"))
+        await chat.until(lambda: any("I have that message already" in text for text in chat.texts))
+        await chat.press("Tell it")
+        await chat.press("Tell it")
+        await chat.steers("go left")
+        await chat.write("stop")
+        await chat.until(lambda: "1 message is held" in chat.texts[-1])
+        await chat.write("go on")
+        await chat.until(lambda: "done" in chat.texts)
+    assert said(provider.requests[-1]).count("go left") == 1
+
+
+async def test_an_approval_is_answered_by_its_words_and_by_nothing_else(tmp_path: Path) -> None:
+    call = CallChunk(0, "c1", "shell", '{"command": "rm -r /etc/nothing"}')
+    async with chatting(tmp_path, [[call], ["refused then"]]) as (chat, _):
+        await chat.write("clean up")
+        await chat.until(lambda: any(text.startswith("❓") for text in chat.texts))
+        await chat.write("No.")
+        await chat.until(lambda: "refused then" in chat.texts)
+
+
+async def test_a_chat_whose_ledger_fails_opens_again_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [StoreError("the disk is full")]
+    real = SqliteChatLedger.line
+
+    async def line(ledger: SqliteChatLedger, address: Address, session: str) -> object:
+        if failures:
+            raise failures.pop()
+        return await real(ledger, address, session)
+
+    monkeypatch.setattr(SqliteChatLedger, "line", line)
+    monkeypatch.setattr(platform, "FIRST_PAUSE_SECONDS", 0.01)
+    async with chatting(tmp_path, [["at last"]]) as (chat, provider):
+        await chat.write("hi")
+        await chat.says("at last")
+    assert len(provider.requests) == 1
+
+
+async def test_a_long_notice_comes_in_pieces(tmp_path: Path) -> None:
+    async with chatting(tmp_path, []) as (chat, _):
+        await chat.write("/help")
+        await chat.until(lambda: any("/quit" in text for text in chat.texts))
+    assert len(chat.texts) > 3
+
+
+async def test_a_chat_that_sleeps_wakes_with_what_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "SLEEP_SECONDS", 0.01)
+    script = [[f"reply {number}"] for number in range(20)]
+    async with chatting(tmp_path, script) as (chat, provider):
+        for number in range(20):
+            await chat.write(f"message {number}")
+            await chat.says(f"reply {number}")
+            await asyncio.sleep(0.01 * (number % 3))  # about the time at which it falls asleep
+    assert len(provider.requests) == 20

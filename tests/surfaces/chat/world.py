@@ -1,10 +1,11 @@
 """A chat platform that lives in the test, on a real agent and a real ledger."""
 
 import asyncio
+import base64
 import itertools
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
@@ -13,11 +14,16 @@ import hark
 from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
 from hark.protocol.chat import Address, Author, Deliver, Incoming, Manners, Outgoing, Pressed, Written
+from hark.protocol.messages import Attachment
+from hark.protocol.speech import Transcriber
 from hark.providers.scripted import Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.settings import ChatSettings
+from hark.voice.ingress import VoiceIngress
+from hark.voice.settings import VoiceSettings
+from hark.voice.shelf import Shelf
 
 ANN = Author("1", "Ann")
 HOME = Address("test", "home")
@@ -46,6 +52,7 @@ class TestChat:
     inbox: "asyncio.Queue[tuple[Incoming, asyncio.Event]]" = field(
         default_factory=asyncio.Queue[tuple[Incoming, asyncio.Event]]
     )
+    agent: "hark.Agent | None" = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -89,6 +96,11 @@ class TestChat:
     async def write(self, text: str, name: str = "", author: Author = ANN, address: Address = HOME) -> None:
         await self.put(Written(name or f"p{next(self.names)}", address, author, text))
 
+    async def speak(self, words: str, name: str = "", address: Address = HOME) -> None:
+        """Send a recording; the ears of the test hear its bytes as its words."""
+        voice = Attachment("audio/ogg", data=base64.b64encode(words.encode()).decode())
+        await self.put(Written(name or f"p{next(self.names)}", address, ANN, voice=voice))
+
     async def press(self, text: str) -> None:
         """Press the newest button that has these words."""
         for one in reversed(self.shown):
@@ -111,13 +123,23 @@ class TestChat:
         """Wait until the newest messages are these."""
         await self.until(lambda: self.texts[-len(texts) :] == list(texts))
 
+    async def steers(self, text: str) -> None:
+        """Wait until a message with that text waits at the session."""
+        assert self.agent is not None
+        while text not in [item.text for item in await self.agent.session("test:home").queue()]:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
     def _change(self) -> None:
         self.changed.set()
 
 
 @asynccontextmanager
 async def chatting(
-    home: Path, script: Sequence[Reply], chat: TestChat | None = None, settings: ChatSettings | None = None
+    home: Path,
+    script: Sequence[Reply],
+    chat: TestChat | None = None,
+    settings: ChatSettings | None = None,
+    ears: Transcriber | None = None,
 ) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
     """A platform on a real agent, whose owner has let Ann in by the settings."""
     chat = chat or TestChat()
@@ -126,11 +148,14 @@ async def chatting(
 
     async with hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as agent:
         ledger = SqliteChatLedger(home / "gateway.db")
-
         people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
-        house = house_of(agent, ledger)
+        ingress = VoiceIngress(ears, Shelf(home / "voice"), VoiceSettings())
+        platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress))
+        agent.bench.starts.listen(lambda start: platform.session_began(start.turn.rpartition(".t")[0]))
+        chat.agent = agent
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(Platform(chat, settings, people, house).run)
+            tasks.start_soon(platform.run)
             yield chat, provider
             tasks.cancel_scope.cancel()
+        await ingress.close()
         await ledger.close()

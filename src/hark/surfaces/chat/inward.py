@@ -115,8 +115,8 @@ class Inward:
         elif kind == "steer":
             text = await self._ledger.offered(self._line.address, rest)
             if text:
-                await session.say(text, Delivery.STEER, id=self._line.name_of(f"edit:{rest}"), author=by)
+                await session.say(text, Delivery.STEER, id=self._line.own_name_of(f"edit:{rest}"), author=by)
             else:
                 await self._outbox.tell(f"press:{pressed.id}", FORGOTTEN)
         elif kind == "continue":
-            await session.say(f"/continue {rest}", id=self._line.name_of(f"press:{pressed.id}"), author=by)
+            await session.say(f"/continue {rest}", id=self._line.own_name_of(f"press:{pressed.id}"), author=by)

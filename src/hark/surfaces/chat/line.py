@@ -20,6 +20,10 @@ class Line:
         """Return what the session calls a message of the platform."""
         return self._prefix + message
 
+    def own_name_of(self, what: str) -> str:
+        """Return what the session calls a message that stands for something else, such as a button."""
+        return f"~{self._prefix}{what}"
+
     def message_of(self, name: str) -> str:
         """Return the platform's id of a message that came from here; "" for one that did not."""
         return name.removeprefix(self._prefix) if name.startswith(self._prefix) else ""

@@ -97,7 +97,7 @@ class Reply:
             began = time.monotonic()
             work = f"🔧 {', '.join(dict.fromkeys(self._calls.values()))}" if self._calls else ""
             so_far = "\n\n".join(part for part in (self.text, work) if part)
-            await self._show(so_far + CURSOR, (Button(STOP, f"stop:{self.turn}"),), is_last=False)
+            await self._show((so_far + CURSOR).lstrip(), (Button(STOP, f"stop:{self.turn}"),), is_last=False)
             await asyncio.sleep(max(0.0, self._manners.edit_seconds - (time.monotonic() - began)))
 
     async def finish(self, text: str, outcome: Outcome) -> None:

@@ -1,0 +1,128 @@
+"""Voice in a chat: echoed, in order with texts, a stop word like any other, and never lost."""
+
+import asyncio
+from pathlib import Path
+
+from hark.protocol.chat import Removed
+from hark.protocol.provider import CallChunk
+from hark.providers.scripted import Hang
+from tests.surfaces.chat.test_platform import said
+from tests.surfaces.chat.world import HOME, chatting
+from tests.surfaces.web.test_voice import Ear
+
+
+async def test_a_recording_is_echoed_and_interrupts_with_its_words(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [[hang], ["tabs it is"]], ears=Ear()) as (chat, provider):
+        await chat.write("work")
+        await hang.reached.wait()
+        await chat.speak("use tabs instead", name="v")
+        await chat.until(lambda: "tabs it is" in chat.texts)
+        assert '🎙️ "use tabs instead"' in chat.texts
+        assert ("v", "⚡") in chat.signs
+    assert said(provider.requests[-1]) == ["work", "use tabs instead"]
+    assert not list((tmp_path / "voice").iterdir())
+
+
+async def test_recordings_and_texts_between_them_keep_their_order(tmp_path: Path) -> None:
+    ear = Ear()
+    script = [["ok"] for _ in range(6)]
+    async with chatting(tmp_path, script, ears=ear) as (chat, provider):
+        await chat.write("/busy queue")
+        await chat.speak("(slow) one")
+        await chat.write("two")
+        await chat.speak("three")
+        await chat.write("four")
+        await ear.until(2)
+        assert not provider.requests, "a text does not overtake the recording before it"
+        ear.gate.set()
+        await chat.until(lambda: chat.texts.count("ok") == 4)
+    assert said(provider.requests[-1]) == ["(slow) one", "two", "three", "four"]
+
+
+async def test_a_stop_while_it_is_transcribed_withdraws_it_and_what_waits_behind_it_sets_nothing_off(
+    tmp_path: Path,
+) -> None:
+    ear = Ear()
+    hang = Hang()
+    async with chatting(tmp_path, [[hang], ["next"]], ears=ear) as (chat, provider):
+        await chat.write("work")
+        await hang.reached.wait()
+        await chat.speak("(for ever)")
+        await ear.until(1)
+        await chat.write("behind it", name="b")
+        await chat.write("stop")
+        await chat.until(lambda: any("that voice message was not transcribed" in text for text in chat.texts))
+        await chat.until(lambda: any(text.endswith("⏹ stopped") for text in chat.texts))
+        await hang.closed.wait()
+        await chat.until(lambda: ("b", "⏸") in chat.signs or chat.texts.count("⏹ stopped") == 2)
+        assert len(provider.requests) == 1, "no model is asked after the stop"
+        await chat.write("and now?")
+        await chat.until(lambda: "next" in chat.texts)
+    assert ear.cancelled == 1
+
+
+async def test_a_spoken_stop_word_stops_and_overtakes_a_long_recording(tmp_path: Path) -> None:
+    ear = Ear()
+    hang = Hang()
+    async with chatting(tmp_path, [["half", hang]], ears=ear) as (chat, provider):
+        await chat.write("work")
+        await hang.reached.wait()
+        await chat.speak("(for ever)")
+        await ear.until(1)
+        await chat.speak("Stop.")
+        await chat.until(lambda: "half\n\n⏹ stopped" in chat.texts)
+        await chat.until(lambda: '🎙️ "Stop."' in chat.texts)
+    assert len(provider.requests) == 1
+
+
+async def test_a_recording_without_words_is_told_and_queued_with_its_file(tmp_path: Path) -> None:
+    hang = Hang()
+    async with chatting(tmp_path, [[hang], ["going on"], ["sorry?"]], ears=Ear()) as (chat, provider):
+        await chat.write("work")
+        await hang.reached.wait()
+        await chat.speak("!", name="v")
+        await chat.until(lambda: ("v", "⏳") in chat.signs)
+        assert not hang.closed.is_set(), "it interrupts nothing"
+        assert any("That is no audio" in text for text in chat.texts)
+        (kept,) = (tmp_path / "voice").glob("*.ogg")
+        await chat.write("stop")
+        await chat.until(lambda: any("1 message is held" in text for text in chat.texts))
+        await chat.write("go on")
+        await chat.until(lambda: "sorry?" in chat.texts)
+    assert not any(kept.name in text for text in chat.texts)
+    assert str(kept) in said(provider.requests[-1])[-1]
+
+
+async def test_a_recording_that_is_deleted_while_it_is_transcribed_goes_nowhere(tmp_path: Path) -> None:
+    ear = Ear()
+    async with chatting(tmp_path, [["hello"]], ears=ear) as (chat, provider):
+        await chat.speak("(for ever)", name="v")
+        await ear.until(1)
+        await chat.put(Removed("v", HOME))
+        await chat.write("hi")
+        await chat.until(lambda: "hello" in chat.texts)
+    assert ear.cancelled == 1
+    assert said(provider.requests[0]) == ["hi"]
+
+
+async def test_a_recording_answers_a_question(tmp_path: Path) -> None:
+    call = CallChunk(0, "c1", "ask", '{"question": "which?", "choices": ["red", "blue"]}')
+    async with chatting(tmp_path, [[call], ["blue it is"]], ears=Ear()) as (chat, _):
+        await chat.write("choose")
+        await chat.until(lambda: any("which?" in text for text in chat.texts))
+        await chat.speak("Blue.")
+        await chat.until(lambda: "blue it is" in chat.texts)
+
+
+async def test_what_a_kill_left_unheard_is_heard_at_the_next_start(tmp_path: Path) -> None:
+    ear = Ear()
+    async with chatting(tmp_path, [], ears=ear) as (chat, _):
+        await chat.speak("(slow) hello", name="v")
+        await ear.until(1)
+    again = Ear()
+    again.gate.set()
+    async with chatting(tmp_path, [["there you are"]], ears=again) as (chat, provider):
+        await chat.until(lambda: "there you are" in chat.texts)
+        await asyncio.sleep(0)
+    assert said(provider.requests[0]) == ["(slow) hello"]
