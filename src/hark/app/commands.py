@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from hark.app.settings import Settings, SettingsError
@@ -108,8 +109,11 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
         case "serve":
             from hark.app.gateway import run_surfaces
             from hark.app.serve import serve
+            from hark.surfaces.web.hooks import Hooks
 
-            return serve(options, lambda: ((found := _settings()).serve, found.logs), [run_surfaces])
+            hooks = Hooks()
+            beside = partial(run_surfaces, hooks=hooks)
+            return serve(options, lambda: ((found := _settings()).serve, found.logs), [beside], hooks)
         case "pair":
             from hark.app.pairing import pair
 

@@ -14,21 +14,23 @@ from hark.app.chat_sessions import ChatSessionHandle
 from hark.app.pairing import Pairing
 from hark.app.settings import SettingsError
 from hark.app.stop_words import StopWords
-from hark.protocol.chat import ChatSurface
+from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
+from hark.protocol.hooks import Hook
 from hark.protocol.records import TurnStarted
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.room import House
 from hark.surfaces.chat.settings import ChatSettings
+from hark.surfaces.web.hooks import Hooks
 
 Kind = TypeVar("Kind", bound=ChatSettings)
 Made = tuple[ChatSurface, ChatSettings]
 
 
-async def run_surfaces(agent: Agent) -> None:
-    """Run every chat surface that the settings have, until cancelled.
+async def run_surfaces(agent: Agent, hooks: Hooks) -> None:
+    """Run every chat surface that the settings have, until cancelled; those that are called by HTTP bring their hooks.
 
     Raises:
         SettingsError: The settings of a surface are wrong.
@@ -37,7 +39,7 @@ async def run_surfaces(agent: Agent) -> None:
     if not chosen:
         return
     pairing = Pairing(agent.home / "pairing.json")
-    made = [MAKERS[name](Order(name, table, agent, pairing)) for name, table in chosen.items()]
+    made = [MAKERS[name](Order(name, table, agent, pairing, hooks)) for name, table in chosen.items()]
     ledger = SqliteChatLedger(agent.home / "gateway.db")
     try:
         house = house_of(agent, ledger)
@@ -60,6 +62,7 @@ class Order:
     table: Mapping[str, Any]
     agent: Agent
     pairing: Pairing
+    hooks: Hooks
 
     def read(self, kind: type[Kind]) -> Kind:
         """Return the settings of the surface.
@@ -71,6 +74,17 @@ class Order:
             return msgspec.convert(dict(self.table), kind, strict=False)
         except msgspec.ValidationError as error:
             raise SettingsError(f"surfaces.{self.name}: {error}. See docs/{self.name}.md.") from error
+
+    def bring(self, make: Callable[[], Hook]) -> None:
+        """Have the web server answer for the surface.
+
+        Raises:
+            SettingsError: It can't: no secret to tell forgeries by, or its path is taken.
+        """
+        try:
+            self.hooks.bring(make())
+        except (ChatError, ValueError) as error:
+            raise SettingsError(f"surfaces.{self.name}: {error}") from error
 
     def token(self, settings: ChatSettings) -> str:
         """Return the surface's token.
@@ -106,7 +120,10 @@ def _slack(order: Order) -> Made:
     from hark.surfaces.slack.surface import SlackSurface
 
     settings = order.read(SlackSettings)
-    return SlackSurface(settings), settings
+    surface = SlackSurface(settings)
+    if settings.mode == "http":
+        order.bring(surface.hook)
+    return surface, settings
 
 
 def _matrix(order: Order) -> Made:

@@ -25,6 +25,7 @@ from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.stop_words import StopWords
 from hark.app.systemd import notify, notify_reloading
 from hark.protocol.gateway import Standing
+from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.settings import ServeSettings
 
 if TYPE_CHECKING:
@@ -41,8 +42,12 @@ Load = Callable[[], tuple[ServeSettings, LogSettings]]
 Beside = Callable[[Agent], Awaitable[None]]
 
 
-async def serve(options: argparse.Namespace, load: Load, beside: Sequence[Beside] = ()) -> int:
+async def serve(
+    options: argparse.Namespace, load: Load, beside: Sequence[Beside] = (), hooks: Hooks | None = None
+) -> int:
     """Serve until a signal comes. `load` reads the settings, now and at each reload; `beside` runs with the agent.
+
+    Whoever runs beside brings its hooks before it first waits, so that they are known to the first request.
 
     Raises:
         SettingsError: The settings can't be used, or what it needs is not installed.
@@ -70,7 +75,7 @@ async def serve(options: argparse.Namespace, load: Load, beside: Sequence[Beside
             try:
                 async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
                     running = Running(agent, chosen, server, watchdog)
-                    async with running.opened(doorway, beside) as access:
+                    async with running.opened(doorway, beside, hooks or Hooks()) as access:
                         _hear_reload(lambda: _reload(load, options, access, running))
                         notify("READY=1", f"STATUS=serving on {address_of(listener)}")
                         sys.stdout.write(f"hark: serving on {address_of(listener)}\n")
@@ -104,7 +109,7 @@ class Running:
         self._watchdog.seconds = chosen.settings.drain_seconds + self._agent.settings.limits.exit_seconds
 
     @asynccontextmanager
-    async def opened(self, doorway: "Doorway", beside: Sequence[Beside]) -> AsyncGenerator["Access"]:
+    async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator["Access"]:
         """Have the app stand behind the doorway, with what it needs running."""
         from hark import __version__
         from hark.surfaces.web.access import Access
@@ -123,9 +128,10 @@ class Running:
             await tasks.start(feeds.run)
             for run in beside:
                 tasks.start_soon(_supervised, run, self._agent)
+            await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
             stop_words = StopWords(self._agent.settings.delivery.stop_words)
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits)
+            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits, hooks)
             take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access

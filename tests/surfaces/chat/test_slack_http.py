@@ -5,20 +5,20 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
 from msgspec import structs
-from starlette.applications import Starlette
 
 from hark.protocol.chat import ChatError, Outgoing, Pressed, Written
-from hark.surfaces.slack.http_route import MOST_SECONDS, Signatures
+from hark.surfaces.slack.http_hook import MOST_SECONDS, Signatures
 from hark.surfaces.slack.settings import SlackSettings
 from hark.surfaces.slack.surface import SlackSurface
-from hark.surfaces.web.server import bound_socket, make_server
 from tests.fakes.slack_server import FakeSlack, slack_server
 from tests.fakes.slack_words import Json, as_form, signed
 from tests.surfaces.chat.slack_world import DM, Ear, settings_for
+from tests.surfaces.web.world import served
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 
@@ -40,42 +40,38 @@ class Caller:
 
 
 @asynccontextmanager
-async def calling() -> AsyncGenerator[tuple[FakeSlack, SlackSurface, Ear, Caller]]:
-    async with slack_server() as slack:
+async def calling(home: Path) -> AsyncGenerator[tuple[FakeSlack, SlackSurface, Ear, Caller]]:
+    """A surface behind the real web server, which asks everybody else for a token."""
+    async with slack_server() as slack, served(home, token="a token that Slack does not have") as world:
         settings = structs.replace(settings_for(slack), mode="http", signing_secret=SECRET, app_token="")
         surface, ear = SlackSurface(settings), Ear()
         ear.gate.set()
-        listener = bound_socket("127.0.0.1", 0)
-        server = make_server(Starlette(routes=[surface.route()]))
-        serving = asyncio.create_task(server.serve([listener]))
+        world.place.hooks.bring(surface.hook())
         running = asyncio.create_task(surface.run(ear.deliver))
-        async with aiohttp.ClientSession() as client:
-            caller = Caller(f"http://127.0.0.1:{listener.getsockname()[1]}/slack/events", client)
-            try:
-                while await caller.send({"type": "url_verification", "challenge": f"{time.time()}"}) == 503:
-                    pass
-                yield slack, surface, ear, caller
-            finally:
-                running.cancel()
-                await asyncio.wait([running])
-        server.should_exit = True
-        await serving
+        caller = Caller("/slack/events", world.client)
+        try:
+            while await caller.send({"type": "url_verification", "challenge": f"{time.time()}"}) == 503:
+                pass
+            yield slack, surface, ear, caller
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
 
 
 def message(slack: FakeSlack, text: str) -> Json:
     return slack.say(text).body["payload"]
 
 
-async def test_slack_finds_its_challenge_answered() -> None:
-    async with calling() as (_, _, _, caller):
+async def test_slack_finds_its_challenge_answered(tmp_path: Path) -> None:
+    async with calling(tmp_path) as (_, _, _, caller):
         body = b'{"type": "url_verification", "challenge": "abc", "token": "x"}'
         status, answer = await caller.post(body, signed(SECRET, body))
     assert status == 200
     assert "abc" in answer
 
 
-async def test_an_event_is_answered_when_it_was_delivered_and_a_press_too() -> None:
-    async with calling() as (slack, surface, ear, caller):
+async def test_an_event_is_answered_when_it_was_delivered_and_a_press_too(tmp_path: Path) -> None:
+    async with calling(tmp_path) as (slack, surface, ear, caller):
         ear.gate.clear()
         sending = asyncio.create_task(caller.send(message(slack, "hi")))
         await ear.changed.wait()
@@ -91,8 +87,8 @@ async def test_an_event_is_answered_when_it_was_delivered_and_a_press_too() -> N
     assert [type(one) for one in ear.heard] == [Written, Pressed]
 
 
-async def test_what_could_not_be_kept_is_no_success_and_may_come_again_as_it_is() -> None:
-    async with calling() as (slack, _, ear, caller):
+async def test_what_could_not_be_kept_is_no_success_and_may_come_again_as_it_is(tmp_path: Path) -> None:
+    async with calling(tmp_path) as (slack, _, ear, caller):
         ear.failing.append(OSError("disk full"))
         body = json.dumps(message(slack, "keep me")).encode()
         headers = signed(SECRET, body)
@@ -101,8 +97,8 @@ async def test_what_could_not_be_kept_is_no_success_and_may_come_again_as_it_is(
     assert len(ear.heard) == 1
 
 
-async def test_a_forged_changed_old_future_or_repeated_request_is_refused() -> None:
-    async with calling() as (slack, _, ear, caller):
+async def test_a_forged_changed_old_future_or_repeated_request_is_refused(tmp_path: Path) -> None:
+    async with calling(tmp_path) as (slack, _, ear, caller):
         body = json.dumps(message(slack, "evil")).encode()
         good = signed(SECRET, body)
         bad = [
@@ -128,22 +124,16 @@ async def test_a_forged_changed_old_future_or_repeated_request_is_refused() -> N
     assert len(ear.heard) == 1
 
 
-async def test_while_nothing_runs_slack_is_asked_to_come_again() -> None:
-    async with slack_server() as slack:
+async def test_while_nothing_runs_slack_is_asked_to_come_again(tmp_path: Path) -> None:
+    async with slack_server() as slack, served(tmp_path) as world:
         settings = structs.replace(settings_for(slack), mode="http", signing_secret=SECRET)
-        listener = bound_socket("127.0.0.1", 0)
-        server = make_server(Starlette(routes=[SlackSurface(settings).route()]))
-        serving = asyncio.create_task(server.serve([listener]))
-        async with aiohttp.ClientSession() as client:
-            caller = Caller(f"http://127.0.0.1:{listener.getsockname()[1]}/slack/events", client)
-            assert await caller.send(message(slack, "early")) == 503
-        server.should_exit = True
-        await serving
+        world.place.hooks.bring(SlackSurface(settings).hook())
+        assert await Caller("/slack/events", world.client).send(message(slack, "early")) == 503
 
 
-def test_without_a_secret_there_is_no_route() -> None:
+def test_without_a_secret_there_is_no_hook() -> None:
     with pytest.raises(ChatError, match="signing_secret"):
-        SlackSurface(SlackSettings(mode="http", signing_secret_env="")).route()
+        SlackSurface(SlackSettings(mode="http", signing_secret_env="")).hook()
 
 
 def test_signatures_are_forgotten_when_they_are_too_old_to_count() -> None:

@@ -1,4 +1,4 @@
-"""Slack as a chat surface: Socket Mode needs no address of ours, HTTP is a route of the web server."""
+"""Slack as a chat surface: Socket Mode needs no address of ours, HTTP is a hook of the web server."""
 
 import os
 from typing import TYPE_CHECKING
@@ -10,7 +10,8 @@ from hark.surfaces.slack.settings import SlackSettings
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
-    from starlette.routing import Route
+
+    from hark.protocol.hooks import Hook
 
 MANNERS = Manners(characters=3900, edit_seconds=1.2, knows_keys=False, has_buttons=True, has_reactions=True)
 
@@ -37,18 +38,18 @@ class SlackSurface:
         """What Slack allows."""
         return MANNERS
 
-    def route(self) -> "Route":
-        """Return the route for HTTP mode; it answers while `run` runs.
+    def hook(self) -> "Hook":
+        """Return the hook for HTTP mode; while `run` does not run, it asks Slack to come again.
 
         Raises:
             ChatError: There is no signing secret, so nothing could be told from a forgery.
         """
-        from hark.surfaces.slack.http_route import Signatures, build_route
+        from hark.surfaces.slack.http_hook import Signatures, build_hook
 
         secret = _secret(self._settings.signing_secret, self._settings.signing_secret_env)
         if not secret:
             raise ChatError("Slack's HTTP mode needs `signing_secret` in [surfaces.slack].")
-        return build_route(self._settings.path, Signatures(secret), lambda: self._app)
+        return build_hook(self._settings.path, Signatures(secret), lambda: self._app)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled; Slack gets its ack when `deliver` has returned.
@@ -77,9 +78,9 @@ class SlackSurface:
             if is_socket:
                 await receive(self._web, app, app_token)
             else:
-                await self._stand_behind_the_route(app)
+                await self._stand_behind_the_hook(app)
 
-    async def _stand_behind_the_route(self, app: "AsyncApp") -> None:
+    async def _stand_behind_the_hook(self, app: "AsyncApp") -> None:
         self._app = app
         try:
             await anyio.sleep_forever()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hark.surfaces.web.answer import json_answer
@@ -13,6 +13,7 @@ from hark.surfaces.web.answers import Answers
 from hark.surfaces.web.completions import Completions
 from hark.surfaces.web.errors import HANDLERS, ApiError, error_answer
 from hark.surfaces.web.events_stream import Events
+from hark.surfaces.web.hook_routes import HookRoutes
 from hark.surfaces.web.login import Login
 from hark.surfaces.web.messages import Messages
 from hark.surfaces.web.metrics import Metrics
@@ -35,10 +36,10 @@ def make_app(place: WebPlace, version: str) -> ASGIApp:
     """Return the app over the agent that `place` knows. Its feeds must run as long as it does."""
     app = Starlette(routes=_routes(place, version), exception_handlers=dict(HANDLERS))
     app.router.redirect_slashes = False
-    return Guard(Counted(app, place.metrics), place.access)
+    return Guard(Counted(app, place.metrics), place.access, place.hooks)
 
 
-def _routes(place: WebPlace, version: str) -> list[Route]:
+def _routes(place: WebPlace, version: str) -> list[BaseRoute]:
     messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
     completions, login, page = Completions(place), Login(place), PageFiles()
     told = document(version)
@@ -69,7 +70,7 @@ def _routes(place: WebPlace, version: str) -> list[Route]:
         ("GET", "/page/{name:path}", page.file),
     ]
     routes = [Route(path, endpoint, methods=[method]) for method, path, endpoint in table]
-    return [*routes, _QueueRoute(queue)]
+    return [HookRoutes(place), *routes, _QueueRoute(queue)]
 
 
 class _QueueRoute(Route):

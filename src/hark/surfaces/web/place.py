@@ -1,7 +1,7 @@
 """What all endpoints work with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
@@ -10,6 +10,7 @@ from hark.protocol.hearing import Ingress
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.feed import Feeds
+from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.metrics import Metrics
 
 
@@ -17,7 +18,7 @@ from hark.surfaces.web.metrics import Metrics
 class WebPlace:
     """The agent, who may come in, the feeds of its sessions, what is counted, and the way in for voice.
 
-    `is_stop` tells whether words are a wish to stop.
+    `is_stop` tells whether words are a wish to stop. `hooks` are the addresses that belong to chat platforms.
     """
 
     gateway: Gateway
@@ -26,6 +27,7 @@ class WebPlace:
     metrics: Metrics
     ingress: Ingress
     is_stop: Callable[[str], bool]
+    hooks: Hooks = field(default_factory=Hooks)
 
     def session(self, request: Request) -> ApiSession:
         """Return the session that the address names.

@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hark.surfaces.web.access import COOKIE, Access
 from hark.surfaces.web.errors import ApiError, error_answer
+from hark.surfaces.web.hooks import Hooks
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 OPEN_PATHS = ("/", "/healthz", "/login", "/logout", "/favicon.ico")
@@ -28,11 +29,15 @@ _ANSWER_HEADERS = {
 
 
 class Guard:
-    """Lets a request through, or answers it with what is wrong."""
+    """Lets a request through, or answers it with what is wrong.
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    What a platform sends to its hook comes without a token: its signature is checked there.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access, hooks: Hooks) -> None:
         self._app = app
         self._access = access
+        self._hooks = hooks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request; other things than requests are not for us."""
@@ -60,6 +65,8 @@ class Guard:
             raise ApiError(
                 403, "foreign_host", "That is no name of this server. [serve] hosts names those that it may have."
             )
+        if path in self._hooks.known:
+            return
         is_ours = self._is_own_page(headers, host, is_page=path == "/")
         if not self._access.needs_token or path in OPEN_PATHS or path.startswith(PAGE_PATH):
             return

@@ -5,15 +5,12 @@ import hmac
 import time
 from collections.abc import Callable
 
-from slack_bolt.adapter.starlette.async_handler import to_starlette_response
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.request.async_request import AsyncBoltRequest
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+
+from hark.protocol.hooks import Hook, HookAnswer, HookRequest, not_now
 
 MOST_SECONDS = 300
-MOST_BYTES = 1_000_000
 
 
 class Signatures:
@@ -50,41 +47,28 @@ class Signatures:
             del self._seen[next(iter(self._seen))]
 
 
-def build_route(path: str, signatures: Signatures, running: Callable[[], AsyncApp | None]) -> Route:
-    """Return the route for events and button presses. While nothing runs, Slack is asked to come again."""
+def build_hook(path: str, signatures: Signatures, running: Callable[[], AsyncApp | None]) -> Hook:
+    """Return the hook for events and button presses. While nothing runs, Slack is asked to come again."""
 
-    async def endpoint(request: Request) -> Response:
-        body = await _body(request)
-        if body is None:
-            return Response("too large", 413)
+    async def answer(request: HookRequest) -> HookAnswer:
         timestamp = request.headers.get("x-slack-request-timestamp", "")
         signature = request.headers.get("x-slack-signature", "")
-        if not signatures.admit(timestamp, signature, body):
-            return Response("not signed by Slack, too old, or seen before", 401)
+        if not signatures.admit(timestamp, signature, request.body):
+            return HookAnswer(401, "not signed by Slack, too old, or seen before")
         status = 503
         try:
             app = running()
             if app is None:
-                return Response("not ready", status, {"Retry-After": "5"})
+                return not_now("not ready")
             try:
-                told = AsyncBoltRequest(body=body.decode(), headers=dict(request.headers.items()))
+                told = AsyncBoltRequest(body=request.body.decode(), headers=dict(request.headers))
             except ValueError:
-                return Response("not to be read", 400)
-            answer = await app.async_dispatch(told)
-            status = answer.status
-            return to_starlette_response(answer)
+                return HookAnswer(400, "not to be read")
+            answered = await app.async_dispatch(told)
+            status = answered.status
+            return HookAnswer(status, answered.body, answered.first_headers_without_set_cookie())
         finally:
             if status >= 300:
                 signatures.release(signature)
 
-    return Route(path, endpoint, methods=["POST"], name="slack")
-
-
-async def _body(request: Request) -> bytes | None:
-    """Return the body; None when it is too large."""
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_BYTES:
-            return None
-    return bytes(body)
+    return Hook(path, answer)
