@@ -1,6 +1,7 @@
 """The chat surfaces of `hark serve`: each supervised, all on one agent."""
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -8,6 +9,7 @@ from typing import Any, TypeVar
 
 import anyio
 import msgspec
+from msgspec import structs
 
 from hark.app.build import Agent
 from hark.app.chat_sessions import ChatSessionHandle
@@ -135,12 +137,28 @@ def _matrix(order: Order) -> Made:
     return Matrix(settings, order.token(settings), order.agent.home / "matrix", people.is_known), settings
 
 
+def _webhook(order: Order) -> Made:
+    from hark.surfaces.webhook.settings import WebhookSettings
+    from hark.surfaces.webhook.surface import Webhook
+
+    settings = order.read(WebhookSettings)
+    try:
+        surface = Webhook(settings)
+    except (ChatError, ValueError) as error:
+        raise SettingsError(f"surfaces.webhook: {error}") from error
+    for hook in surface.hooks():
+        order.hooks.bring(hook)
+    # Who knows the secret is let in; how often a program may talk is counted where it can be told so.
+    return surface, structs.replace(settings, allow=("*",), per_minute=sys.maxsize)
+
+
 # The libraries are imported when a surface is made.
 MAKERS: dict[str, Callable[[Order], Made]] = {
     "telegram": _telegram,
     "discord": _discord,
     "slack": _slack,
     "matrix": _matrix,
+    "webhook": _webhook,
 }
 
 

@@ -1,0 +1,161 @@
+"""Webhooks as a chat surface: what programs post is heard, what we say is posted to them."""
+
+import base64
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import anyio
+import msgspec
+
+from hark.protocol.chat import Address, ChatError, Deliver, Manners, Outgoing, Written
+from hark.protocol.hooks import Hook, HookAnswer, HookRequest, not_now
+from hark.surfaces.chat.platform import session_name
+from hark.surfaces.webhook.intake import NAME, Intake
+from hark.surfaces.webhook.memory import Memory
+from hark.surfaces.webhook.outward import open_client, post
+from hark.surfaces.webhook.pace import Pace
+from hark.surfaces.webhook.settings import HookSettings, WebhookSettings, secret_of
+from hark.surfaces.webhook.signatures import Signatures
+
+PATH = "/hooks/"
+MANNERS = Manners(characters=100_000, edit_seconds=1.0, knows_keys=True, has_buttons=True, has_reactions=True)
+SOON_SECONDS = 1.0
+_JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One that calls us and is called: what is set for it, and what its requests are checked by."""
+
+    settings: HookSettings
+    secret: bytes
+    signatures: Signatures
+    intake: Intake
+    pace: Pace
+
+
+class Webhook:
+    """A ChatSurface. Who knows a hook's secret may talk; there is no pairing."""
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        """Raises ChatError when a hook has no secret, and ValueError when a template is wrong."""
+        self._most_bytes = round(settings.max_mb * 1_000_000)
+        self._memory = Memory()
+        self._programs = {name: self._program(name, one, settings) for name, one in settings.hooks.items()}
+        self._deliver: Deliver | None = None
+        self._client: aiohttp.ClientSession | None = None
+
+    def _program(self, name: str, settings: HookSettings, all_settings: WebhookSettings) -> Program:
+        secret = secret_of(name, settings)
+        signatures = Signatures(settings.signature, secret)
+        intake = Intake(name, settings, self._memory)
+        return Program(settings, secret, signatures, intake, Pace(all_settings.per_minute))
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return NAME
+
+    @property
+    def manners(self) -> Manners:
+        """What we allow ourselves. The receiver takes each key once."""
+        return MANNERS
+
+    def hooks(self) -> list[Hook]:
+        """Return an address for each hook."""
+        return [self._hook(name, program) for name, program in self._programs.items()]
+
+    async def run(self, deliver: Deliver) -> None:
+        """Take what comes to the hooks until cancelled; it is acknowledged after `deliver` has returned."""
+        async with open_client() as client:
+            self._client, self._deliver = client, deliver
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._client = self._deliver = None
+
+    async def send(self, address: Address, message: Outgoing) -> str:
+        """Post what we say to the hook's url; return its key.
+
+        Raises:
+            ChatError: It was not taken, or sending it again under its key does no harm.
+        """
+        key = message.key or f"note:{secrets.token_hex(8)}"
+        await self._post(address, {"type": "message", "key": key, **_said(message)})
+        self._memory.said(address, key, message)
+        return key
+
+    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
+        """Post that something that we said is otherwise now.
+
+        Raises:
+            ChatError: It was not taken.
+        """
+        said = _said(new)
+        mark = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
+        await self._post(address, {"type": "edit", "key": f"{message}:{mark}", "message": message, **said})
+        self._memory.said(address, message, new)
+
+    async def typing(self, address: Address) -> None:
+        """Programs need not see that we are at work."""
+
+    async def react(self, address: Address, message: str, sign: str) -> None:
+        """Post what became of a message.
+
+        Raises:
+            ChatError: It was not taken.
+        """
+        key = f"receipt:{message}:{sign}"
+        await self._post(address, {"type": "receipt", "key": key, "message": message, "sign": sign})
+
+    async def _post(self, address: Address, event: dict[str, Any]) -> None:
+        name, _, chat = address.chat.partition("@")
+        program = self._programs.get(name)
+        if program is None or not program.settings.url:
+            return  # it only talks to us, or is not set up any more
+        if self._client is None:
+            raise ChatError("webhooks do not run", SOON_SECONDS)
+        place = {"hook": name, "chat": chat, "thread": address.thread, "session": session_name(address)}
+        await post(self._client, program.settings.url, program.secret, {**event, **place, "at": time.time()})
+
+    def _hook(self, name: str, program: Program) -> Hook:
+        async def answer(request: HookRequest) -> HookAnswer:
+            return await self._take(program, request)
+
+        return Hook(f"{PATH}{name}", answer, self._most_bytes)
+
+    async def _take(self, program: Program, request: HookRequest) -> HookAnswer:
+        signature = program.signatures.check(request.headers, request.body)
+        deliver = self._deliver
+        if deliver is None:
+            return not_now("not ready")
+        if not _is_wanted(program.settings, request):
+            return HookAnswer(202, '{"ignored":true}', _JSON)
+        incoming = program.intake.read(request.headers, request.body)
+        program.signatures.count(signature, incoming.id)
+        if isinstance(incoming, Written):
+            program.pace.step()
+        await deliver(incoming)
+        told = {"id": incoming.id, "session": session_name(incoming.address)}
+        return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
+
+
+def _is_wanted(settings: HookSettings, request: HookRequest) -> bool:
+    """GitHub tries a new hook with a ping, and tells more than one may want."""
+    event = request.headers.get("x-github-event", "")
+    if settings.signature != "github":
+        return True
+    return event != "ping" and (not settings.events or event in settings.events)
+
+
+def _said(message: Outgoing) -> dict[str, Any]:
+    """Return a message as programs get it."""
+    choices = [{"text": button.text, "value": button.value} for button in message.buttons]
+    said: dict[str, Any] = {"text": message.text, "choices": choices, "reply_to": message.reply_to}
+    if message.voice:
+        said["voice"] = {"media_type": "audio/ogg", "data": base64.b64encode(message.voice).decode()}
+    return said

@@ -1,0 +1,115 @@
+"""A program on the other side of a hook: it posts signed requests, and takes signed events, each key once."""
+
+import asyncio
+import hashlib
+import hmac
+import itertools
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+Json = dict[str, Any]
+SECRET = "a secret between two programs"
+
+
+@dataclass
+class Trouble:
+    """How a request goes wrong. `is_done`: it is taken before that; without a status the connection is cut."""
+
+    status: int = 0
+    retry_after: str = ""
+    is_done: bool = False
+
+
+@dataclass
+class Program:
+    """What it got, and how it behaves."""
+
+    secret: str = SECRET
+    url: str = ""
+    events: list[Json] = field(default_factory=list[Json])
+    requests: list[web.Request] = field(default_factory=list[web.Request])
+    troubles: list[Trouble] = field(default_factory=list[Trouble])
+    keys: set[str] = field(default_factory=set[str])
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    async def take(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        async with self.changed:
+            self.requests.append(request)
+            self.changed.notify_all()
+        stamp, given = request.headers["X-Hark-Timestamp"], request.headers["X-Hark-Signature"]
+        if given != signature(self.secret, stamp, body) or abs(time.time() - int(stamp)) > 300:
+            return web.Response(status=401)
+        await self.gate.wait()
+        trouble = self.troubles.pop(0) if self.troubles else None
+        if trouble is None or trouble.is_done:
+            await self._keep(json.loads(body))
+        async with self.changed:
+            self.changed.notify_all()
+        if trouble is None:
+            return web.Response(status=204)
+        if not trouble.status:
+            assert request.transport is not None
+            request.transport.abort()
+        headers = {"Retry-After": trouble.retry_after} if trouble.retry_after else {}
+        return web.Response(status=trouble.status or 500, headers=headers)
+
+    async def _keep(self, event: Json) -> None:
+        if event["key"] not in self.keys:
+            self.keys.add(event["key"])
+            self.events.append(event)
+
+    @property
+    def texts(self) -> list[str]:
+        """What it would show: messages as they are after their edits."""
+        shown: dict[str, str] = {}
+        for event in self.events:
+            if event["type"] in ("message", "edit"):
+                shown[event.get("message") or event["key"]] = event["text"]
+        return list(shown.values())
+
+    async def until(self, is_true: Callable[[], bool]) -> None:
+        async with self.changed:
+            await self.changed.wait_for(is_true)
+
+
+def signature(secret: str, stamp: str, body: bytes) -> str:
+    """Return the signature as the docs tell to make it."""
+    return "v1=" + hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+def signed(body: bytes, secret: str = SECRET, at: float | None = None) -> dict[str, str]:
+    """Return the headers of a request."""
+    stamp = str(int(time.time() if at is None else at))
+    return {"X-Hark-Timestamp": stamp, "X-Hark-Signature": signature(secret, stamp, body)}
+
+
+def signed_by_github(body: bytes, delivery: str, secret: str = SECRET, event: str = "issues") -> dict[str, str]:
+    """Return the headers that GitHub puts to a request."""
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Delivery": delivery, "X-GitHub-Event": event}
+
+
+@asynccontextmanager
+async def program_server() -> AsyncGenerator[Program]:
+    program = Program()
+    program.gate.set()
+    app = web.Application(client_max_size=50_000_000)
+    app.router.add_post("/hark", program.take)
+    server = TestServer(app)
+    await server.start_server(access_log=None)
+    program.url = str(server.make_url("/hark"))
+    try:
+        yield program
+    finally:
+        program.gate.set()
+        await server.close()
