@@ -19,6 +19,7 @@ from hark.app.reflection import Reflection
 from hark.app.remembered import Remembered
 from hark.app.running import running
 from hark.app.settings import Settings, SettingsError
+from hark.app.telemetry import opened_telemetry
 from hark.engine.charter import Charter
 from hark.engine.door import Door
 from hark.engine.quarantine import Quarantine
@@ -156,7 +157,7 @@ async def open_agent(
         )
         router = Router(bench, sweeps=sweeps)
         agent = Agent(bench, router, parts)
-        async with running(agent, router, leaving):
+        async with opened_telemetry(agent, routes or ()), running(agent, router, leaving):
             yield agent
 
 

@@ -1,6 +1,8 @@
 """Settings without their secrets, fit to be shown."""
 
+import os
 import re
+from collections.abc import Iterator
 from typing import Any, cast
 
 SET = "(set)"
@@ -26,6 +28,23 @@ def without_secrets(value: Any, *, is_secret: bool = False) -> Any:
             return _IN_ADDRESS.sub(f"{SET}@", value)
         case _:
             return value
+
+
+def known_secrets(value: Any, *, is_secret: bool = False) -> Iterator[str]:
+    """Yield every secret that settings have or name, so that it can be taken out of what leaves this machine."""
+    match value:
+        case dict():
+            for name, item in cast("dict[str, Any]", value).items():
+                if name.endswith("_env") and isinstance(item, str):
+                    yield os.environ.get(item, "")
+                yield from known_secrets(item, is_secret=is_secret or _hides(name))
+        case list() | tuple():
+            for item in cast("list[Any]", value):
+                yield from known_secrets(item, is_secret=is_secret)
+        case str() if is_secret:
+            yield value
+        case _:
+            return
 
 
 def _hides(name: str) -> bool:

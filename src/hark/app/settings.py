@@ -1,6 +1,6 @@
 """The settings: what may stand in config.toml, as types."""
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -70,6 +70,14 @@ class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_def
     theme: str = ""
 
 
+class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[telemetry]`: whether turns are told to an OpenTelemetry collector, and whether with what was said in them."""
+
+    traces: Literal["off", "otlp"] = "off"
+    endpoint: str = ""
+    content: bool = False
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All of it."""
 
@@ -89,3 +97,4 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     voice: VoiceSettings = field(default_factory=VoiceSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
     logs: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

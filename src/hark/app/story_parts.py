@@ -41,14 +41,14 @@ def _measured(records: TurnRecords, spans: Sequence[Span]) -> list[Part]:
             if call is not None:
                 calls.remove(call)
             parts.append(_called(bare, records, call))
-        elif span.kind == MODEL and not _gave_way(span, following):
+        elif span.kind == MODEL and not gave_way(span, following):
             parts.append(_replied(bare, next(replies, None), records))
         else:
-            parts.append(_other(bare, is_failed=_gave_way(span, following)))
+            parts.append(_other(bare, is_failed=gave_way(span, following)))
     return parts
 
 
-def _gave_way(span: Span, following: Span | None) -> bool:
+def gave_way(span: Span, following: Span | None) -> bool:
     """Tell whether a request failed: it is asked again after a pause, or another route is asked at once."""
     if following is None or span.kind not in (MODEL, COMPACTION):
         return False

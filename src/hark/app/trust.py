@@ -37,7 +37,7 @@ def without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """
     kept = dict(layer)
     left: list[str] = []
-    left.extend(key for key in ("mcp", "serve", "surfaces") if kept.pop(key, None))
+    left.extend(key for key in ("mcp", "serve", "surfaces", "telemetry") if kept.pop(key, None))
     approvals = kept.get("approvals")
     if isinstance(approvals, dict):
         given: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it

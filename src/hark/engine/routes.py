@@ -53,6 +53,10 @@ class Routes:
         """The routes by name, in their order."""
         return [route.name for route in self._routes]
 
+    def known(self, name: str) -> Route | None:
+        """Return the route of that name."""
+        return next((route for route in self._routes if route.name == name), None)
+
     def prefer(self, name: str) -> bool:
         """Put a route first; False when there is none of that name."""
         self._routes.sort(key=lambda route: route.name != name)

@@ -1,0 +1,62 @@
+"""Whether turns are told to an OpenTelemetry collector: set up when it is wanted, and bounded at its end."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from hark.app.settings import SettingsError
+
+if TYPE_CHECKING:
+    from hark.app.build import Agent
+
+EXIT_SHARE = 0.15  # of exit_seconds: most of it is for the turns
+LAST_SECONDS = 0.2
+NEEDED = "[telemetry] traces needs more packages. Install them: pip install 'hark-agent[otel]'."
+
+
+@asynccontextmanager
+async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) -> AsyncGenerator[None]:
+    """Tell the turns of an agent, if its settings want that; else nothing of it is even imported.
+
+    `routes` are those that a program brought: they may have keys that the settings don't know.
+
+    At the end what waits is sent, within a small share of `exit_seconds`.
+
+    Raises:
+        SettingsError: What it needs is not installed.
+    """
+    settings = agent.settings.telemetry
+    if settings.traces == "off":
+        yield
+        return
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
+        raise SettingsError(NEEDED)
+    from hark.app.presets import WITH_KEYS
+    from hark.app.secrets import known_secrets
+    from hark.app.telemetry_export import Exporter
+    from hark.app.telemetry_spans import Masked
+    from hark.app.telemetry_turns import EndedTurns
+
+    exporter = Exporter(settings.endpoint)
+    keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)
+    known = chain(known_secrets(msgspec.to_builtins(agent.settings)), known_secrets(list(routes)), keys)
+    masked = Masked(known, has_content=settings.content)
+    ended = EndedTurns(agent.bench, exporter, masked)
+    agent.bench.ends.listen(ended.put)
+    telling = asyncio.create_task(ended.run(), name="telemetry")
+    try:
+        yield
+    finally:
+        with anyio.move_on_after(agent.bench.rules.limits.exit_seconds * EXIT_SHARE, shield=True):
+            with anyio.move_on_after(LAST_SECONDS):
+                await ended.told()
+            telling.cancel()
+            await asyncio.wait([telling])
+            await exporter.close()
