@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +19,6 @@ from hark.app.settings import SettingsError
 from hark.app.stop_words import StopWords
 from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
-from hark.protocol.hooks import Hook
 from hark.protocol.records import TurnStarted
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
@@ -77,14 +77,15 @@ class Order:
         except msgspec.ValidationError as error:
             raise SettingsError(f"surfaces.{self.name}: {error}. See docs/{self.name}.md.") from error
 
-    def bring(self, make: Callable[[], Hook]) -> None:
-        """Have the web server answer for the surface.
+    @contextmanager
+    def telling(self) -> Generator[Hooks]:
+        """Let the surface bring its hooks, and tell in a sentence what it lacks.
 
         Raises:
-            SettingsError: It can't: no secret to tell forgeries by, or its path is taken.
+            SettingsError: It can't be: no secret to tell forgeries by, a wrong template, or a path that is taken.
         """
         try:
-            self.hooks.bring(make())
+            yield self.hooks
         except (ChatError, ValueError) as error:
             raise SettingsError(f"surfaces.{self.name}: {error}") from error
 
@@ -124,7 +125,8 @@ def _slack(order: Order) -> Made:
     settings = order.read(SlackSettings)
     surface = SlackSurface(settings)
     if settings.mode == "http":
-        order.bring(surface.hook)
+        with order.telling() as hooks:
+            hooks.bring(surface.hook())
     return surface, settings
 
 
@@ -142,12 +144,11 @@ def _webhook(order: Order) -> Made:
     from hark.surfaces.webhook.surface import Webhook
 
     settings = order.read(WebhookSettings)
-    try:
-        surface = Webhook(settings)
-    except (ChatError, ValueError) as error:
-        raise SettingsError(f"surfaces.webhook: {error}") from error
-    for hook in surface.hooks():
-        order.hooks.bring(hook)
+    stop_words = StopWords(order.agent.settings.delivery.stop_words)
+    with order.telling() as hooks:
+        surface = Webhook(settings, stop_words.fits)
+        for hook in surface.hooks():
+            hooks.bring(hook)
     # Who knows the secret is let in; how often a program may talk is counted where it can be told so.
     return surface, structs.replace(settings, allow=("*",), per_minute=sys.maxsize)
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct, field
 
 MOST_BYTES = 1_000_000
-SOON_SECONDS = 5
+RETRY_SECONDS = 5
 
 
 class HookRequest(Struct, frozen=True):
@@ -38,4 +38,4 @@ class Hook(Struct, frozen=True):
 
 def not_now(why: str) -> HookAnswer:
     """Return the answer that asks the platform to deliver again in a while."""
-    return HookAnswer(503, why, {"Retry-After": str(SOON_SECONDS)})
+    return HookAnswer(503, why, {"Retry-After": str(RETRY_SECONDS)})

@@ -10,11 +10,10 @@ import pytest
 
 from hark.protocol.chat import Address, Author, Button, ChatError, Outgoing, Pressed, Removed, Rewritten, Written
 from hark.protocol.store import StoreError
-from hark.surfaces.webhook.settings import HookSettings, WebhookSettings
+from hark.surfaces.webhook.settings import HookSettings
 from hark.surfaces.webhook.signatures import MOST_SECONDS
-from hark.surfaces.webhook.surface import Webhook
 from tests.fakes.webhook_program import SECRET, signed, signed_by_github
-from tests.surfaces.webhook.world import hooked
+from tests.surfaces.webhook.world import hooked, webhook
 
 CI = Address("webhook", "ci")
 
@@ -105,10 +104,10 @@ async def test_what_cannot_be_understood_is_told(tmp_path: Path, body: bytes, wo
 
 
 async def test_edits_deletions_and_stops_are_heard_as_such(tmp_path: Path) -> None:
-    async with hooked(tmp_path, per_minute=0) as world:
+    async with hooked(tmp_path) as world:
         assert (await world.say(id="1", type="edit", text="new"))[0] == 202
         assert (await world.say(id="1", type="delete"))[0] == 202
-        assert (await world.say(id="s", type="stop"))[0] == 202  # and is never too often
+        assert (await world.say(id="s", type="stop"))[0] == 202
     assert world.ear.heard == [
         Rewritten("1", CI, Author("ci", "ci"), "new"),
         Removed("1", CI),
@@ -154,7 +153,9 @@ async def test_a_program_that_talks_too_fast_is_told_when_to_come_again(tmp_path
         _, headers, _ = await world.web.fetch("/hooks/ci", "POST", data=body, headers=signed(body))
         assert 1 <= int(headers["Retry-After"]) <= 60
         assert (await world.say("other", text="x"))[0] == 202
-    assert len(world.ear.heard) == 3
+        for stop in ({"text": "/stop"}, {"text": "halt"}, {"type": "stop"}):
+            assert (await world.say(**stop))[0] == 202
+    assert len(world.ear.heard) == 6
 
 
 async def test_github_is_known_by_its_own_signature_and_its_payload_becomes_a_text(tmp_path: Path) -> None:
@@ -199,9 +200,12 @@ async def test_a_program_that_cannot_sign_sends_the_secret_itself(tmp_path: Path
     assert len({one.id for one in world.ear.heard}) == 1
 
 
-async def test_before_and_after_it_runs_programs_are_asked_to_come_again(tmp_path: Path) -> None:
+async def test_while_it_does_not_run_programs_are_asked_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hark.surfaces.webhook.surface.START_SECONDS", 0.01)
     async with hooked(tmp_path) as world:
-        idle = Webhook(WebhookSettings(hooks={"idle": HookSettings(secret=SECRET)}))
+        idle = webhook({"idle": HookSettings(secret=SECRET)})
         world.web.place.hooks.bring(idle.hooks()[0])
         body = b'{"id": "1", "text": "hi"}'
         status, headers, _ = await world.web.fetch("/hooks/idle", "POST", data=body, headers=signed(body))
@@ -221,4 +225,4 @@ async def test_before_and_after_it_runs_programs_are_asked_to_come_again(tmp_pat
 )
 def test_a_hook_that_could_not_work_is_told_before(name: str, hook: HookSettings, words: str) -> None:
     with pytest.raises((ChatError, ValueError), match=words):
-        Webhook(WebhookSettings(hooks={name: hook}))
+        webhook({name: hook})

@@ -9,10 +9,9 @@ import pytest
 from msgspec import structs
 
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
-from hark.surfaces.webhook.settings import HookSettings, WebhookSettings
-from hark.surfaces.webhook.surface import Webhook
+from hark.surfaces.webhook.settings import HookSettings
 from tests.fakes.webhook_program import SECRET, Trouble, program_server
-from tests.surfaces.webhook.world import hooked
+from tests.surfaces.webhook.world import hooked, webhook
 
 CI = Address("webhook", "ci")
 MAIN = Address("webhook", "ci@main", "7")
@@ -102,7 +101,7 @@ async def test_a_receiver_that_cannot_be_reached_is_an_error(tmp_path: Path) -> 
 
 async def test_a_hook_without_an_url_is_told_nothing_and_one_that_does_not_run_says_so() -> None:
     hooks = {"mute": HookSettings(secret=SECRET), "ci": HookSettings(secret=SECRET, url="http://127.0.0.1:1/")}
-    surface = Webhook(WebhookSettings(hooks=hooks))
+    surface = webhook(hooks)
     assert await surface.send(Address("webhook", "mute"), HELLO) == "s.t1:0"
     assert await surface.send(Address("webhook", "removed"), HELLO) == "s.t1:0"
     with pytest.raises(ChatError) as caught:

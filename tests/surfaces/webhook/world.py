@@ -33,13 +33,17 @@ class Hooked:
         return await self.post(encoded, signed(encoded), name)
 
 
+def webhook(hooks: dict[str, HookSettings], **settings: Any) -> Webhook:
+    return Webhook(WebhookSettings(hooks=hooks, **settings), lambda text: text == "halt")
+
+
 @asynccontextmanager
 async def hooked(home: Path, hooks: dict[str, Json] | None = None, **settings: Any) -> AsyncGenerator[Hooked]:
     """A surface that runs. `ci` posts what is said to the program; others are as they are given."""
     async with program_server() as program, served(home, token="a token that programs don't have") as web:
         ci = HookSettings(secret=SECRET, url=program.url)
         others = {name: HookSettings(secret=SECRET, **given) for name, given in (hooks or {}).items()}
-        surface, ear = Webhook(WebhookSettings(hooks={"ci": ci, **others}, **settings)), Ear()
+        surface, ear = webhook({"ci": ci, **others}, **settings), Ear()
         ear.gate.set()
         for hook in surface.hooks():
             web.place.hooks.bring(hook)

@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Receive, Scope, Send
 
 from hark.protocol.gateway import Standing
-from hark.protocol.hooks import SOON_SECONDS, Hook, HookRequest
+from hark.protocol.hooks import RETRY_SECONDS, Hook, HookRequest
 from hark.surfaces.web.body import read_body
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.place import WebPlace
@@ -38,7 +38,7 @@ class HookRoutes(BaseRoute):
         if request.method != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
         if self._place.gateway.standing is not Standing.READY:
-            raise ApiError(503, "draining", "The agent restarts; send it again.", {"Retry-After": f"{SOON_SECONDS}"})
+            raise ApiError(503, "draining", "The agent restarts; send it again.", {"Retry-After": f"{RETRY_SECONDS}"})
         body = await read_body(request, min(hook.most_bytes, self._place.access.max_body))
         answer = await hook.answer(HookRequest(dict(request.headers.items()), body))
         return Response(answer.text, answer.status, {"Cache-Control": "no-store", **answer.headers})

@@ -98,13 +98,13 @@ class Intake:
 
     def _answer(self, message: str, address: Address, author: Author, answer: str) -> Incoming:
         choices = self._memory.choices(address)
-        if not choices:
-            return Written(message, address, author, answer)  # a question without choices asks for words
         value = next((button.value for button in choices if answer in (button.value, button.text)), None)
-        if value is None:
-            wanted = ", ".join(repr(button.text) for button in choices)
-            raise ApiError(422, "bad_answer", f"That is none of the choices: {wanted}.")
-        return Pressed(message, address, author, value)
+        if value is not None:
+            return Pressed(message, address, author, value)
+        wanted = [button.text for button in choices if button.value.startswith("answer:")]
+        if wanted:
+            raise ApiError(422, "bad_answer", f"That is none of the choices: {', '.join(map(repr, wanted))}.")
+        return Written(message, address, author, answer)  # a question without choices asks for words
 
     def _written(self, message: str, address: Address, author: Author, sent: Sent) -> Written:
         files = tuple(all_checked(sent.attachments))

@@ -1,9 +1,11 @@
 """Webhooks as a chat surface: what programs post is heard, what we say is posted to them."""
 
+import asyncio
 import base64
 import hashlib
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +14,9 @@ import anyio
 import msgspec
 
 from hark.protocol.chat import Address, ChatError, Deliver, Manners, Outgoing, Written
-from hark.protocol.hooks import Hook, HookAnswer, HookRequest, not_now
+from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
 from hark.surfaces.chat.platform import session_name
+from hark.surfaces.web.errors import ApiError
 from hark.surfaces.webhook.intake import NAME, Intake
 from hark.surfaces.webhook.memory import Memory
 from hark.surfaces.webhook.outward import open_client, post
@@ -24,6 +27,7 @@ from hark.surfaces.webhook.signatures import Signatures
 PATH = "/hooks/"
 MANNERS = Manners(characters=100_000, edit_seconds=1.0, knows_keys=True, has_buttons=True, has_reactions=True)
 SOON_SECONDS = 1.0
+START_SECONDS = 2.0
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -41,13 +45,15 @@ class Program:
 class Webhook:
     """A ChatSurface. Who knows a hook's secret may talk; there is no pairing."""
 
-    def __init__(self, settings: WebhookSettings) -> None:
-        """Raises ChatError when a hook has no secret, and ValueError when a template is wrong."""
+    def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
+        """`is_stop` knows the words that stop. Raises ChatError without a secret, ValueError for a wrong template."""
+        self._is_stop = is_stop
         self._most_bytes = round(settings.max_mb * 1_000_000)
         self._memory = Memory()
         self._programs = {name: self._program(name, one, settings) for name, one in settings.hooks.items()}
         self._deliver: Deliver | None = None
         self._client: aiohttp.ClientSession | None = None
+        self._is_up = asyncio.Event()
 
     def _program(self, name: str, settings: HookSettings, all_settings: WebhookSettings) -> Program:
         secret = secret_of(name, settings)
@@ -73,9 +79,11 @@ class Webhook:
         """Take what comes to the hooks until cancelled; it is acknowledged after `deliver` has returned."""
         async with open_client() as client:
             self._client, self._deliver = client, deliver
+            self._is_up.set()
             try:
                 await anyio.sleep_forever()
             finally:
+                self._is_up.clear()
                 self._client = self._deliver = None
 
     async def send(self, address: Address, message: Outgoing) -> str:
@@ -130,18 +138,33 @@ class Webhook:
 
     async def _take(self, program: Program, request: HookRequest) -> HookAnswer:
         signature = program.signatures.check(request.headers, request.body)
-        deliver = self._deliver
-        if deliver is None:
-            return not_now("not ready")
         if not _is_wanted(program.settings, request):
             return HookAnswer(202, '{"ignored":true}', _JSON)
         incoming = program.intake.read(request.headers, request.body)
         program.signatures.count(signature, incoming.id)
-        if isinstance(incoming, Written):
+        if isinstance(incoming, Written) and not self._stops(incoming.text):
             program.pace.step()
-        await deliver(incoming)
+        await (await self._running())(incoming)
         told = {"id": incoming.id, "session": session_name(incoming.address)}
         return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
+
+    def _stops(self, text: str) -> bool:
+        return text.strip().lower() == "/stop" or self._is_stop(text)
+
+    async def _running(self) -> Deliver:
+        """Return who takes what comes; just after the start it is waited for a moment.
+
+        Raises:
+            ApiError: Nobody does.
+        """
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._is_up.wait()
+        except TimeoutError:
+            words = "Webhooks do not run at present; send it again."
+            raise ApiError(503, "not_running", words, {"Retry-After": f"{RETRY_SECONDS}"}) from None
+        assert self._deliver is not None
+        return self._deliver
 
 
 def _is_wanted(settings: HookSettings, request: HookRequest) -> bool:
