@@ -13,9 +13,7 @@ from hark.protocol.store import StoreError
 from hark.surfaces.webhook.settings import HookSettings
 from hark.surfaces.webhook.signatures import MOST_SECONDS
 from tests.fakes.webhook_program import SECRET, signed, signed_by_github
-from tests.surfaces.webhook.world import hooked, webhook
-
-CI = Address("webhook", "ci")
+from tests.surfaces.webhook.world import CI, hooked, webhook
 
 
 async def test_a_message_is_heard_with_all_that_it_says(tmp_path: Path) -> None:

@@ -11,9 +11,8 @@ from msgspec import structs
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
 from hark.surfaces.webhook.settings import HookSettings
 from tests.fakes.webhook_program import SECRET, Trouble, program_server
-from tests.surfaces.webhook.world import hooked, webhook
+from tests.surfaces.webhook.world import CI, hooked, webhook
 
-CI = Address("webhook", "ci")
 MAIN = Address("webhook", "ci@main", "7")
 HELLO = Outgoing("hello", key="s.t1:0")
 

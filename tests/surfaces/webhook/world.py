@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hark.protocol.chat import Address, Deliver
 from hark.surfaces.webhook.settings import HookSettings, WebhookSettings
 from hark.surfaces.webhook.surface import Webhook
 from tests.fakes.webhook_program import SECRET, Json, Program, program_server, signed
 from tests.surfaces.chat.slack_world import Ear
 from tests.surfaces.web.world import World, served
+
+CI = Address("webhook", "ci")
 
 
 @dataclass
@@ -38,7 +41,9 @@ def webhook(hooks: dict[str, HookSettings], **settings: Any) -> Webhook:
 
 
 @asynccontextmanager
-async def hooked(home: Path, hooks: dict[str, Json] | None = None, **settings: Any) -> AsyncGenerator[Hooked]:
+async def hooked(
+    home: Path, hooks: dict[str, Json] | None = None, deliver: Deliver | None = None, **settings: Any
+) -> AsyncGenerator[Hooked]:
     """A surface that runs. `ci` posts what is said to the program; others are as they are given."""
     async with program_server() as program, served(home, token="a token that programs don't have") as web:
         ci = HookSettings(secret=SECRET, url=program.url)
@@ -47,7 +52,7 @@ async def hooked(home: Path, hooks: dict[str, Json] | None = None, **settings: A
         ear.gate.set()
         for hook in surface.hooks():
             web.place.hooks.bring(hook)
-        running = asyncio.create_task(surface.run(ear.deliver))
+        running = asyncio.create_task(surface.run(deliver or ear.deliver))
         await asyncio.sleep(0)
         try:
             yield Hooked(surface, program, ear, web)
