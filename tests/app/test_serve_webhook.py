@@ -88,6 +88,18 @@ async def test_a_question_comes_with_choices_and_an_answer_goes_back(tmp_path: P
         assert "blue" in json.dumps(hark.server.requests[1].body)
 
 
+async def test_a_reply_that_streams_is_edited_and_has_a_stop_among_its_choices(tmp_path: Path) -> None:
+    settings = "[surfaces.webhook]\nstreams = true\n"
+    async with opened(tmp_path, [hanging(2)]) as hark, program_server() as program:
+        async with serving(hark, program, settings) as calling:
+            await calling.say("something long")
+            await program.until(lambda: any("Stop" in str(event["choices"]) for event in program.events))
+            assert await calling.say(answer="⏹ Stop") == 202
+            await program.until(lambda: "⏹ stopped" in program.texts[-1])
+        assert len(program.texts) == 1
+        assert {event["type"] for event in program.events} == {"message", "edit"}
+
+
 async def test_a_redelivery_a_kill_and_a_receiver_with_troubles_lose_and_double_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path, [echo(), echo(), echo()]) as hark, program_server() as program:
         async with serving(hark, program) as calling:

@@ -126,7 +126,7 @@ def _slack(order: Order) -> Made:
     surface = SlackSurface(settings)
     if settings.mode == "http":
         with order.telling() as hooks:
-            hooks.bring(surface.hook())
+            hooks.bring(order.name, surface.hook())
     return surface, settings
 
 
@@ -147,8 +147,7 @@ def _webhook(order: Order) -> Made:
     stop_words = StopWords(order.agent.settings.delivery.stop_words)
     with order.telling() as hooks:
         surface = Webhook(settings, stop_words.fits)
-        for hook in surface.hooks():
-            hooks.bring(hook)
+        hooks.bring(order.name, *surface.hooks())
     # Who knows the secret is let in; how often a program may talk is counted where it can be told so.
     return surface, structs.replace(settings, allow=("*",), per_minute=sys.maxsize)
 

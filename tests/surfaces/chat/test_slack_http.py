@@ -46,7 +46,7 @@ async def calling(home: Path) -> AsyncGenerator[tuple[FakeSlack, SlackSurface, E
         settings = structs.replace(settings_for(slack), mode="http", signing_secret=SECRET, app_token="")
         surface, ear = SlackSurface(settings), Ear()
         ear.gate.set()
-        world.place.hooks.bring(surface.hook())
+        world.place.hooks.bring("slack", surface.hook())
         running = asyncio.create_task(surface.run(ear.deliver))
         caller = Caller("/slack/events", world.client)
         try:
@@ -127,7 +127,7 @@ async def test_a_forged_changed_old_future_or_repeated_request_is_refused(tmp_pa
 async def test_while_nothing_runs_slack_is_asked_to_come_again(tmp_path: Path) -> None:
     async with slack_server() as slack, served(tmp_path) as world:
         settings = structs.replace(settings_for(slack), mode="http", signing_secret=SECRET)
-        world.place.hooks.bring(SlackSurface(settings).hook())
+        world.place.hooks.bring("slack", SlackSurface(settings).hook())
         assert await Caller("/slack/events", world.client).send(message(slack, "early")) == 503
 
 

@@ -28,7 +28,7 @@ async def post(world: World, path: str = PATH, data: bytes = b"hi", **headers: s
 async def test_a_platform_needs_no_token_and_no_origin_of_ours_at_its_hook(tmp_path: Path) -> None:
     async with served(tmp_path, token="a-long-token") as world:
         assert (await post(world))[0] == 401
-        world.place.hooks.bring(Hook(PATH, echo))
+        world.place.hooks.bring("it", Hook(PATH, echo))
         assert await post(world) == (200, "1 hi")
         assert await post(world, Origin="https://elsewhere.example") == (200, "1 hi")
         assert (await post(world, f"{PATH}/"))[0] == 401
@@ -38,14 +38,14 @@ async def test_a_platform_needs_no_token_and_no_origin_of_ours_at_its_hook(tmp_p
 
 async def test_a_name_that_is_none_of_ours_leads_to_no_hook(tmp_path: Path) -> None:
     async with served(tmp_path, settings=ServeSettings(hosts=("hark.example",))) as world:
-        world.place.hooks.bring(Hook(PATH, echo))
+        world.place.hooks.bring("it", Hook(PATH, echo))
         assert (await post(world, Host="evil.example"))[0] == 403
         assert (await post(world, Host="hark.example"))[0] == 200
 
 
 async def test_a_hook_opens_nothing_of_what_is_behind_its_path(tmp_path: Path) -> None:
     async with served(tmp_path, token="a-long-token") as world:
-        world.place.hooks.bring(Hook("/metrics", echo))
+        world.place.hooks.bring("it", Hook("/metrics", echo))
         for method in ("GET", "HEAD", "PUT"):
             status, headers, text = await world.fetch("/metrics", method)
             assert (status, headers["Allow"]) == (405, "POST")
@@ -54,7 +54,7 @@ async def test_a_hook_opens_nothing_of_what_is_behind_its_path(tmp_path: Path) -
 
 async def test_a_body_that_is_too_large_is_refused(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
-        world.place.hooks.bring(Hook(PATH, echo, 10))
+        world.place.hooks.bring("it", Hook(PATH, echo, 10))
         assert (await post(world, data=b"x" * 10))[0] == 200
         assert (await post(world, data=b"x" * 11))[0] == 413
 
@@ -64,22 +64,28 @@ async def test_a_platform_is_asked_to_deliver_again_when_nothing_can_be_kept(tmp
         raise StoreError("the disk is full")
 
     async with served(tmp_path) as world:
-        world.place.hooks.bring(Hook(PATH, fails))
+        world.place.hooks.bring("it", Hook(PATH, fails))
         status, headers, _ = await world.fetch(PATH, "POST", data=b"hi")
         assert (status, headers["Retry-After"]) == (503, "1")
 
 
 async def test_a_platform_is_asked_to_deliver_again_while_we_drain(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
-        world.place.hooks.bring(Hook(PATH, echo))
+        world.place.hooks.bring("it", Hook(PATH, echo))
         world.place.gateway.standing = Standing.DRAINING  # pyright: ignore[reportAttributeAccessIssue]
         status, headers, _ = await world.fetch(PATH, "POST", data=b"hi")
         assert (status, headers["Retry-After"]) == (503, "5")
 
 
-def test_a_path_can_be_had_once_and_must_be_one() -> None:
+def test_a_path_can_be_had_by_one_surface_and_must_be_a_path() -> None:
     hooks = Hooks()
-    hooks.bring(Hook(PATH, echo))
-    for path in (PATH, "", "/", "events"):
-        with pytest.raises(ValueError, match=r"path|taken"):
-            hooks.bring(Hook(path, echo))
+    first, second = Hook(PATH, echo), Hook("/other", echo)
+    hooks.bring("slack", first)
+    for path in (PATH, "", "/", "events", "/a b", "/{x}"):
+        with pytest.raises(ValueError, match=r"path|taken by slack"):
+            hooks.bring("webhook", second, Hook(path, echo))
+    assert hooks.known == {PATH: first}
+    hooks.bring("slack", second)
+    assert hooks.known == {"/other": second}
+    hooks.forget("slack")
+    assert hooks.known == {}

@@ -204,7 +204,7 @@ async def test_while_it_does_not_run_programs_are_asked_to_come_again(
     monkeypatch.setattr("hark.surfaces.webhook.surface.START_SECONDS", 0.01)
     async with hooked(tmp_path) as world:
         idle = webhook({"idle": HookSettings(secret=SECRET)})
-        world.web.place.hooks.bring(idle.hooks()[0])
+        world.web.place.hooks.bring("idle", *idle.hooks())
         body = b'{"id": "1", "text": "hi"}'
         status, headers, _ = await world.web.fetch("/hooks/idle", "POST", data=body, headers=signed(body))
         assert (status, headers["Retry-After"]) == (503, "5")

@@ -50,8 +50,7 @@ async def hooked(
         others = {name: HookSettings(secret=SECRET, **given) for name, given in (hooks or {}).items()}
         surface, ear = webhook({"ci": ci, **others}, **settings), Ear()
         ear.gate.set()
-        for hook in surface.hooks():
-            web.place.hooks.bring(hook)
+        web.place.hooks.bring("webhook", *surface.hooks())
         running = asyncio.create_task(surface.run(deliver or ear.deliver))
         await asyncio.sleep(0)
         try:

@@ -1,8 +1,10 @@
-"""The addresses that platforms call: brought by chat surfaces, and answered only while the agent takes new work."""
+"""The addresses that platforms call, as chat surfaces bring them."""
 
 from collections.abc import Mapping
 
 from hark.protocol.hooks import Hook
+
+_UNFIT = frozenset("{}?# \t\r\n")
 
 
 class Hooks:
@@ -10,18 +12,27 @@ class Hooks:
 
     def __init__(self) -> None:
         self._known: dict[str, Hook] = {}
+        self._owners: dict[str, str] = {}
 
-    def bring(self, hook: Hook) -> None:
-        """Have this one answer from now on.
+    def bring(self, surface: str, *hooks: Hook) -> None:
+        """Have a surface's hooks answer from now on, in place of those that it brought before.
 
         Raises:
-            ValueError: Its path can't be had.
+            ValueError: A path can't be had; those from before still answer.
         """
-        if not hook.path.startswith("/") or len(hook.path) < 2:
-            raise ValueError(f"{hook.path!r} is no path: it begins with / and goes on, such as /slack/events.")
-        if hook.path in self._known:
-            raise ValueError(f"{hook.path} is taken by another surface.")
-        self._known[hook.path] = hook
+        for hook in hooks:
+            if not hook.path.startswith("/") or len(hook.path) < 2 or _UNFIT & set(hook.path):
+                raise ValueError(f"{hook.path!r} is no path: it begins with / and goes on, such as /slack/events.")
+            if self._owners.get(hook.path, surface) != surface:
+                raise ValueError(f"{hook.path} is taken by {self._owners[hook.path]}.")
+        self.forget(surface)
+        self._known.update((hook.path, hook) for hook in hooks)
+        self._owners.update((hook.path, surface) for hook in hooks)
+
+    def forget(self, surface: str) -> None:
+        """A surface is not set up any more: nothing answers for it."""
+        for path in [path for path, owner in self._owners.items() if owner == surface]:
+            del self._owners[path], self._known[path]
 
     @property
     def known(self) -> Mapping[str, Hook]:
