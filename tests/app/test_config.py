@@ -41,7 +41,7 @@ def test_without_any_file_the_defaults_are_in_force(layers: Layers) -> None:
     settings = load(layers.home, layers.project)
     assert settings.delivery.default is Delivery.INTERRUPT
     assert settings.delivery.after_stop is AfterStop.HOLD
-    assert settings.delivery.stop_words == ("stop", "wait", "halt")
+    assert {"stop", "wait", "halt", "stopp", "停止"} <= set(settings.delivery.stop_words)
     assert (settings.limits.settle_seconds, settings.limits.exit_seconds) == (1.0, 5.0)
     assert settings.approvals.mode is ApprovalMode.AUTO
     assert settings.store.url == "sqlite"
