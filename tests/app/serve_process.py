@@ -17,13 +17,14 @@ from hark.app.shutdown import leave_at_once
 from hark.surfaces.web.settings import ServeSettings
 
 
-def load() -> tuple[ServeSettings, LogSettings]:
+def load() -> tuple[ServeSettings, LogSettings, list[str]]:
     file = Path(os.environ["HARK_HOME"]) / "serve.json"
     written: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     try:
         return (
             msgspec.convert(written.get("serve", {}), ServeSettings),
             msgspec.convert(written.get("logs", {}), LogSettings),
+            [],
         )
     except msgspec.ValidationError as error:
         raise SettingsError(str(error)) from error

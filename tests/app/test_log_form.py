@@ -1,9 +1,10 @@
 """Log lines: as text or JSON, without secrets."""
 
+import io
 import json
 import logging
 
-from hark.app.log_form import JsonLines, TextLines
+from hark.app.log_form import JsonLines, TextLines, hide_in_logs
 
 SECRET = "quite-a-secret"
 
@@ -25,3 +26,15 @@ def test_json_is_one_object_a_line() -> None:
     told = json.loads(line)
     assert (told["level"], told["logger"], told["message"]) == ("warning", "hark.test", "a\nb (secret)")
     assert SECRET not in line
+
+
+def test_a_log_that_was_started_first_hides_what_becomes_known_later() -> None:
+    handler = logging.StreamHandler(io.StringIO())
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("hark")
+    logger.addHandler(handler)
+    try:
+        hide_in_logs([SECRET])
+        assert SECRET not in handler.format(record(f"with {SECRET}"))
+    finally:
+        logger.removeHandler(handler)

@@ -13,6 +13,8 @@ from hark.app import config
 from hark.app.clock import SystemClock
 from hark.app.grants import GrantsFile
 from hark.app.handle import SessionHandle
+from hark.app.known_secrets import known_secrets
+from hark.app.log_form import hide_in_logs
 from hark.app.parts import Parts, Places, as_tools
 from hark.app.prompt import SystemPrompt
 from hark.app.reflection import Reflection
@@ -129,6 +131,7 @@ async def open_agent(
     clock = SystemClock()
     places = Places(config.home_directory(home), Path(workspace) if workspace else Path.cwd())
     settings = config.load(places.home, places.workspace, dict(sections))
+    hide_in_logs(known_secrets(settings))
     if left := config.left_out(places.home, places.workspace):
         notice(left)
     delivery = settings.delivery

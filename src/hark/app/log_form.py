@@ -60,7 +60,22 @@ def apply_log_settings(settings: LogSettings, secrets: Iterable[str] = ()) -> No
     ours.setLevel(settings.level.upper())
     for handler in ours.handlers:
         handler.setFormatter(form)
-    server = logging.getLogger("uvicorn")
-    server.setLevel(logging.WARNING)
-    server.propagate = False
-    server.handlers = list(ours.handlers)
+    _take_over("uvicorn", ours.handlers)
+    _take_over("", ours.handlers)
+
+
+def hide_in_logs(secrets: Iterable[str]) -> None:
+    """Have these secrets in no line of a log that was started without knowing any."""
+    for handler in logging.getLogger("hark").handlers:
+        if not isinstance(handler.formatter, TextLines):
+            handler.setFormatter(TextLines(secrets))
+
+
+def _take_over(name: str, handlers: Iterable[logging.Handler]) -> None:
+    """Have the warnings of a library in our log: they would go to stderr as they are, with all that they know."""
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    for handler in handlers:
+        if handler not in logger.handlers:
+            logger.addHandler(handler)

@@ -38,16 +38,16 @@ RESTART = "restart"
 SETTLE_SECONDS = 2.0
 LOG = logging.getLogger(__name__)
 
-Load = Callable[[], tuple[ServeSettings, LogSettings]]
+Load = Callable[[], tuple[ServeSettings, LogSettings, Sequence[str]]]
 Beside = Callable[[Agent], Awaitable[None]]
 
 
 async def serve(
     options: argparse.Namespace, load: Load, beside: Sequence[Beside] = (), hooks: Hooks | None = None
 ) -> int:
-    """Serve until a signal comes. `load` reads the settings, now and at each reload; `beside` runs with the agent.
+    """Serve until a signal comes. `load` reads the settings and which secrets are in them, now and at each reload.
 
-    Whoever runs beside brings its hooks before it first waits, so that they are known to the first request.
+    `beside` runs with the agent, and brings its hooks before it first waits, so that they are known to the first request.
 
     Raises:
         SettingsError: The settings can't be used, or what it needs is not installed.
@@ -56,9 +56,9 @@ async def serve(
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise SettingsError(NEEDED)
     start_logs(home_directory(), is_verbose=options.verbose)
-    settings, logs = load()
+    settings, logs, secrets = load()
     chosen = choose(settings, options)
-    apply_log_settings(logs, [chosen.token])
+    apply_log_settings(logs, [chosen.token, *secrets])
 
     from hark.surfaces.web.app import Doorway
     from hark.surfaces.web.server import make_server
@@ -184,12 +184,12 @@ def _reload(load: Load, options: argparse.Namespace, access: "Access", running: 
     """Take what may change while it runs: logs, token, hosts, sizes, drain time. The rest needs a restart."""
     notify_reloading()
     try:
-        settings, logs = load()
+        settings, logs, secrets = load()
         chosen = choose(settings, options)
     except SettingsError as error:
         _tell(f"the settings were not read again: {error}")
     else:
-        apply_log_settings(logs, [chosen.token])
+        apply_log_settings(logs, [chosen.token, *secrets])
         access.change(chosen.settings, chosen.token)
         running.follow(chosen)
         LOG.info("the settings were read again")

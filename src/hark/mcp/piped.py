@@ -111,8 +111,7 @@ class PipedLink:
             raise ServerFailure(f"its command {settings.command!r} can't be started: {error}") from error
 
     def _hear(self, piece: bytes) -> None:
-        self._last_words = (self._last_words + piece)[-WORDS_BYTES:]
-        self._log.write(piece)
+        self._last_words = (self._last_words + self._log.write(piece))[-WORDS_BYTES:]
 
     async def _read(
         self,

@@ -210,6 +210,7 @@ class Server:
         self._lives += 1
         self._up_at, self._has_worked = None, False
         failure = await self._live()
+        failure.args = (self._place.log.cleaned(str(failure)),)  # a server may repeat what it was sent
         self._last_error = str(failure)
         self._place.log.note(f"ended: {failure}")
         was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._backoff.steady_seconds

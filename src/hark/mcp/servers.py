@@ -41,7 +41,9 @@ class Servers:
         self._signs: dict[str, SignsOfLife] = {}
         for name, one in settings.items():
             started = self._noting(name, spawn)
-            place = ServerPlace(name, one, places, ServerLog(places.logs / f"mcp-{name}.log"), started)
+            place = ServerPlace(
+                name, one, places, ServerLog(places.logs / f"mcp-{name}.log", list(one.secrets())), started
+            )
             self._servers[name] = Server(place, patience, notice, self._forget)
 
     async def run(self) -> None:

@@ -3,12 +3,14 @@
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+
+from hark.protocol.secrets import is_secret_name, secrets_in_address
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -70,6 +72,20 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         """Other settings have another one, as far as they change what is offered. It tells nothing of them."""
         same = msgspec.structs.replace(self, enabled=True, start=Start.LAZY, start_seconds=30.0, timeout_seconds=600.0)
         return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:32]
+
+    def secrets(self) -> Iterator[str]:
+        """Yield what must not be told: passwords and keys in its variables, headers and address."""
+        for name, value in (*self.env.items(), *self.headers.items()):
+            try:
+                known = expanded({name: value})[name]
+            except ServerSettingsError:
+                continue  # told when it is started
+            if is_secret_name(name) or known != value or name in self.headers:
+                yield known
+                yield known.rpartition(" ")[2]  # Bearer SECRET
+        yield from secrets_in_address(self.url)
+        if isinstance(self.oauth, OAuthSettings) and self.oauth.client_secret:
+            yield self.oauth.client_secret
 
     def is_offered(self, tool: str) -> bool:
         """Tell whether the tool may be used."""

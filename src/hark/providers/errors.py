@@ -2,7 +2,6 @@
 
 import math
 import time
-from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -79,17 +78,6 @@ def seconds_until(retry_after: str) -> float | None:
         except ValueError:
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-SHORTEST_HIDDEN = 3  # less than that is no secret, and hiding it would garble every word
-
-
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """Return the text without the secrets, in case a server repeats what it was sent."""
-    for secret in secrets:
-        if len(secret) >= SHORTEST_HIDDEN:
-            text = text.replace(secret, "[hidden]")
-    return text
 
 
 def _error(beginning: str, failure: Failure, status: int | None, retry_after: float | None) -> ProviderError:

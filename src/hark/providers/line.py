@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Mapping
 import aiohttp
 
 from hark.protocol.provider import Chunk, ProviderError, TransientProviderError
+from hark.protocol.secrets import redacted
 from hark.providers.body import NETWORK_ERRORS, Body, reason
 from hark.providers.endpoint import Endpoint
-from hark.providers.errors import redacted
 from hark.providers.reply_fold import ReplyFold
 from hark.providers.reply_stream import ReplyStream
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import aiohttp
 import msgspec
 
+from hark.protocol.secrets import redacted
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from hark.voice.media_types import ending, plain
 from hark.voice.settings import VoiceSettings
@@ -63,7 +64,7 @@ class OpenAiSpeech:
             async with self._session().post(url, data=self._form(audio), headers=self._headers()) as response:
                 body = await _body(response)
                 if response.status != 200:
-                    raise _refused(response.status, body)
+                    raise _refused(response.status, redacted(body.decode(errors="replace"), [self._key()]))
                 words = msgspec.json.decode(body, type=_Words)
         except TimeoutError as error:
             seconds = f"{self._settings.timeout_seconds:g}"
@@ -93,9 +94,12 @@ class OpenAiSpeech:
         return self._http
 
     def _headers(self) -> dict[str, str]:
-        name = self._settings.api_key_env
-        key = os.environ.get(name, "") if name else ""
+        key = self._key()
         return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _key(self) -> str:
+        name = self._settings.api_key_env
+        return os.environ.get(name, "") if name else ""
 
     def _form(self, audio: Audio) -> aiohttp.FormData:
         form = aiohttp.FormData()
@@ -121,7 +125,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(whole)
 
 
-def _refused(status: int, body: bytes) -> SpeechError:
+def _refused(status: int, body: str) -> SpeechError:
     remedy = REMEDIES.get(status, "Send it again later, or type it.")
-    reason = body.decode(errors="replace").strip()[:REASON_CHARACTERS]
+    reason = body.strip()[:REASON_CHARACTERS]
     return SpeechError(f"The transcription server refuses ({status}): {reason or 'it does not say why'}. {remedy}")
