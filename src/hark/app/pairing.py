@@ -12,12 +12,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hark.app.columns import one_line
 from hark.app.config import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.protocol.chat import Author
 
 CODE_SECONDS = 3600.0
 MOST_KNOCKS = 200
+NAME_CHARACTERS = 64
 
 
 class Knock(Struct, frozen=True):
@@ -61,11 +63,12 @@ class Pairing:
         """Keep that somebody unknown wrote; return their code, the same as long as it holds."""
         with self._changing() as book:
             now = time.time()
-            book.knocks = [knock for knock in book.knocks if now - knock.at < CODE_SECONDS][-MOST_KNOCKS:]
+            book.knocks = [knock for knock in book.knocks if now - knock.at < CODE_SECONDS]
             for knock in book.knocks:
                 if (knock.surface, knock.person) == (surface, author.id):
                     return knock.code
-            book.knocks.append(Knock(surface, author.id, author.name, code, now))
+            name = one_line(author.name)[:NAME_CHARACTERS]  # strangers choose it, and the owner's terminal shows it
+            book.knocks = [*book.knocks, Knock(surface, author.id, name, code, now)][-MOST_KNOCKS:]
         return code
 
     def approve(self, code: str) -> Guest | None:
@@ -129,9 +132,10 @@ async def pair(options: argparse.Namespace) -> int:
     pairing = Pairing(home_directory() / "pairing.json")
     if options.action == "list":
         for knock in pairing.book.knocks:
-            sys.stdout.write(f"{knock.code}  {knock.surface}:{knock.person}  {knock.name}  waits\n")
+            if time.time() - knock.at < CODE_SECONDS:
+                sys.stdout.write(one_line(f"{knock.code} {knock.surface}:{knock.person} {knock.name} (waits)") + "\n")
         for guest in pairing.book.guests:
-            sys.stdout.write(f"{'':8}  {guest.surface}:{guest.person}  {guest.name}\n")
+            sys.stdout.write(f"{'':8} {one_line(f'{guest.surface}:{guest.person} {guest.name}')}\n")
         return COMPLETED
     if not options.value:
         sys.stderr.write(
@@ -143,9 +147,9 @@ async def pair(options: argparse.Namespace) -> int:
         if guest is None:
             sys.stderr.write("hark: no such code waits; `hark pair list` shows those that do (they hold for an hour)\n")
             return FAILED
-        sys.stdout.write(f"{guest.name or guest.person} may talk on {guest.surface} now.\n")
+        sys.stdout.write(f"{one_line(guest.name or guest.person)} may talk on {guest.surface} now.\n")
         return COMPLETED
     gone = pairing.revoke(options.value)
     for guest in gone:
-        sys.stdout.write(f"{guest.name or guest.person} may not talk on {guest.surface} any more.\n")
+        sys.stdout.write(f"{one_line(guest.name or guest.person)} may not talk on {guest.surface} any more.\n")
     return COMPLETED if gone else FAILED

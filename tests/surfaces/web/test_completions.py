@@ -48,6 +48,17 @@ async def test_a_completion_streams(tmp_path: Path) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_command_is_answered_with_what_comes_of_it(tmp_path: Path, streams: bool) -> None:
+    async with served(tmp_path) as world:
+        body = {"messages": [{"role": "user", "content": "/help me"}], "stream": streams}
+        status, _, answer = await world.fetch(PATH, "POST", json=body)
+        assert status == 200
+        assert "/reset" in answer
+        assert '"finish_reason":"stop"' in answer
+        assert world.model.requests == []
+
+
 async def test_the_clients_messages_are_the_history(tmp_path: Path) -> None:
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Be brief."},

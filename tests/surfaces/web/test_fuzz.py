@@ -9,7 +9,7 @@ from tests.surfaces.web.test_voice import Ear
 from tests.surfaces.web.world import served
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "8")
+SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "20")
 EXAMPLES = os.environ.get("HARK_FUZZ_EXAMPLES", "20")
 
 

@@ -1,11 +1,15 @@
 """Who may talk to the gateway: hosts, origins, tokens, cookies."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hark.surfaces.web.access import COOKIE, Access, is_loopback
+from hark.surfaces.web import access as access_module
+from hark.surfaces.web.access import COOKIE, LOGIN_SECONDS, Access, is_loopback
+from hark.surfaces.web.guesses import MOST_WRONG, WINDOW_SECONDS, Guesses
+from hark.surfaces.web.security import Guard
 from hark.surfaces.web.settings import ServeSettings
 from tests.fakes.behaviours import text
 from tests.surfaces.web.world import World, served
@@ -144,3 +148,50 @@ async def test_every_answer_tells_browsers_to_be_strict(tmp_path: Path) -> None:
 def test_loopback_is_known() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "", "::", "10.0.0.1", "example.org", "localhost.evil")))
+
+
+def test_a_login_ends_some_day_and_cannot_be_made_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access(ServeSettings(), TOKEN)
+    cookie = access.new_cookie()
+    assert access.is_cookie(cookie)
+    end, _, proof = cookie.partition(".")
+    for forged in (f"{int(end, 16) + 1:x}.{proof}", f"{end}.", proof, "", ".", "\udcff.x", f"{end}.{proof}0"):
+        assert not access.is_cookie(forged)
+    assert not Access(ServeSettings(), "another").is_cookie(cookie)
+    later = time.time() + LOGIN_SECONDS + 1
+    monkeypatch.setattr(access_module.time, "time", lambda: later)
+    assert not access.is_cookie(cookie)
+
+
+def test_whoever_tries_tokens_out_has_to_wait_and_nobody_else() -> None:
+    now = 0.0
+    guesses = Guesses(lambda: now)
+    for number in range(MOST_WRONG):
+        assert not guesses.wait_seconds("10.0.0.1")
+        guesses.wrong("10.0.0.1")
+        guesses.wrong("127.0.0.1")  # a proxy on this machine stands for everybody
+        guesses.wrong(f"2001:db8::{number:x}")  # all in one network
+    assert guesses.wait_seconds("10.0.0.1") == guesses.wait_seconds("2001:db8::ffff:1") == WINDOW_SECONDS
+    assert guesses.wait_seconds("::ffff:10.0.0.1")
+    assert not any(map(guesses.wait_seconds, ("10.0.0.2", "127.0.0.1", "::1", "2001:db8:0:1::1", "")))
+    now = WINDOW_SECONDS
+    assert not guesses.wait_seconds("10.0.0.1")
+
+
+async def test_too_many_wrong_tokens_are_told_even_to_the_right_one(tmp_path: Path) -> None:
+    access = Access(ServeSettings(host="0.0.0.0"), TOKEN)
+    answers: list[int] = []
+
+    async def inside(scope: Any, receive: Any, send: Any) -> None:
+        answers.append(200)
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            answers.append(message["status"])
+
+    guard = Guard(inside, access)
+    for token in (TOKEN, *("wrong" for _ in range(MOST_WRONG + 1)), TOKEN):
+        headers = [(b"host", b"10.0.0.9"), (b"authorization", f"Bearer {token}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/metrics", "headers": headers, "client": ("10.0.0.1", 1)}
+        await guard(scope, lambda: None, send)  # type: ignore[arg-type]
+    assert answers == [200, *[401] * MOST_WRONG, 429, 429]

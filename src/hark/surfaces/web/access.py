@@ -3,13 +3,16 @@
 import hashlib
 import hmac
 import secrets
+import time
 from ipaddress import ip_address
 
+from hark.surfaces.web.guesses import Guesses
 from hark.surfaces.web.settings import ServeSettings
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 named so that it can be refused without a token
 COOKIE = "hark_login"
+LOGIN_SECONDS = 30 * 24 * 3600
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -28,6 +31,7 @@ class Access:
         self._is_everywhere = False
         self._names: frozenset[str] = frozenset()
         self._token = b""
+        self.guesses = Guesses()
         self.max_body = 0
         self.change(settings, token)
 
@@ -43,18 +47,25 @@ class Access:
         """True when only who knows the token may come in."""
         return bool(self._token)
 
-    @property
-    def cookie(self) -> str:
-        """What the page holds instead of the token after its login: it says nothing about the token."""
-        return hmac.new(self._token, b"hark web login", hashlib.sha256).hexdigest()
+    def new_cookie(self) -> str:
+        """Return what the page holds instead of the token after its login: it tells nothing of the token, and ends."""
+        return self._cookie(f"{int(time.time()) + LOGIN_SECONDS:x}")
 
     def is_token(self, given: str) -> bool:
         """Tell whether this is the token, in the same time whatever it is."""
         return self.needs_token and secrets.compare_digest(given.encode(errors="surrogateescape"), self._token)
 
     def is_cookie(self, given: str) -> bool:
-        """Tell whether this is what a login gave."""
-        return self.needs_token and secrets.compare_digest(given.encode(errors="surrogateescape"), self.cookie.encode())
+        """Tell whether this is what a login gave, not too long ago."""
+        end = given.partition(".")[0]
+        is_ours = secrets.compare_digest(
+            given.encode(errors="surrogateescape"), self._cookie(end).encode(errors="surrogateescape")
+        )
+        return self.needs_token and is_ours and int(end, 16) > time.time()
+
+    def _cookie(self, end: str) -> str:
+        proof = hmac.new(self._token, f"hark web login until {end}".encode(errors="surrogateescape"), hashlib.sha256)
+        return f"{end}.{proof.hexdigest()}"
 
     def is_our_host(self, host: str) -> bool:
         """Tell whether a Host header names us: a foreign name that leads here is an attack on the browser's rules.

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from hark.protocol.events import AnyEvent, QuestionAsked, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.events import AnyEvent, Notice, QuestionAsked, ReceiptChanged, ReplyDelta, TurnEnd, TurnStart
 from hark.protocol.gateway import ApiSession
 from hark.protocol.messages import Attachment
+from hark.protocol.outcomes import Completed, Timings
 from hark.protocol.receipts import ReceiptState
 from hark.surfaces.web.errors import ApiError
 
@@ -26,6 +27,7 @@ class CompletionTurn:
         self._message = message
         self._is_own_session = is_own_session
         self._is_over = False
+        self._command = ""  # what was said is no message but this command, and has no turn
         self._events: AsyncIterator[AnyEvent] = session.events()
 
     @asynccontextmanager
@@ -39,17 +41,28 @@ class CompletionTurn:
             receipt = await self._session.say(text, id=self._message, author=author, attachments=attachments)
             if receipt.state is ReceiptState.DUPLICATE:
                 raise ApiError(409, "duplicate", "That message was said already.")
+            if receipt.state is ReceiptState.STARTED and not receipt.turn:
+                self._command = text[1:].split(None, 1)[0].lower()
             yield
         finally:
-            if not self._is_over:
+            if not self._is_over and not self._command:
                 with anyio.move_on_after(LEAVE_SECONDS, shield=True):
                     await self._take_back()
             if self._is_own_session:
                 self._session.let_go()
 
     async def events(self) -> AsyncGenerator[AnyEvent]:
-        """Yield what belongs to the turn, its end last; nothing more when the session closes before."""
+        """Yield what belongs to the turn, its end last; nothing more when the session closes before.
+
+        A command has no turn: the notice that comes of it is told as a reply.
+        """
         async for event in self._events:
+            if self._command:
+                if isinstance(event, Notice) and event.code == self._command:
+                    yield ReplyDelta(event.session, event.turn, event.seq, event.at, event.text)
+                    yield TurnEnd(event.session, event.turn, event.seq, event.at, Completed(event.text), Timings())
+                    return
+                continue
             self._note(event)
             if self._is_over:
                 return

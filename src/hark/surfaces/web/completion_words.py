@@ -12,6 +12,7 @@ from hark.surfaces.web.attachments import MOST_ATTACHMENTS, from_data_url
 from hark.surfaces.web.errors import ApiError
 
 MOST_MESSAGES = 10_000
+ROLES = ["user", "assistant", "system", "developer", "tool", "function"]
 
 
 class SentPart(Struct, frozen=True):

@@ -4,13 +4,12 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hark.surfaces.web.access import COOKIE
+from hark.surfaces.web.access import COOKIE, LOGIN_SECONDS
 from hark.surfaces.web.answer import json_answer
 from hark.surfaces.web.body import read_json
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.place import WebPlace
-
-LOGIN_SECONDS = 30 * 24 * 3600
+from hark.surfaces.web.security import check_guesses
 
 
 class SentLogin(Struct, frozen=True):
@@ -31,12 +30,15 @@ class Login:
         access = self._place.access
         if not access.needs_token:
             return json_answer({"login": False})
+        address = request.client.host if request.client else ""
+        check_guesses(access, address)
         if not access.is_token(sent.token):
+            access.guesses.wrong(address)
             raise ApiError(401, "unauthorized", "That is not the token of this server.")
         answer = json_answer({"login": True})
         is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
         answer.set_cookie(
-            COOKIE, access.cookie, LOGIN_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
+            COOKIE, access.new_cookie(), LOGIN_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
         )
         return answer
 

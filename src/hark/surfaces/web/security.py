@@ -53,13 +53,14 @@ class Guard:
             await send(message)
 
         try:
-            self._check(scope["method"], scope["path"], headers)
+            self._check(scope, headers)
         except ApiError as error:
             await error_answer(error, scope["path"])(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
-    def _check(self, method: str, path: str, headers: Headers) -> None:
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        method, path = scope["method"], scope["path"]
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not self._access.is_our_host(host):
             raise ApiError(
@@ -70,8 +71,7 @@ class Guard:
         is_ours = self._is_own_page(headers, host, is_page=path == "/")
         if not self._access.needs_token or path in OPEN_PATHS or path.startswith(PAGE_PATH):
             return
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._access.is_token(token.strip()):
+        if self._has_token(headers, (scope.get("client") or ("",))[0]):
             return
         # A browser sends a cookie by itself, so that alone is no proof that our own page is asking.
         if self._access.is_cookie(_cookie(headers)) and (method in SAFE_METHODS or is_ours):
@@ -79,6 +79,21 @@ class Guard:
         raise ApiError(
             401, "unauthorized", "Send the token: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
         )
+
+    def _has_token(self, headers: Headers, address: str) -> bool:
+        """Tell whether the token is there.
+
+        Raises:
+            ApiError: Too many wrong ones came from that address.
+        """
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return False
+        check_guesses(self._access, address)
+        is_right = self._access.is_token(token.strip())
+        if not is_right:
+            self._access.guesses.wrong(address)
+        return is_right
 
     def _is_own_page(self, headers: Headers, host: str, *, is_page: bool) -> bool:
         """Tell whether our own page surely asks.
@@ -93,6 +108,17 @@ class Guard:
         if site in ("cross-site", "same-site") and not is_page:
             raise ApiError(403, "foreign_origin", "Pages of other sites may not use this server.")
         return bool(origins) or site == "same-origin"
+
+
+def check_guesses(access: Access, address: str) -> None:
+    """Let somebody try a token.
+
+    Raises:
+        ApiError: They were wrong too often.
+    """
+    if seconds := access.guesses.wait_seconds(address):
+        words = f"Too many wrong tokens came from your address; try again in {seconds} s."
+        raise ApiError(429, "too_many_tries", words, {"Retry-After": str(seconds)})
 
 
 def _cookie(headers: Headers) -> str:

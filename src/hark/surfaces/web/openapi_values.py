@@ -1,0 +1,104 @@
+"""The values of the API, told in OpenAPI."""
+
+from typing import Any
+
+from hark.protocol.commands import Delivery
+from hark.protocol.receipts import ReceiptState
+from hark.surfaces.web.attachments import MOST_ATTACHMENTS, NAME_CHARACTERS
+from hark.surfaces.web.completion_words import ROLES
+from hark.surfaces.web.messages import ID_CHARACTERS, SOURCE_CHARACTERS
+from hark.surfaces.web.queue import MOST_POSITION
+
+Json = dict[str, Any]
+
+TEXT: Json = {"type": "string"}
+TRUTH: Json = {"type": "boolean"}
+MEDIA_TYPE = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}$"
+BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_NUMBER: Json = {"type": "number"}
+_COUNT: Json = {"type": "integer"}
+_SPOKEN: Json = {"type": "string", "pattern": r"\S"}
+
+
+def schemas() -> Json:
+    """Return the values, by name."""
+    short = {"type": "string", "maxLength": ID_CHARACTERS}
+    maybe_text = {"type": ["string", "null"]}
+    return {
+        "Error": an_object(["error"], error=an_object(["code", "message"], code=TEXT, message=TEXT)),
+        "Attachment": an_object(
+            ["media_type", "data"],
+            media_type={"type": "string", "pattern": MEDIA_TYPE, "examples": ["image/png"]},
+            data={"type": "string", "contentEncoding": "base64", "minLength": 4, "pattern": BASE64},
+            name={"type": "string", "maxLength": NAME_CHARACTERS, "pattern": r"^[^/\\]*$"},
+        ),
+        "Message": an_object(
+            ["text"],
+            text=_SPOKEN,
+            id=short,
+            delivery={"type": ["string", "null"], "enum": [*Delivery, None]},
+            attachments={"type": "array", "items": ref("Attachment"), "maxItems": MOST_ATTACHMENTS},
+            author=short,
+        ),
+        "Receipt": an_object(
+            ["id", "session", "state"],
+            id=TEXT,
+            session=TEXT,
+            state={"type": "string", "enum": list(ReceiptState)},
+            turn=maybe_text,
+            position={"type": ["integer", "null"]},
+            transcript=maybe_text,
+        ),
+        "Interrupt": an_object(
+            [],
+            source={"type": "string", "minLength": 1, "maxLength": SOURCE_CHARACTERS},
+            turn=maybe_text,
+            shown={"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+        ),
+        "Settled": an_object(
+            ["turn", "outcome"], turn=maybe_text, outcome={"type": ["object", "null"]}, timings={"type": "object"}
+        ),
+        "QueueItem": an_object(["id", "text", "delivery", "state"], id=TEXT, text=TEXT, delivery=TEXT, state=TEXT),
+        "QueueChange": an_object([], text=_SPOKEN, position={"type": "integer", "minimum": 1, "maximum": MOST_POSITION})
+        | {"anyOf": [{"required": ["text"]}, {"required": ["position"]}]},
+        "Answer": an_object([], choice=_SPOKEN, text=_SPOKEN)
+        | {"oneOf": [{"required": ["choice"]}, {"required": ["text"]}]},
+        "Transcript": an_object(
+            ["messages", "running", "seq"],
+            messages=a_list(an_object(["role", "text", "turn"], role=TEXT, text=TEXT, turn=TEXT)),
+            running={"type": ["object", "null"]},
+            seq={"type": ["integer", "null"]},
+        ),
+        "Session": an_object(
+            ["session", "title", "turns", "updated_at", "is_open", "is_waiting"],
+            session=TEXT,
+            title=TEXT,
+            turns=_COUNT,
+            updated_at=_NUMBER,
+            is_open=TRUTH,
+            is_waiting=TRUTH,
+        ),
+        "Health": an_object(["status"], status={"type": "string", "enum": ["starting", "ready", "draining"]}),
+        "Completion": an_object(
+            ["messages"],
+            model=TEXT,
+            messages=a_list(an_object(["role", "content"], role={"type": "string", "enum": ROLES}, content=_SPOKEN))
+            | {"minItems": 1, "description": "The last one is of the user."},
+            stream={"type": ["boolean", "null"]},
+        ),
+    }
+
+
+def ref(name: str) -> Json:
+    """Return what stands for one of the values."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def an_object(required: list[str], **properties: Json) -> Json:
+    """Return an object with these properties."""
+    return {"type": "object", "required": required, "properties": properties}
+
+
+def a_list(items: Json) -> Json:
+    """Return a list of these."""
+    return {"type": "array", "items": items}
