@@ -18,7 +18,7 @@ class SentChange(Struct, frozen=True):
     """The body of a change: another text, another position, or both."""
 
     text: str | None = None
-    position: int | None = None
+    position: int | float | None = None
 
 
 class Queue:
@@ -37,14 +37,14 @@ class Queue:
         sent = await read_json(request, SentChange, self._place.access.max_body)
         if sent.text is None and sent.position is None:
             raise ApiError(400, "bad_request", "Say the new text or the new position, from 1.")
-        if sent.position is not None and not 1 <= sent.position <= MOST_POSITION:
-            raise ApiError(400, "bad_request", "position must be a number from 1 on.")
+        if sent.position is not None and not (1 <= sent.position <= MOST_POSITION and sent.position % 1 == 0):
+            raise ApiError(400, "bad_request", "position must be a whole number from 1 on.")
         if sent.text is not None:
             if not sent.text.strip():
                 raise ApiError(400, "empty", "The new text is empty; DELETE takes the message out of the queue.")
             await self._check(session, message, await session.edit(message, sent.text))
         if sent.position is not None:
-            await self._check(session, message, await session.move(message, sent.position))
+            await self._check(session, message, await session.move(message, int(sent.position)))
         return json_answer({"queue": await session.queue()})
 
     async def withdraw(self, request: Request) -> Response:

@@ -97,7 +97,7 @@ function onKey(event) {
   if (event.key === "Escape" && !find("login").open) {
     if (document.body.classList.contains("drawn")) drawer(false);
     else if (recorder.isRecording) recorder.stop(false);
-    else view?.stop();
+    else if (event.target !== find("search")) view?.stop(); // there it empties the field
   } else if (!isTyping() && !event.ctrlKey && !event.altKey && !event.metaKey) {
     if (view?.conversation.question?.press(event.key)) event.preventDefault();
     else if (event.key === "/") { event.preventDefault(); find("input").focus(); }

@@ -1,7 +1,7 @@
 // A tool call: a block to unfold, with its arguments, its output as it comes, and its result.
 
 import { isDiff, showOutput } from "./diff.js";
-import { make, setText } from "./dom.js";
+import { make, plain, setText } from "./dom.js";
 
 const LIVE_CHARACTERS = 100000;
 const EFFECTS = { completed: "done", cancelled: "cut", not_started: "not run", unknown: "effect unknown" };
@@ -35,7 +35,7 @@ export class Call {
       this.frame = 0;
       if (this.isOver) return;
       this.output.hidden = false;
-      this.output.textContent = this.live;
+      this.output.textContent = plain(this.live);
       this.output.scrollTop = this.output.scrollHeight;
     });
   }
@@ -68,7 +68,8 @@ function titleOf(argumentsText) {
   return String(first ?? "").split("\n")[0].slice(0, 200);
 }
 
-function argumentBlock(argumentsText) {
+/** Return what a call is given, by name. */
+export function argumentBlock(argumentsText) {
   const rows = Object.entries(parsed(argumentsText)).map(([name, value]) => {
     const words = typeof value === "string" ? value : JSON.stringify(value, null, 2);
     const shown = make("pre", { tabindex: "0" });

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { make } from "./dom.js";
-import { shortTurn, timeWords } from "./words.js";
+import { costWords, shortTurn, timeWords } from "./words.js";
 
 const EVERY_MS = 2000;
 const ILL = ["waiting", "login", "parked"]; // of MCP servers; one that is idle is only not needed yet
@@ -44,7 +44,7 @@ export class Dashboard {
         number("Sessions open", status.sessions.open, `${status.sessions.running} running`),
         number("Turns", sum(status.turns), counts(status.turns)),
         number("Messages", sum(status.messages), counts(status.messages)),
-        number("Cost today", `$${status.cost_usd.today.toFixed(4)}`, `$${status.cost_usd.since_start.toFixed(4)} since the start`),
+        number("Cost today", costWords(status.cost_usd.today) || "$0", `${costWords(status.cost_usd.since_start) || "$0"} since the start`),
         number("Tokens", sum(status.tokens).toLocaleString("en"), counts(status.tokens)),
         number("Event-loop lag", timeWords(status.lag_ms.p99), `p99 of the last minute · p50 ${timeWords(status.lag_ms.p50)} · most ${timeWords(status.lag_ms.most)}`)),
       panel("Interrupts", histogram(status.interrupts)),

@@ -1,6 +1,6 @@
 // Code and output: as it is, with the lines of a diff in their colours.
 
-import { button, make } from "./dom.js";
+import { button, make, plain } from "./dom.js";
 
 const HUNK = /^@@ .* @@/m;
 const FILE = /^(?:--- |\+\+\+ |diff --git |\*\*\* (?:Begin|Update|Add|Delete))/m;
@@ -10,8 +10,9 @@ export const isDiff = (text) => HUNK.test(text) && FILE.test(text);
 
 /** Put a text into a <pre>, coloured when it is a diff. */
 export function showOutput(node, text) {
-  if (!isDiff(text)) node.textContent = text;
-  else node.replaceChildren(...diffLines(text));
+  const shown = plain(text);
+  if (!isDiff(shown)) node.textContent = shown;
+  else node.replaceChildren(...diffLines(shown));
 }
 
 function diffLines(text) {

@@ -2,6 +2,14 @@
 
 export const find = (id) => document.getElementById(id);
 
+// Colours of a terminal, signs that nobody sees, and those that turn the order of letters around: a name or a command must
+// read as what it is.
+const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff]/g;
+
+/** Return a text as it may be shown. */
+export const plain = (text) => String(text).replaceAll("\r\n", "\n").replace(SEQUENCES, "").replace(UNSEEN, "");
+
 /** Return a new element: attributes by name, `on` for listeners; children are nodes or texts. */
 export function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -11,7 +19,7 @@ export function make(tag, attributes = {}, ...children) {
     else if (name === "text") node.textContent = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined));
+  node.append(...children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : plain(child))));
   return node;
 }
 
@@ -20,7 +28,8 @@ export const button = (text, act, attributes = {}) => make("button", { type: "bu
 
 /** Set a text only when it is another one, so that screen readers hear changes alone. */
 export function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  const shown = plain(text);
+  if (node.textContent !== shown) node.textContent = shown;
 }
 
 /** Tell whether keys typed now belong to a field. */

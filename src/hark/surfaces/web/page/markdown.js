@@ -1,6 +1,6 @@
 // Markdown as DOM nodes, block by block: while a text grows, only the blocks that changed are made anew.
 
-import { make } from "./dom.js";
+import { make, plain } from "./dom.js";
 import { codeBlock } from "./diff.js";
 import { inline } from "./markdown_inline.js";
 
@@ -14,7 +14,7 @@ const MOST_DEPTH = 8;
 
 /** Show a text in a node, whose children are its blocks. */
 export function showMarkdown(node, text) {
-  const blocks = split(text);
+  const blocks = split(plain(text));
   blocks.forEach((block, place) => {
     const old = node.childNodes[place];
     const source = `${block.kind}\n${block.lines.join("\n")}`;
@@ -29,7 +29,7 @@ export function showMarkdown(node, text) {
 
 /** Return the blocks of a text: `{kind, lines}`. */
 function split(text) {
-  const lines = text.replaceAll("\r\n", "\n").replaceAll("\t", "    ").split("\n");
+  const lines = text.replaceAll("\t", "    ").split("\n");
   const blocks = [];
   let place = 0;
   while (place < lines.length) {

@@ -2,10 +2,12 @@
 
 import * as api from "./api.js";
 import { alarm, button, make, setText } from "./dom.js";
+import { argumentBlock } from "./call.js";
 import { showOutput } from "./diff.js";
 
 const SETTLE_MS = 500; // a key that was meant for something else must not answer what has just come up
 const WORDS = { yes: "Yes", session: "Yes, for this session", always: "Always", no: "No" };
+const RUN = /^Run (\S+) with (\{.*\})\?(?:\n([^]*))?$/; // how an approval is asked for in one text, for surfaces that have no more
 const KEYS = { yes: "y", session: "s", always: "a", no: "n" };
 
 export class Question {
@@ -17,14 +19,13 @@ export class Question {
     this.isOpen = true;
     this.given = "";
     this.shownAt = performance.now();
-    const text = make("pre", { class: "asked" });
-    showOutput(text, asked.text);
     this.state = make("p", { class: "state", role: "status" });
     this.acts = make("div", { class: "acts" }, ...this.choices.map((choice, place) => this.#choice(choice, place)));
     this.form = this.kind === "question" ? this.#form() : null;
-    const title = this.kind === "approval" ? "Hark asks for approval" : "Hark asks";
+    const run = this.kind === "approval" && RUN.exec(asked.text);
+    const title = run ? `May Hark run ${run[1]}?` : this.kind === "approval" ? "Hark asks for approval" : "Hark asks";
     this.node = make("section", { class: `question ${this.kind}`, role: "group", "aria-label": title },
-      make("h3", {}, title), text, this.acts, this.form, this.state);
+      make("h3", {}, title), ...(run ? whatRuns(run) : [inWords(asked.text)]), this.acts, this.form, this.state);
     alarm(`${title}: ${asked.text.slice(0, 300)}`);
   }
 
@@ -77,4 +78,15 @@ export class Question {
     };
     return make("form", { on: { submit: send } }, field, make("button", { type: "submit" }, "Answer"));
   }
+}
+
+/** Return what a call would do: what it is given, and why that is asked about. */
+function whatRuns([, , given, why]) {
+  return [argumentBlock(given), why ? make("p", { class: "why" }, why) : null];
+}
+
+function inWords(text) {
+  const node = make("pre", { class: "asked" });
+  showOutput(node, text);
+  return node;
 }

@@ -58,7 +58,7 @@ export function showTimeline(node, story) {
 
 function bar(part, total, interruptedAt) {
   const took = part.end - part.start;
-  const fill = make("span", { class: `fill ${part.kind}${part.is_bad ? " bad" : ""}` });
+  const fill = make("span", { class: `fill is-${part.kind}${part.is_bad ? " bad" : ""}` });
   fill.style.insetInlineStart = `${(100 * part.start) / total}%`;
   fill.style.inlineSize = `max(3px, ${(100 * took) / total}%)`;
   const track = make("span", { class: "track", "aria-hidden": "true" }, fill);

@@ -43,7 +43,8 @@ export class Turn {
     this.timeline = new TimelineFold(id, api.timeline);
     this.ending = make("span", { class: "ending" });
     this.timeline.summary.replaceChildren(this.ending, make("span", { class: "unfold" }, "timeline"));
-    this.node = make("section", { class: "turn", "data-turn": id, "aria-label": `Turn ${shortTurn(id)}` }, this.body, this.timeline.node);
+    this.node = make("section", { class: "turn", "data-turn": id, "aria-label": `Turn ${shortTurn(id)}` },
+      make("h2", { class: "unseen" }, `Turn ${shortTurn(id)}`), this.body, this.timeline.node);
   }
 
   /** The turn runs. */

@@ -86,7 +86,6 @@ export class View {
     stop.hidden = turn === null && !this.listening;
     stop.disabled = isStopping;
     setText(stop, isStopping ? "Stopping …" : `■ Stop ${what}`);
-    stop.setAttribute("aria-label", turn ? `Stop turn ${what}` : "Stop listening");
     const isAsked = this.conversation.question !== null;
     setText(find("activity"), turn ? (isAsked ? "waits for you" : "working") : this.listening ? "listening" : "");
     find("steer").hidden = find("queue-up").hidden = turn === null;
