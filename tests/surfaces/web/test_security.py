@@ -108,7 +108,7 @@ async def test_who_has_the_token_comes_in(tmp_path: Path) -> None:
 
 
 async def test_a_login_gives_the_page_a_cookie_that_only_the_page_can_use(tmp_path: Path) -> None:
-    async with served(tmp_path, [text(["ok"])], token=TOKEN) as world:
+    async with served(tmp_path, [text(["ok"])], token=TOKEN, settings=ServeSettings(hosts=("hark.example",))) as world:
         assert (await world.call("POST", "/login", {"token": "wrong"}))[0] == 401
         status, headers, _ = await world.fetch("/login", "POST", json={"token": TOKEN})
         assert status == 200
@@ -125,6 +125,10 @@ async def test_a_login_gives_the_page_a_cookie_that_only_the_page_can_use(tmp_pa
         form = {"Content-Type": "text/plain", "Origin": world.base}
         status, _, _ = await world.fetch(SAY, "POST", headers=holding | form, data=b'{"text": "hi"}')
         assert status == 415
+        behind = {"Host": "hark.example", "Origin": "https://hark.example"}  # a proxy with TLS before us
+        _, headers, _ = await world.fetch("/login", "POST", json={"token": TOKEN}, headers=behind)
+        assert "Secure" in headers["Set-Cookie"]
+        assert "Secure" not in cookie
         _, headers, _ = await world.fetch("/logout", "POST")
         assert "Max-Age=0" in headers["Set-Cookie"]
 

@@ -34,12 +34,13 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"}
 
 def make_app(place: WebPlace, version: str) -> ASGIApp:
     """Return the app over the agent that `place` knows. Its feeds must run as long as it does."""
-    app = Starlette(routes=_routes(place, version), exception_handlers=dict(HANDLERS))
+    app = Starlette(routes=routes_of(place, version), exception_handlers=dict(HANDLERS))
     app.router.redirect_slashes = False
     return Guard(Counted(app, place.metrics), place.access, place.hooks)
 
 
-def _routes(place: WebPlace, version: str) -> list[BaseRoute]:
+def routes_of(place: WebPlace, version: str) -> list[BaseRoute]:
+    """Return the addresses, and what answers there."""
     messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
     completions, login, page = Completions(place), Login(place), PageFiles()
     told = document(version)

@@ -13,9 +13,9 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 OPEN_PATHS = ("/", "/healthz", "/login", "/logout", "/favicon.ico")
 PAGE_PATH = "/page/"
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; "
     "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'"
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _ANSWER_HEADERS = {
     "Content-Security-Policy": CSP,
