@@ -14,6 +14,7 @@ from hark.protocol.store import StoreError
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat import platform, room
+from hark.surfaces.chat.people import ANSWERS_TO_ALL, ANSWERS_TO_ONE
 from hark.surfaces.chat.settings import ChatSettings
 from tests.surfaces.chat.world import ANN, HOME, TestChat, chatting
 
@@ -114,6 +115,18 @@ async def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_lets_them
         await chat.write("hi again", author=bob)
         await chat.until(lambda: chat.texts[-1] == "hello Bob")
     assert said(provider.requests[0]) == ["hi again"]
+
+
+async def test_strangers_cannot_have_us_write_without_end(tmp_path: Path) -> None:
+    async with chatting(tmp_path, []) as (chat, provider):
+        for _ in range(10):
+            await chat.write("hi", author=Author("2", "Bob"))
+        assert len(chat.shown) == ANSWERS_TO_ONE
+        for number in range(2 * ANSWERS_TO_ALL):
+            await chat.write("hi", author=Author(f"bot-{number}", "Bot"))
+        assert len(chat.shown) == ANSWERS_TO_ALL
+    assert not provider.requests
+    assert len(Pairing(tmp_path / "pairing.json").book.knocks) < ANSWERS_TO_ALL
 
 
 async def test_a_group_is_listened_to_only_when_we_are_named(tmp_path: Path) -> None:

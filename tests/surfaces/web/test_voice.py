@@ -176,7 +176,7 @@ async def test_voice_interrupts_a_running_turn(tmp_path: Path) -> None:
 async def test_voice_that_can_not_be_taken(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         status, answer = await world.call("POST", VOICE, data=b"x", headers=OGG)
-        assert (status, answer["error"]["code"]) == (501, "no_voice")
+        assert (status, answer["error"]["code"]) == (404, "no_voice")
     async with served(tmp_path, transcriber=Ear()) as world:
         for query, data, headers, expected in (
             ("", b"", OGG, 400),

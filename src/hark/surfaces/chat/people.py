@@ -9,7 +9,9 @@ from hark.protocol.chat import Author
 
 CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_LENGTH = 8
-MOST_CODES = 500
+MINUTE = 60.0
+ANSWERS_TO_ONE = 3  # how often a stranger is told their code within a minute
+ANSWERS_TO_ALL = 60  # and all strangers of a surface together: nobody may have us write to others without end
 
 
 class Doorkeeper(Protocol):
@@ -39,6 +41,7 @@ class People:
         self._per_minute = per_minute
         self._times: dict[str, deque[float]] = {}
         self._told: dict[str, float] = {}
+        self._answered: deque[tuple[float, str]] = deque()
 
     def is_known(self, author: Author) -> bool:
         """Tell whether somebody may talk: the settings have their id (names can be taken), or the owner let them in."""
@@ -49,6 +52,17 @@ class People:
     def code_for(self, author: Author) -> str:
         """Return the code with which the owner can let this person in."""
         return self._doorkeeper.knock(self._surface, author, new_code())
+
+    def is_answered(self, author: Author) -> bool:
+        """Tell whether a stranger is told their code now; count it if so."""
+        now = time.monotonic()
+        while self._answered and now - self._answered[0][0] > MINUTE:
+            self._answered.popleft()
+        to_them = sum(person == author.id for _, person in self._answered)
+        if to_them >= ANSWERS_TO_ONE or len(self._answered) >= ANSWERS_TO_ALL:
+            return False
+        self._answered.append((now, author.id))
+        return True
 
     def is_too_fast(self, author: Author) -> bool:
         """Count one more message; True when there were too many within a minute."""

@@ -80,7 +80,7 @@ class Platform:
         assert not isinstance(incoming, Removed)
         author = incoming.author
         if not self._people.is_known(author):
-            if isinstance(incoming, Written):
+            if isinstance(incoming, Written) and self._people.is_answered(author):
                 code = self._people.code_for(author)
                 await self._tell(
                     incoming.address, f"I don't know you yet. Ask my owner to run: hark pair approve {code}"

@@ -49,7 +49,7 @@ def _session_paths() -> Json:
         f"{session}/voice": {
             "parameters": [name, *voice_query],
             "post": {
-                **_operation("Say something aloud", {202: ref("Receipt")}, errors=(400, 408, 409, 413, 415, 501)),
+                **_operation("Say something aloud", {202: ref("Receipt")}, errors=(400, 404, 408, 409, 413, 415)),
                 "requestBody": {
                     "required": True,
                     "content": {"application/octet-stream": {"schema": audio}, "audio/ogg": {}},

@@ -71,7 +71,7 @@ class Voice:
         """Take a recording; the answer comes when its words are known and have their receipt."""
         session = self._place.session(request)
         if not self._place.ingress.is_on:
-            raise ApiError(501, "no_voice", "Voice is not set up here: see [voice] in the settings.")
+            raise ApiError(404, "no_voice", "Voice is not set up here: see [voice] in the settings.")
         query = request.query_params
         name, author = checked_names(query.get("id", ""), query.get("author", ""))
         about = {"surface": API, "author": author, "delivery": _delivery(query.get("delivery", ""))}
