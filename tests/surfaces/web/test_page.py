@@ -280,7 +280,7 @@ async def test_voice_is_recorded_and_becomes_a_message(tmp_path: Path) -> None:
         await page.click("#record")
         await expect(page.locator("#recording")).to_contain_text("recording 1 s")
         await page.click("#record")
-        await expect(page.locator(".notice")).to_contain_text("🎙️ “what time is it”")
+        await expect(page.locator(".notice")).to_contain_text('🎙️ "what time is it"')
         await expect(page.locator(".said .words")).to_have_text("what time is it")
         await expect(page.locator(".reply")).to_have_text("what time is it")
         await page.click("#record")
