@@ -47,7 +47,7 @@ async def serve(
 ) -> int:
     """Serve until a signal comes. `load` reads the settings and which secrets are in them, now and at each reload.
 
-    `beside` runs with the agent, and brings its hooks before it first waits, so that they are known to the first request.
+    `beside` runs with the agent, and brings its hooks before it first waits: they are known to the first request.
 
     Raises:
         SettingsError: The settings can't be used, or what it needs is not installed.

@@ -9,6 +9,7 @@ import pytest
 from hark.surfaces.web import access as access_module
 from hark.surfaces.web.access import COOKIE, LOGIN_SECONDS, Access, is_loopback
 from hark.surfaces.web.guesses import MOST_WRONG, WINDOW_SECONDS, Guesses
+from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.security import Guard
 from hark.surfaces.web.settings import ServeSettings
 from tests.fakes.behaviours import text
@@ -193,7 +194,7 @@ async def test_too_many_wrong_tokens_are_told_even_to_the_right_one(tmp_path: Pa
         if message["type"] == "http.response.start":
             answers.append(message["status"])
 
-    guard = Guard(inside, access)
+    guard = Guard(inside, access, Hooks())
     for token in (TOKEN, *("wrong" for _ in range(MOST_WRONG + 1)), TOKEN):
         headers = [(b"host", b"10.0.0.9"), (b"authorization", f"Bearer {token}".encode())]
         scope = {"type": "http", "method": "GET", "path": "/metrics", "headers": headers, "client": ("10.0.0.1", 1)}

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hark.surfaces.web.answer import json_answer
@@ -34,13 +34,13 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"}
 
 def make_app(place: WebPlace, version: str) -> ASGIApp:
     """Return the app over the agent that `place` knows. Its feeds must run as long as it does."""
-    app = Starlette(routes=routes_of(place, version), exception_handlers=dict(HANDLERS))
+    app = Starlette(routes=[HookRoutes(place), *routes_of(place, version)], exception_handlers=dict(HANDLERS))
     app.router.redirect_slashes = False
     return Guard(Counted(app, place.metrics), place.access, place.hooks)
 
 
-def routes_of(place: WebPlace, version: str) -> list[BaseRoute]:
-    """Return the addresses, and what answers there."""
+def routes_of(place: WebPlace, version: str) -> list[Route]:
+    """Return the addresses, and what answers there; what surfaces bring comes before them."""
     messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
     completions, login, page = Completions(place), Login(place), PageFiles()
     told = document(version)
@@ -71,7 +71,7 @@ def routes_of(place: WebPlace, version: str) -> list[BaseRoute]:
         ("GET", "/page/{name:path}", page.file),
     ]
     routes = [Route(path, endpoint, methods=[method]) for method, path, endpoint in table]
-    return [HookRoutes(place), *routes, _QueueRoute(queue)]
+    return [*routes, _QueueRoute(queue)]
 
 
 class _QueueRoute(Route):
