@@ -209,7 +209,7 @@ class FakeSlack(Workspace):
         event = envelope.body["payload"]["event"]
         message = self.messages[event["channel"]][event["ts"]]
         old = dict(message)
-        message["text"] = text
+        message |= {"text": text, "edited": {"user": message["user"], "ts": self.ts()}}
         return self.emit(changed(event["channel"], message, old))
 
     def delete(self, envelope: Envelope) -> Envelope:

@@ -67,8 +67,10 @@ class TelegramServer:
         await self.put("message", message)
         return number
 
-    async def rewrite(self, number: int, text: str, *, chat: Wire = PRIVATE, author: Wire = ANN) -> None:
-        now = int(time.time())
+    async def rewrite(
+        self, number: int, text: str, *, chat: Wire = PRIVATE, author: Wire = ANN, at: int | None = None
+    ) -> None:
+        now = int(time.time()) if at is None else at
         message: Wire = {"message_id": number, "date": now, "edit_date": now, "chat": chat, "from": author}
         await self.put("edited_message", {**message, "text": text, "entities": entities(text)})
 

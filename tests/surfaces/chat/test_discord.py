@@ -5,6 +5,7 @@ import base64
 import logging
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,13 @@ from hark.protocol.chat import (
 from hark.surfaces.discord.settings import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_server import TOKEN, DiscordServer, idle_tasks
-from tests.fakes.discord_words import BEN, DIRECT, GENERAL, GUILD, ROBOT, THREAD, message
+from tests.fakes.discord_words import BEN, DIRECT, GENERAL, GUILD, ROBOT, THREAD, Json, message
 from tests.surfaces.chat.discord_world import HOME, ROOM, SIDE, Taken, discord_world, running, surface_for
+
+
+def edited_at(one: Json) -> float:
+    return datetime.fromisoformat(one["edited_timestamp"]).timestamp()
+
 
 # In.
 
@@ -88,7 +94,12 @@ async def test_an_edit_comes_in_and_a_preview_of_a_link_does_not() -> None:
         await world.server.gateway.dispatch("MESSAGE_UPDATE", world.server.messages[number])
         await world.server.rewrite(number, "see http://b.example")
         taken = await world.taken.count(2)
-    assert taken[1] == Rewritten(number, HOME, Author("1001", "Ann"), "see http://b.example")
+        at = edited_at(world.server.messages[number])
+        await world.server.rewrite(number, "see http://a.example")
+        await world.server.rewrite(number, "see http://b.example")
+        later = await world.taken.count(4)
+    assert taken[1] == Rewritten(number, HOME, Author("1001", "Ann"), "see http://b.example", at)
+    assert later[3] != taken[1]  # the same text, but another edit
 
 
 async def test_edits_and_deletions_of_what_was_not_for_us_are_no_business_of_ours() -> None:
@@ -100,9 +111,10 @@ async def test_edits_and_deletions_of_what_was_not_for_us_are_no_business_of_our
         await server.rewrite(chat, "chat!")
         await server.remove(chat)
         await server.rewrite(named, "<@9000> hi!")
+        at = edited_at(server.messages[named])
         await server.remove(named)
         taken = await world.taken.count(4)
-    assert taken[2:] == [Rewritten(named, ROOM, Author("1001", "Ann"), "hi!"), Removed(named, ROOM)]
+    assert taken[2:] == [Rewritten(named, ROOM, Author("1001", "Ann"), "hi!", at), Removed(named, ROOM)]
 
 
 async def test_a_deletion_in_a_direct_chat_and_many_at_once() -> None:

@@ -75,11 +75,13 @@ async def test_messages_of_one_chat_keep_their_order_while_a_file_is_fetched_and
 async def test_an_edit_and_a_deletion_are_told_and_a_link_preview_is_neither() -> None:
     async with slacking() as (slack, _, ear):
         sent = slack.say("helo")
-        await slack.rewrite(sent, "hello").acked.wait()
+        edit = slack.rewrite(sent, "hello")
+        await edit.acked.wait()
         await slack.rewrite(sent, "hello").acked.wait()
         await slack.delete(sent).acked.wait()
     name = sent.body["payload"]["event"]["ts"]
-    assert ear.heard[1:] == [Rewritten(name, DM, ANN, "hello"), Removed(name, DM)]
+    at = float(edit.body["payload"]["event"]["message"]["edited"]["ts"])
+    assert ear.heard[1:] == [Rewritten(name, DM, ANN, "hello", at), Removed(name, DM)]
 
 
 async def test_an_edit_that_first_names_us_is_a_message() -> None:

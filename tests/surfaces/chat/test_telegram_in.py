@@ -63,12 +63,15 @@ async def test_what_could_not_be_taken_comes_again_with_the_same_id() -> None:
     assert [message.text for message in messages] == ["hello", "second"]
 
 
-async def test_an_edit_is_told() -> None:
+async def test_an_edit_is_told_and_the_same_text_later_is_another_edit() -> None:
     async with telegram_bot() as bot:
         number = await bot.server.write("helo")
-        await bot.server.rewrite(number, "hello")
-        found = await bot.taken.number(2)
-    assert found[1] == Rewritten(str(number), HOME, BEE, "hello")
+        await bot.server.rewrite(number, "hello", at=1000)
+        await bot.server.rewrite(number, "helo", at=1001)
+        await bot.server.rewrite(number, "hello", at=1002)
+        found = await bot.taken.number(4)
+    texts = [("hello", 1000.0), ("helo", 1001.0), ("hello", 1002.0)]
+    assert found[1:] == [Rewritten(str(number), HOME, BEE, text, at) for text, at in texts]
 
 
 async def test_the_pictures_of_an_album_come_in_order_and_belong_together() -> None:

@@ -129,6 +129,7 @@ async def test_an_edit_and_a_deletion_name_the_message_that_they_change(synapse:
         taken = await inbox.of(3)
     assert isinstance(taken[1], Rewritten)
     assert (taken[1].id, taken[1].text, taken[1].author.id) == (message, "the text", ann.id)
+    assert taken[1].at >= written(taken[0]).at
     assert taken[2] == Removed(message, home(room))
 
 

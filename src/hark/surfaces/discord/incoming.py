@@ -73,8 +73,8 @@ class Reader:
         """Read an edit; one of a message that was not for us is none."""
         if message.edited_at is None or not (self._hears_all or self.is_ours(message)):
             return None  # Discord tells in the same way that it made a preview of a link
-        address = await self.address(message.channel)
-        return Rewritten(str(message.id), address, _author(message.author), self._text(message))
+        address, at = await self.address(message.channel), message.edited_at.timestamp()
+        return Rewritten(str(message.id), address, _author(message.author), self._text(message), at)
 
     async def removed(self, message: int, channel: int, guild: int | None) -> Incoming:
         """Read a deletion."""

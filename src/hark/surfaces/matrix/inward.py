@@ -97,7 +97,8 @@ class Inward:
             return None
         thread = _thread_of(before) or self._memory.thread_of(original.event_id) or ""
         text = self._without_call(content.new.body, is_private=self._is_private(room))
-        return Rewritten(original.event_id, self._address(room, thread), self._author(room, event), text)
+        at = event.origin_server_ts / 1000
+        return Rewritten(original.event_id, self._address(room, thread), self._author(room, event), text, at)
 
     async def _quoted(self, room: str, content: Content) -> Event | None:
         replied = content.relation.in_reply_to.event_id

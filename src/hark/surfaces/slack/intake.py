@@ -69,7 +69,7 @@ class Intake:
     async def _said(self, channel: str, message: Message) -> Written:
         address = address_of(channel, message)
         is_for_us, quoted = await self._standing(channel, message)
-        at = float(message.ts) if message.ts.replace(".", "", 1).isdigit() else 0.0
+        at = _time(message.ts)
         if not is_for_us and not self._hears_all:  # nobody will read it: nothing is asked or fetched for it
             return Written(message.ts, address, Author(message.user), message.text, is_for_us=False, at=at)
         author = Author(message.user, await self._lookups.name(message.user))
@@ -101,7 +101,7 @@ class Intake:
         if old.ts and not self._hears_all and not (await self._standing(channel, old))[0]:
             return await self._said(channel, new)  # now it names us: we hear it for the first time
         author = Author(new.user, await self._lookups.name(new.user))
-        return Rewritten(new.ts, address_of(channel, new), author, await self._text(new.text))
+        return Rewritten(new.ts, address_of(channel, new), author, await self._text(new.text), _time(new.edited.ts))
 
     async def _deleted(self, channel: str, old: Message) -> Removed | None:
         if not self._is_of_a_person(old) or not (self._hears_all or (await self._standing(channel, old))[0]):
@@ -121,3 +121,7 @@ class Intake:
     async def _text(self, text: str) -> str:
         names = {person: await self._lookups.name(person) for person in set(mentioned(text)) - {self._us}}
         return plain(text, {**names, self._us: self._our_name}, self._us)
+
+
+def _time(ts: str) -> float:
+    return float(ts) if ts.replace(".", "", 1).isdigit() else 0.0

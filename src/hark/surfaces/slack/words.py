@@ -29,6 +29,12 @@ class Shared(Struct, frozen=True):
     is_share: bool = False
 
 
+class Edited(Struct, frozen=True):
+    """When a message was edited."""
+
+    ts: str = ""
+
+
 class Message(Struct, frozen=True):
     """A message, or what happened to one: then it is in `message`, and as it was in `previous_message`."""
 
@@ -48,6 +54,7 @@ class Message(Struct, frozen=True):
     message: "Message | None" = None
     previous_message: "Message | None" = None
     reply_users: tuple[str, ...] = ()
+    edited: Edited = Edited()
 
 
 class Person(Struct, frozen=True):

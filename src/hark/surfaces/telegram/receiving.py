@@ -119,7 +119,10 @@ class Receiver:
         text = self._ear.words(message)
         assert message.from_user is not None
         author = author_of(message.from_user)
-        return Rewritten(str(message.message_id), address_of(message), author, text) if text else None
+        if not text:
+            return None
+        at = float(message.edit_date or 0)
+        return Rewritten(str(message.message_id), address_of(message), author, text, at)
 
     async def _written(self, message: Message) -> Incoming | None:
         file = enclosed(message)
