@@ -163,6 +163,7 @@ class DiscordServer:
         app.router.add_patch(place + "/messages/{message}", self._edit)
         app.router.add_post(place + "/typing", self._typing)
         app.router.add_put(place + "/messages/{message}/reactions/{emoji}/@me", self._react)
+        app.router.add_delete(place + "/messages/{message}/reactions/{emoji}/@me", self._unreact)
         app.router.add_post(api + "/interactions/{interaction}/{token}/callback", self._callback)
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
@@ -289,6 +290,13 @@ class DiscordServer:
         if sign not in KNOWN_EMOJI:
             return answered(refused(10014, "Unknown Emoji"), status=400)
         self.signs.append((self._message(request)["id"], sign))
+        return web.Response(status=204)
+
+    async def _unreact(self, request: web.Request) -> web.Response:
+        sign = self._message(request)["id"], unquote(request.match_info["emoji"])
+        if sign not in self.signs:
+            return answered(refused(10014, "Unknown Emoji"), status=400)
+        self.signs.remove(sign)
         return web.Response(status=204)
 
     async def _callback(self, request: web.Request) -> web.Response:

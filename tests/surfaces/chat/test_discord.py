@@ -160,6 +160,18 @@ async def test_a_voice_message_is_a_voice() -> None:
     assert (written.voice.media_type, written.attachments, written.text) == ("audio/ogg", (), "")
 
 
+async def test_a_forwarded_message_comes_with_its_words_and_files() -> None:
+    async with discord_world() as world:
+        file = world.server.file("plan.txt", b"the plan", "text/plain")
+        inner = {**message("1", DIRECT, BEN, "look at this"), "attachments": [file]}
+        reference = {"type": 1, "message_id": "1", "channel_id": DIRECT}
+        await world.server.write("", message_reference=reference, message_snapshots=[{"message": inner}])
+        [written] = await world.taken.count(1)
+    assert isinstance(written, Written)
+    assert written.text == "[Forwarded]\nlook at this"
+    assert [one.name for one in written.attachments] == ["plan.txt"]
+
+
 async def test_texts_keep_their_order_though_a_file_before_them_is_slow() -> None:
     async with discord_world() as world:
         server = world.server
@@ -250,6 +262,37 @@ async def test_after_a_lost_session_what_was_said_meanwhile_is_read(tmp_path: Pa
             await world.taken.until(lambda: {"one", "two"} <= set(world.taken.texts))
         assert {one, two} <= {each.id for each in world.taken.all}
         assert server.gateway.identified == 2
+
+
+async def test_what_was_said_meanwhile_is_asked_for_again_and_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hark.surfaces.discord.link.MISSED_PAUSES_SECONDS", (0.01, 0.01))
+    async with DiscordServer().serving() as server:
+        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+            await server.write("before")
+            await world.taken.count(1)
+        server.gateway.sessions.clear()
+        said = [f"message {number}" for number in range(120)]
+        for text in said:
+            await server.write(text)
+        server.fail("GET", "/messages", 503)
+        server.limit("GET", "/messages", 0.01)
+        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+            await world.taken.until(lambda: said[-1] in world.taken.texts)
+    assert [text for text in world.taken.texts if text != "before"] == said
+
+
+async def test_a_chat_that_is_closed_to_us_meanwhile_holds_up_nothing(tmp_path: Path) -> None:
+    async with DiscordServer().serving() as server:
+        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+            await server.write("before")
+            await world.taken.count(1)
+        server.gateway.sessions.clear()
+        server.fail("GET", "/messages", 403, 50001, "Missing Access")
+        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+            await server.write("after")
+            await world.taken.until(lambda: "after" in world.taken.texts)
 
 
 @pytest.mark.parametrize("trouble", ["drop", "reconnect", "invalid", "4000", "4009", "1000"])
@@ -367,14 +410,16 @@ async def test_a_voice_goes_out_as_a_file() -> None:
     assert world.server.texts == ["spoken"]
 
 
-async def test_signs_are_put_in_the_form_that_discord_knows() -> None:
+async def test_signs_are_put_in_the_form_that_discord_knows_each_in_place_of_the_last() -> None:
     async with discord_world() as world:
-        number = await world.server.write("hi")
-        for sign in "👀⚡↪⏳⏸🗑":
+        number, other = await world.server.write("hi"), await world.server.write("ho")
+        for sign in "👀⚡↪⏳⏸🗑🗑":
             await world.surface.react(HOME, number, sign)
+        await world.surface.react(HOME, other, "⏳")
         with pytest.raises(ChatGone, match="Unknown Emoji"):
             await world.surface.react(HOME, number, "?")
-    assert len(world.server.signs) == 6
+    assert world.server.signs == [(number, "🗑\ufe0f"), (other, "⏳")]
+    assert len([path for method, path in world.server.requests if method == "PUT"]) == 8
 
 
 # When Discord says no.

@@ -118,7 +118,8 @@ class Reader:
     async def _fetch(self, message: discord.Message) -> tuple[list[Attachment], list[str]]:
         files: list[Attachment] = []
         failures: list[str] = []
-        for file in message.attachments:
+        forwarded = [file for snapshot in message.message_snapshots for file in snapshot.attachments]
+        for file in (*message.attachments, *forwarded):
             try:
                 files.append(await fetched(self._files, file.url, file.filename, file.content_type or "", file.size))
             except NotFetched as error:

@@ -14,7 +14,7 @@ import discord
 import yarl
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
-from hark.protocol.chat import ChatError, Deliver, Incoming
+from hark.protocol.chat import ChatError, ChatGone, Deliver, Incoming
 from hark.surfaces.discord.client import Client
 from hark.surfaces.discord.errors import ERRORS, told
 from hark.surfaces.discord.incoming import Reader, guild_of
@@ -29,6 +29,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 LEAVE_SECONDS = 0.9
 MOST_KNOWN = 10_000
 CATCHING_UP = 5  # chats at once
+MISSED_PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 SPARE_SESSIONS = 10  # Discord takes the token away from who begins more than a thousand a day
 SESSION_ENDED = (4003, 4007, 4009)
 FATAL = (discord.ConnectionClosed, discord.PrivilegedIntentsRequired)
@@ -234,19 +235,27 @@ class Link:
             self._known.append(message.id)
 
     async def _catch_up(self, chat: str, heard: Heard, before: asyncio.Task[None] | None) -> None:
-        guild = int(heard.guild) if heard.guild else None
-        channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
-        limit = min(self._settings.catch_up, 100)
-        after = discord.Object(heard.message)
-        try:
-            async with self._catching_up:
-                missed = [message async for message in channel.history(limit=limit, after=after, oldest_first=True)]
-        except ERRORS as error:
-            LOG.warning("discord: what was said meanwhile could not be read: %s", told(error))
-            missed = []
+        missed = await self._missed(chat, heard)
         if before is not None:
             await asyncio.wait([before])
         for message in missed:
             if self._reader.is_said(message):
                 await self._deal(None, None, partial(self._reader.written, message), message)
         self._position.catch_up(chat)
+
+    async def _missed(self, chat: str, heard: Heard) -> list[discord.Message]:
+        """Return what was said in a chat since then; asks again when Discord can't tell now."""
+        guild = int(heard.guild) if heard.guild else None
+        channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
+        after, limit = discord.Object(heard.message), self._settings.catch_up
+        for pause in (*MISSED_PAUSES_SECONDS, None):
+            try:
+                async with self._catching_up:
+                    return [message async for message in channel.history(limit=limit, after=after, oldest_first=True)]
+            except ERRORS as error:
+                found = told(error)
+                if pause is None or isinstance(found, ChatGone):
+                    LOG.warning("discord: what was said meanwhile in %s could not be read: %s", chat, found)
+                    break
+                await asyncio.sleep(found.retry_after if found.retry_after is not None else pause)
+        return []

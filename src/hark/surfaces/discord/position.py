@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-MOST_CHATS = 200
+MOST_CHATS = 500
 SAVE_SECONDS = 0.5
 Mark = tuple[str, int]
 

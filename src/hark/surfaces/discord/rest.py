@@ -11,6 +11,7 @@ import discord
 from discord.http import MultipartParameters, Route
 
 from hark.protocol.chat import Address, Outgoing
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.discord.buttons import Buttons
 from hark.surfaces.discord.client import Client
 from hark.surfaces.discord.errors import ERRORS, is_malformed, told
@@ -34,6 +35,7 @@ class Rest:
         self.buttons = Buttons()
         self._client = client
         self._http = client.http
+        self._signs: Recent[str] = Recent()
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Send a message; return its id. The same key is taken once, and then shows what was sent last.
@@ -84,13 +86,20 @@ class Rest:
         await self._ask(self._http.send_typing(address.thread or address.chat))
 
     async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign on a message.
+        """Put a sign on a message, in place of the one that we put there before.
 
         Raises:
             ChatError: Discord refuses or can't be reached.
         """
         emoji = sign + EMOJI if sign in TEXT_SIGNS else sign
-        await self._ask(self._http.add_reaction(address.thread or address.chat, message, emoji))
+        before = self._signs.get(message)
+        if before == emoji:
+            return
+        chat = address.thread or address.chat
+        await self._ask(self._http.add_reaction(chat, message, emoji))
+        self._signs.put(message, emoji)
+        if before is not None:
+            await self._ask(self._http.remove_own_reaction(chat, message, before))
 
     async def acknowledge(self, interaction: int, token: str, *, is_known: bool) -> None:
         """Tell Discord that a press has come; of a button that is not known any more, its person.

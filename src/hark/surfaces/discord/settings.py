@@ -4,6 +4,6 @@ from hark.surfaces.chat.settings import ChatSettings
 
 
 class DiscordSettings(ChatSettings, frozen=True, omit_defaults=True):
-    """`catch_up`: how many messages of a chat are read after we were away for long, at most 100; 0 for none."""
+    """`catch_up`: how many messages of a chat are read at most after we were away for long; 0 for none."""
 
-    catch_up: int = 100
+    catch_up: int = 1000

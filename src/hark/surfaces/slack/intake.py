@@ -1,8 +1,9 @@
 """Slack's events, as what a chat surface hears."""
 
 from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewritten, Written
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.slack.files import Files
-from hark.surfaces.slack.lookups import Lookups, Recent
+from hark.surfaces.slack.lookups import Lookups
 from hark.surfaces.slack.plain import mentioned, plain
 from hark.surfaces.slack.words import Message, Press
 

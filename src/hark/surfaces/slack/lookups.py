@@ -1,37 +1,17 @@
 """What Slack's events only name: how people are called, and whether a thread is one of ours."""
 
 import asyncio
-from collections import OrderedDict
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
 from hark.protocol.chat import ChatError, ChatGone
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.slack.plain import mentioned
 from hark.surfaces.slack.web import Forbidden, Web
 from hark.surfaces.slack.words import read_message
 
 LOOK_SECONDS = 2.0  # Slack waits three for its ack
-MOST = 10_000
-V = TypeVar("V")
-
-
-class Recent(Generic[V]):
-    """Values by name; of too many the oldest are forgotten."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[str, V] = OrderedDict()
-
-    def get(self, name: str) -> V | None:
-        """Return a value, if it is known."""
-        return self._values.get(name)
-
-    def put(self, name: str, value: V) -> None:
-        """Keep a value."""
-        self._values[name] = value
-        self._values.move_to_end(name)
-        if len(self._values) > MOST:
-            self._values.popitem(last=False)
 
 
 class Thread(Struct, frozen=True):

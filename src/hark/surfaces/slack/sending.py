@@ -12,8 +12,8 @@ from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
 from hark.surfaces.chat.outbox import AGAIN
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.slack.layout import Shape, shapes
-from hark.surfaces.slack.lookups import Recent
 from hark.surfaces.slack.voice import upload_voice
 from hark.surfaces.slack.web import Forbidden, MarkupRefused, Unsure, Web
 
