@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.chat import Address, Button, ChatError, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
-from tests.surfaces.matrix.synapse import Synapse
+from tests.surfaces.matrix.synapse import Account, Synapse
 from tests.surfaces.matrix.world import Inbox, at_work, home, matrix, person
 
 
@@ -17,6 +17,10 @@ def written(incoming: Incoming) -> Written:
 
 def texts(taken: list[Incoming]) -> list[str]:
     return [one.text for one in taken if isinstance(one, Written)]
+
+
+def joined_rooms(synapse: Synapse, account: Account) -> list[str]:
+    return synapse.ask("GET", "/_matrix/client/v3/joined_rooms", token=account.token)["joined_rooms"]
 
 
 async def test_a_text_comes_in_once_with_its_author_and_time(synapse: Synapse, tmp_path: Path) -> None:
@@ -109,14 +113,30 @@ async def test_what_was_said_since_the_invite_is_heard_and_nothing_before(synaps
     assert texts(inbox.taken) == ["are you there?", "welcome"]
 
 
-async def test_a_strangers_invite_is_not_followed(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_strangers_invite_is_followed_into_a_chat_of_two_and_no_other_room(
+    synapse: Synapse, tmp_path: Path
+) -> None:
     bot = synapse.register("hark")
     async with person(synapse, "stranger") as stranger, person(synapse) as ann:
-        lure = await stranger.room(bot.id)
+        lure = await stranger.room(bot.id, ann.id)
+        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
+            chat = await stranger.room_with(bot)
+            await stranger.write(chat, "may I?")
+            assert texts(await inbox.of(1)) == ["may I?"]
+            assert lure not in joined_rooms(synapse, bot)
+
+
+async def test_strangers_can_t_fill_us_with_rooms(
+    synapse: Synapse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hark.surfaces.matrix.invites.STRANGERS_AN_HOUR", 1)
+    bot = synapse.register("hark")
+    async with person(synapse, "stranger") as stranger, person(synapse) as ann:
         async with at_work(matrix(synapse, bot, tmp_path)):
-            await ann.room_with(bot)
-            await stranger.sync()
-            assert not stranger.is_in(lure, bot.id)
+            first = await stranger.room_with(bot)
+            await stranger.room(bot.id)
+            known = await ann.room_with(bot)
+        assert set(joined_rooms(synapse, bot)) == {first, known}
 
 
 async def test_an_edit_and_a_deletion_name_the_message_that_they_change(synapse: Synapse, tmp_path: Path) -> None:
@@ -131,6 +151,18 @@ async def test_an_edit_and_a_deletion_name_the_message_that_they_change(synapse:
     assert (taken[1].id, taken[1].text, taken[1].author.id) == (message, "the text", ann.id)
     assert taken[1].at >= written(taken[0]).at
     assert taken[2] == Removed(message, home(room))
+
+
+async def test_an_edit_that_first_names_us_is_a_message(synapse: Synapse, tmp_path: Path) -> None:
+    bot = synapse.register("helper", "Hark")
+    async with person(synapse) as ann, person(synapse, "bob") as bob, at_work(matrix(synapse, bot, tmp_path)) as inbox:
+        room = await ann.room_with(bot, bob.id)
+        await bob.client.join(room)
+        message = await ann.write(room, "do it")
+        await ann.edit(room, message, "do it now")
+        await ann.edit(room, message, "Hark: do it")
+        taken = [written(one) for one in await inbox.of(2)]
+    assert [(one.id, one.text, one.is_for_us) for one in taken] == [(message, "do it", False), (message, "do it", True)]
 
 
 async def test_nobody_edits_what_another_wrote(synapse: Synapse, tmp_path: Path) -> None:
@@ -187,13 +219,15 @@ async def test_in_a_group_it_is_for_us_when_we_are_named_or_answered(synapse: Sy
         room = await ann.room_with(bot, bob.id)
         await bob.client.join(room)
         await ann.write(room, "hi Bob, the harkness is great")
+        picture = await ann.upload(b"picture", "image/png")
+        await ann.put(room, {"msgtype": "m.image", "body": "x.png", "url": picture})  # for Bob: it is not fetched
         await ann.write(room, "Hark: stop")
         await ann.write(room, "you there?", **{"m.mentions": {"user_ids": [bot.id]}})
         await ann.write(room, f"what do you think, {bot.id}?")
         ours = await surface.send(home(room), Outgoing("I am here"))
         await bob.reply(room, ours, "good")
-        taken = [written(one) for one in await inbox.of(5)]
-    assert [one.is_for_us for one in taken] == [False, True, True, True, True]
+        taken = [written(one) for one in await inbox.of(6)]
+    assert (taken.pop(1).attachments, [one.is_for_us for one in taken]) == ((), [False, True, True, True, True])
     assert taken[1].text == "stop"
     assert (taken[4].author.name, taken[4].quoted) == ("Bob", "I am here")
 
@@ -296,6 +330,18 @@ async def test_an_encrypted_message_is_answered_once_with_what_to_do(synapse: Sy
         await inbox.of(1)
         await ann.until(lambda: bool(ann.texts_of(bot.id)))
         assert [text[:12] for text in ann.texts_of(bot.id)] == ["I can't read"]
+
+
+async def test_a_stranger_who_writes_encrypted_to_us_alone_knocks(synapse: Synapse, tmp_path: Path) -> None:
+    bot = synapse.register("hark")
+    async with person(synapse, "stranger") as eve, at_work(matrix(synapse, bot, tmp_path)) as inbox:
+        room = await eve.room_with(bot)
+        secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
+        event = await eve.put(room, {**secret, "device_id": "D"}, "m.room.encrypted")
+        [knock] = await inbox.of(1)
+        await eve.sync()
+        assert eve.texts_of(bot.id) == []
+    assert (knock.id, written(knock).author.id) == (event, eve.id)
 
 
 async def test_a_choice_is_taken_by_tap_number_or_words_and_in_groups_only_when_said_to_us(

@@ -211,3 +211,35 @@ async def test_the_stop_sign_is_put_under_a_running_reply_and_taken_away_at_its_
         assert len(ann.events_of(bot.id, "m.reaction")) == 1
         await surface.edit(home(room), message, Outgoing("worked"))
         await ann.until(lambda: len(ann.events_of(bot.id, "m.room.redaction")) == 1)
+
+
+async def test_the_stop_sign_of_a_process_that_died_is_taken_away_by_the_next(synapse: Synapse, tmp_path: Path) -> None:
+    bot = synapse.register("hark")
+    async with person(synapse) as ann:
+        first = matrix(synapse, bot, tmp_path)
+        async with at_work(first):
+            room = await ann.room_with(bot)
+            message = await first.send(home(room), Outgoing("work", (Button("⏹ Stop", "stop:t1"),)))
+            await ann.react(room, message, "⏹️")
+        second = matrix(synapse, bot, tmp_path)
+        async with at_work(second):
+            await second.edit(home(room), message, Outgoing("work\n\n⏹ stopped"))
+            await ann.until(lambda: len(ann.events_of(bot.id, "m.room.redaction")) == 1)
+            await second.edit(home(room), message, Outgoing("once more"))
+            await ann.until(lambda: ann.texts_of(bot.id) == ["once more"])
+            assert len(ann.events_of(bot.id, "m.room.redaction")) == 1  # and nobody else's
+
+
+async def test_a_sign_takes_the_place_of_the_one_before(synapse: Synapse, tmp_path: Path) -> None:
+    bot = synapse.register("hark")
+    surface = matrix(synapse, bot, tmp_path)
+    async with person(synapse) as ann, at_work(surface):
+        room = await ann.room_with(bot)
+        message = await ann.write(room, "hi")
+        for sign in ("⏳", "👀", "👀", "⏳"):
+            await surface.react(home(room), message, sign)
+        await ann.until(lambda: len(ann.events_of(bot.id, "m.room.redaction")) == 2)
+        gone = {event["redacts"] for event in ann.events_of(bot.id, "m.room.redaction")}
+        put = [event["event_id"] for event in ann.events_of(bot.id, "m.reaction")]
+    assert len(put) == 3
+    assert [event for event in put if event not in gone] == put[-1:]

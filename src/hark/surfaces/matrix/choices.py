@@ -13,11 +13,11 @@ HOW = "Tap a number, or answer with it."
 
 
 class Offer(Struct):
-    """A message of ours with buttons. `taps`: our own reactions under it, which people have only to tap."""
+    """A message of ours with buttons. `taps`: our own reactions under it, by sign; people have only to tap them."""
 
     address: Address
     buttons: tuple[Button, ...]
-    taps: list[str] = field(default_factory=list[str])
+    taps: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def is_stop(button: Button) -> bool:
@@ -46,12 +46,12 @@ class Choices:
     def __init__(self) -> None:
         self._offers: dict[str, Offer] = {}
 
-    def open(self, message: str, address: Address, buttons: tuple[Button, ...]) -> Offer | None:
-        """A message of ours has these buttons now; return it when it had none before."""
+    def open(self, message: str, address: Address, buttons: tuple[Button, ...]) -> Offer:
+        """A message of ours has these buttons now; return it, with the taps that it has already."""
         known = self._offers.get(message)
         if known is not None:
             known.buttons = buttons
-            return None
+            return known
         self._offers[message] = offer = Offer(address, buttons)
         while len(self._offers) > MOST_OPEN:
             del self._offers[next(iter(self._offers))]

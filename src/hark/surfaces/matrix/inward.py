@@ -76,6 +76,7 @@ class Inward:
         voice: Attachment | None = None
         if content.msgtype in FILES:
             text = content.body if content.filename and content.filename != content.body else ""
+        if content.msgtype in FILES and (is_ours or self._hears_all):
             try:
                 file = await fetch(self._wire, content, self._most_bytes)
             except ChatError as error:
@@ -86,19 +87,22 @@ class Inward:
         at = event.origin_server_ts / 1000
         return Written(event.event_id, address, author, text, files, voice, is_ours, quoted=words, at=at)
 
-    async def _edit(self, room: str, event: Event, content: Content) -> Rewritten | None:
+    async def _edit(self, room: str, event: Event, content: Content) -> Incoming | None:
         original = await self._event(room, content.relation.event_id)
         # Anyone can say that they replace a message; only its author does.
         if original is None or original.sender != event.sender or content.new is None:
             return None
         before = content_of(original)
-        is_ours = self._hears_all or await self._is_for_us(room, before, await self._quoted(room, before))
-        if not is_ours:
+        was_ours = self._hears_all or await self._is_for_us(room, before, await self._quoted(room, before))
+        is_named = self._me in content.new.mentions.user_ids or bool(self._naming.search(content.new.body))
+        if not was_ours and not is_named:
             return None
         thread = _thread_of(before) or self._memory.thread_of(original.event_id) or ""
         text = self._without_call(content.new.body, is_private=self._is_private(room))
-        at = event.origin_server_ts / 1000
-        return Rewritten(original.event_id, self._address(room, thread), self._author(room, event), text, at)
+        address, author, at = self._address(room, thread), self._author(room, event), event.origin_server_ts / 1000
+        if not was_ours:  # now it names us: we hear it for the first time
+            return Written(original.event_id, address, author, text, at=at)
+        return Rewritten(original.event_id, address, author, text, at)
 
     async def _quoted(self, room: str, content: Content) -> Event | None:
         replied = content.relation.in_reply_to.event_id

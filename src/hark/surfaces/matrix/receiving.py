@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import ChatError, ChatGone
+from hark.surfaces.matrix.invites import Invites
 from hark.surfaces.matrix.memory import Memory
 from hark.surfaces.matrix.patience import patiently
 from hark.surfaces.matrix.wire import Wire
@@ -43,13 +44,13 @@ class Receiving:
         memory: Memory,
         me: str,
         deal_with: Callable[[str, Event], Awaitable[None]],
-        may_invite: Callable[[str], bool],
+        invites: Invites,
     ) -> None:
         self._wire = wire
         self._memory = memory
         self._me = me
         self._deal_with = deal_with
-        self._may_invite = may_invite
+        self._invites = invites
         self._open: deque[Batch] = deque()
         self._lanes: dict[str, deque[tuple[Batch, Joined]]] = {}
         self._learned: set[str] = set()
@@ -83,6 +84,7 @@ class Receiving:
             self._open.append(batch)
             for room, joined in news.items():
                 self._queue(tasks, room, batch, joined)
+            self._invites.note(synced.rooms.invite)
             self._enter_rooms(tasks)
             self._advance()
             since = synced.next_batch
@@ -136,9 +138,9 @@ class Receiving:
         return events[_arrival(events, self._me) or 0 :]
 
     def _enter_rooms(self, tasks: TaskGroup) -> None:
-        """Join where somebody who may talk to us asks us in; other invites wait, should their author be let in."""
+        """Join where we should; other invites wait, should their author be let in."""
         for room, person in self._wire.invites().items():
-            if person and self._may_invite(person):
+            if person and self._invites.is_followed(room, person):
                 self._wire.forget_invite(room)
                 tasks.start_soon(self._enter, room)
 

@@ -4,15 +4,19 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
 
-from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Manners, Outgoing
+from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Manners, Outgoing, Written
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.matrix.choices import Choices, signs
+from hark.surfaces.matrix.invites import Invites
 from hark.surfaces.matrix.inward import Inward
 from hark.surfaces.matrix.memory import Memory
 from hark.surfaces.matrix.outward import CHARACTERS, Outward, transaction
+from hark.surfaces.matrix.patience import patiently
 from hark.surfaces.matrix.receiving import Receiving
 from hark.surfaces.matrix.settings import MatrixSettings
 from hark.surfaces.matrix.wire import Wire
@@ -22,6 +26,7 @@ TYPING_SECONDS = 6.0
 CLOSE_SECONDS = 0.8
 CONNECT_SECONDS = 10.0
 ENCRYPTED = "I can't read encrypted messages. Please talk to me in a room without encryption."
+UNREAD = "[a message that is encrypted]"
 LOG = logging.getLogger(__name__)
 
 
@@ -41,6 +46,8 @@ class Matrix:
         self._wire: Wire | None = None
         self._connected = asyncio.Event()
         self._told: set[str] = set()
+        self._signs: Recent[tuple[str, str]] = Recent()  # what we put on people's messages
+        self._ours: Recent[bool] = Recent()  # messages whose reactions of ours are known
 
     @property
     def name(self) -> str:
@@ -71,11 +78,12 @@ class Matrix:
                 if incoming is not None:
                     await deliver(incoming)
                 elif event.type == "m.room.encrypted" and event.sender != me[0]:
-                    await self._tell_encrypted(room, event.sender)
+                    await self._hear_encrypted(room, event, deliver)
 
             self._wire = wire
             self._connected.set()
-            await Receiving(wire, memory, me[0], deal_with, lambda person: self._is_allowed(Author(person))).run()
+            invites = Invites(me[0], lambda person: self._is_allowed(Author(person)))
+            await Receiving(wire, memory, me[0], deal_with, invites).run()
         finally:
             self._connected.clear()
             self._wire = None
@@ -120,40 +128,62 @@ class Matrix:
         await (await self._reached()).typing(address.chat, TYPING_SECONDS)
 
     async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign on a person's message; the same one is put there once."""
-        await self._sign(await self._reached(), address, message, sign)
+        """Put a sign on a person's message, in place of the one that we put there before."""
+        wire = await self._reached()
+        before = self._signs.get(message)
+        if before is not None and before[0] == sign:
+            return
+        # One that was taken back can't be put there again under its old name.
+        once = uuid.uuid4().hex if before is not None else ""
+        self._signs.put(message, (sign, await self._sign(wire, address, message, sign, once)))
+        if before is not None:
+            await wire.redact(address.chat, before[1])
 
-    async def _sign(self, wire: Wire, address: Address, message: str, sign: str) -> str:
+    async def _sign(self, wire: Wire, address: Address, message: str, sign: str, once: str = "") -> str:
         content = {"m.relates_to": {"rel_type": "m.annotation", "event_id": message, "key": sign}}
-        name = transaction(address, f"{message}\0{sign}", "sign")
+        name = transaction(address, f"{message}\0{sign}{once}", "sign")
         return await wire.put(address.chat, "m.reaction", content, name)
 
     async def _offer(self, wire: Wire, address: Address, message: str, said: Outgoing) -> None:
         """Put a reaction for each button under a message, for people to tap, and take away what is over.
 
-        That may fail without harm: the words say how to answer.
+        That may fail without harm: the words say how to answer, and the next edit tries it again.
         """
         try:
             if said.buttons:
                 offer = self._choices.open(message, address, said.buttons)
-                for sign in signs(said.buttons) if offer is not None else ():
-                    if offer is not None and sign:
-                        offer.taps.append(await self._sign(wire, address, message, sign))
-            elif (offer := self._choices.close(message)) is not None:
-                for tap in offer.taps:
-                    await wire.redact(address.chat, tap)
+                for sign in signs(said.buttons):
+                    if sign and sign not in offer.taps:
+                        offer.taps[sign] = await self._sign(wire, address, message, sign)
+            else:
+                for tap in await self._taps_of(wire, address, message):
+                    await patiently(partial(wire.redact, address.chat, tap))
         except ChatError as error:
             LOG.info("matrix: buttons could not be shown: %s", error)
+        self._ours.put(message, True)
 
-    async def _tell_encrypted(self, room: str, person: str) -> None:
-        """Say once that we can't read this, to people who may talk to us."""
-        if room in self._told or not self._is_allowed(Author(person)):
-            return
-        self._told.add(room)
-        try:
-            await self.send(Address("matrix", room), Outgoing(ENCRYPTED, key="encrypted"))
-        except ChatError as error:
-            LOG.warning("matrix: nobody could be told that %s is encrypted: %s", room, error)
+    async def _taps_of(self, wire: Wire, address: Address, message: str) -> list[str]:
+        """Return our reactions under a message that has no buttons now; of an earlier process's they are asked for."""
+        offer = self._choices.close(message)
+        if offer is not None:
+            return list(offer.taps.values())
+        if self._ours.get(message):
+            return []
+        return await patiently(partial(wire.our_reactions, address.chat, message))
+
+    async def _hear_encrypted(self, room: str, event: Event, deliver: Deliver) -> None:
+        """Say once that we can't read this, to people who may talk to us; strangers who write to us alone knock."""
+        wire = await self._reached()
+        author = Author(event.sender, wire.name_of(room, event.sender))
+        if not self._is_allowed(author):
+            if wire.member_count(room) == 2:
+                await deliver(Written(event.event_id, Address("matrix", room), author, UNREAD))
+        elif room not in self._told:
+            self._told.add(room)
+            try:
+                await self.send(Address("matrix", room), Outgoing(ENCRYPTED, key="encrypted"))
+            except ChatError as error:
+                LOG.warning("matrix: nobody could be told that %s is encrypted: %s", room, error)
 
     def _speech(self) -> Outward:
         self._outward = self._outward or Outward()

@@ -20,6 +20,7 @@ from hark.surfaces.matrix.words import (
     Self,
     Synced,
     Uploaded,
+    events_of,
     understood,
 )
 
@@ -92,6 +93,20 @@ class Wire:
     async def event(self, room: str, event: str) -> Event:
         """Return one event."""
         return await self._ask(self._client.room_get_event(room, event), Event)
+
+    async def our_reactions(self, room: str, event: str) -> list[str]:
+        """Return our own reactions to an event, of its newest."""
+        path = f"/_matrix/client/v1/rooms/{quote(room)}/relations/{quote(event)}/m.annotation/m.reaction?limit=100"
+        headers = {"Authorization": f"Bearer {self._token}"}
+        try:
+            response = await self._client.send("GET", path, headers=headers)
+            body = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise _unreachable(error) from error
+        if response.status != 200:
+            raise refusal(response.status, body, response.headers.get("Retry-After", ""))
+        found = events_of((understood(body, Page) or Page()).chunk)
+        return [one.event_id for one in found if one.sender == self._client.user_id]
 
     async def download(self, server: str, media: str, most_bytes: int) -> bytes | None:
         """Return a file; None when it is larger than that, of which no more was fetched."""

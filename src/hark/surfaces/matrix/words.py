@@ -91,6 +91,7 @@ class NewContent(Struct, frozen=True):
 
     msgtype: str = ""
     body: str = ""
+    mentions: Mentions = field(default=Mentions(), name="m.mentions")
 
 
 class Content(Struct, frozen=True):
@@ -104,6 +105,7 @@ class Content(Struct, frozen=True):
     info: FileInfo = FileInfo()
     redacts: str = ""
     membership: str = ""
+    is_direct: bool = False
     voice: Raw | UnsetType = field(default=UNSET, name="org.matrix.msc3245.voice")
     mentions: Mentions = field(default=Mentions(), name="m.mentions")
     relation: Relation = field(default=Relation(), name="m.relates_to")
@@ -143,10 +145,23 @@ class Joined(Struct, frozen=True):
     timeline: Timeline = Timeline()
 
 
+class InviteState(Struct, frozen=True):
+    """What is told of a room before we are in it."""
+
+    events: tuple[Raw, ...] = ()
+
+
+class Invited(Struct, frozen=True):
+    """A room that we are asked into."""
+
+    invite_state: InviteState = InviteState()
+
+
 class Rooms(Struct, frozen=True):
     """News of all rooms."""
 
     join: dict[str, Joined] = field(default_factory=dict[str, Joined])
+    invite: dict[str, Invited] = field(default_factory=dict[str, Invited])
 
 
 class Synced(Struct, frozen=True):
@@ -157,7 +172,7 @@ class Synced(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """A page of a room's past, the newest first."""
+    """A page of a room's past, or of what belongs to an event; the newest first."""
 
     chunk: tuple[Raw, ...] = ()
     end: str | None = None
