@@ -115,9 +115,13 @@ async def test_a_recording_stands_for_the_text_and_a_song_with_words_does_not() 
         await bot.server.write(voice=voice)
         audio = {**file("v"), "duration": 3, "mime_type": "audio/mp4", "file_name": "x.m4a"}
         await bot.server.write(audio=audio, caption="what song is this?")
-        recording, song = await first(bot, 2)
+        note = {**file("v"), "duration": 3, "length": 240}
+        await bot.server.write(video_note=note)
+        recording, song, round_video = await first(bot, 3)
     assert recording.voice is not None
     assert (recording.voice.media_type, recording.attachments) == ("audio/ogg", ())
+    assert round_video.voice is not None
+    assert (round_video.voice.media_type, round_video.attachments) == ("video/mp4", ())
     assert song.voice is None
     assert [(one.name, one.media_type) for one in song.attachments] == [("x.m4a", "audio/mp4")]
 
@@ -278,8 +282,10 @@ async def test_what_is_no_text_is_told_in_words() -> None:
         await bot.server.write(sticker=sticker)
         quote = {"text": "a part", "position": 0}
         await bot.server.write("why?", quote=quote)
-        messages = await first(bot, 4)
-    assert [message.text for message in messages] == ["/help", "[location: 52.5, 13.4]", "[sticker 😀]", "why?"]
+        await bot.server.write(dice={"emoji": "🎲", "value": 4})
+        messages = await first(bot, 5)
+    texts = ["/help", "[location: 52.5, 13.4]", "[sticker 😀]", "why?", "[🎲 shows 4]"]
+    assert [message.text for message in messages] == texts
     assert messages[3].quoted == "a part"
 
 

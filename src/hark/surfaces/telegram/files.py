@@ -32,7 +32,10 @@ class Enclosure:
 
 
 def enclosed(message: Message) -> Enclosure | None:
-    """Return the file that a message has. A recording without words beside it stands for the text."""
+    """Return the file that a message has. A recording without words beside it stands for the text.
+
+    A round video is one too: it can't have words beside it, and people speak in it.
+    """
     if message.photo:
         photo = message.photo[-1]  # the largest
         return Enclosure(photo.file_id, f"photo-{message.message_id}.jpg", "image/jpeg", photo.file_size or 0)
@@ -44,7 +47,7 @@ def enclosed(message: Message) -> Enclosure | None:
         name = safe_name(audio.file_name, f"audio-{message.message_id}")
         return Enclosure(audio.file_id, name, kind, audio.file_size or 0, not message.caption)
     if note := message.video_note:
-        return Enclosure(note.file_id, f"video-{message.message_id}.mp4", "video/mp4", note.file_size or 0)
+        return Enclosure(note.file_id, f"video-{message.message_id}.mp4", "video/mp4", note.file_size or 0, True)
     if file := message.document or message.video:
         kind = media_type(file.mime_type, "application/octet-stream")
         return Enclosure(
@@ -79,15 +82,16 @@ class Fetching:
 
     async def fetch(self, file: Enclosure) -> Attachment | str:
         """Return the file; or, for the text, why it is not there."""
+        what = "A recording" if file.is_voice else f"The file {file.name}"
         if file.size > MOST_BYTES:
-            return f"[The file {file.name} was not fetched: it is larger than 20 MB.]"
+            return f"[{what} was not fetched: it is larger than 20 MB.]"
         try:
             async with self._places, asyncio.timeout(FETCH_SECONDS):
                 content = await self._try(file.id)
         except TimeoutError:
-            return f"[The file {file.name} was not fetched: it took too long.]"
+            return f"[{what} was not fetched: it took too long.]"
         except ChatError as error:
-            return f"[The file {file.name} was not fetched: {error}]"
+            return f"[{what} was not fetched: {error}]"
         return Attachment(file.media_type, file.name, base64.b64encode(content).decode())
 
     async def _try(self, file: str) -> bytes:

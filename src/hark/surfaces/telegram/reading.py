@@ -43,6 +43,8 @@ def described(message: Message) -> str:
         return f"[location: {message.location.latitude}, {message.location.longitude}]"
     if who := message.contact:
         return f"[contact: {who.first_name} {who.last_name or ''} {who.phone_number}]"
+    if dice := message.dice:
+        return f"[{dice.emoji} shows {dice.value}]"
     if poll := message.poll:
         return f"[poll: {poll.question} {' / '.join(option.text for option in poll.options)}]"
     return ""
