@@ -10,6 +10,7 @@ from hark.surfaces.chat.pieces import pieces
 
 CURSOR = " ▌"
 STOP = "⏹ Stop"
+STOP_VALUE = "stop:"  # what the value of a Stop button begins with
 GO_ON = "▶ Go on"
 EARLIER = "… "
 SILENCE_SECONDS = 2.0  # without a word; then at least the Stop button is shown
@@ -97,7 +98,7 @@ class Reply:
             began = time.monotonic()
             work = f"🔧 {', '.join(dict.fromkeys(self._calls.values()))}" if self._calls else ""
             so_far = "\n\n".join(part for part in (self.text, work) if part)
-            await self._show((so_far + CURSOR).lstrip(), (Button(STOP, f"stop:{self.turn}"),), is_last=False)
+            await self._show((so_far + CURSOR).lstrip(), (Button(STOP, f"{STOP_VALUE}{self.turn}"),), is_last=False)
             await asyncio.sleep(max(0.0, self._manners.edit_seconds - (time.monotonic() - began)))
 
     async def finish(self, text: str, outcome: Outcome) -> None:

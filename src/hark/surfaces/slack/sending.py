@@ -12,6 +12,7 @@ from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
 from hark.surfaces.chat.outbox import AGAIN
+from hark.surfaces.chat.pace import Pace, take_place
 from hark.surfaces.chat.recent import Recent
 from hark.surfaces.slack.layout import Shape, shapes
 from hark.surfaces.slack.voice import upload_voice
@@ -48,6 +49,7 @@ class Sender:
         self._web = web
         self._signs: Recent[str] = Recent()
         self._has_status = True
+        self._edits = Pace(10, 40 / 60, kept=4)  # Slack takes 50 a minute, in all chats together
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Post a message; return Slack's name of it. A recording goes behind its words, or alone."""
@@ -87,6 +89,7 @@ class Sender:
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         """Change a message of ours."""
+        take_place(new, self._edits)
 
         async def update(shape: Shape) -> None:
             # Blocks that are left out stay: an empty list takes the buttons away.

@@ -9,6 +9,8 @@ from aiogram.methods import EditMessageText, SendChatAction, SendDocument, SendM
 from aiogram.types import BufferedInputFile, LinkPreviewOptions, ReactionTypeEmoji, ReplyParameters
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
+from hark.surfaces.chat.pace import Pace, take_place
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.telegram.buttons import Values, keyboard
 from hark.surfaces.telegram.client import Client
 from hark.surfaces.telegram.failures import Moved, Refused, Unanswered
@@ -32,6 +34,8 @@ class Writer:
         self._client = client
         self._values = values
         self._moved: dict[int, int] = {}
+        self._pace = Pace(10, 20.0)  # Telegram takes 30 a second
+        self._group_paces: Recent[Pace] = Recent()
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Send a message; return its id.
@@ -40,6 +44,8 @@ class Writer:
             ChatError: It was not sent.
             Unanswered: It is not known whether it was.
         """
+        for pace in self._paces(address):
+            pace.count()
         if message.voice and not message.text:
             return await self._at(address, lambda chat: self._speak(chat, address, message))
         sent = await self._at(address, lambda chat: self._say(chat, address, message))
@@ -56,6 +62,7 @@ class Writer:
         Raises:
             ChatError: It was not changed.
         """
+        take_place(new, *self._paces(address))
         buttons = keyboard(new.buttons, self._values)
 
         async def change(chat: int) -> None:
@@ -129,6 +136,13 @@ class Writer:
             file = BufferedInputFile(message.voice, "reply.wav")
             method = SendDocument(chat_id=chat, message_thread_id=thread, document=file, reply_parameters=reply)
         return str((await self._client.call(method, is_repeatable=False)).message_id)
+
+    def _paces(self, address: Address) -> list[Pace]:
+        if not address.chat.startswith("-"):
+            return [self._pace]
+        pace = self._group_paces.get(address.chat) or Pace(5, 15 / 60, kept=2)  # Telegram takes 20 a minute
+        self._group_paces.put(address.chat, pace)
+        return [self._pace, pace]
 
     async def _at(self, address: Address, act: Callable[[int], Awaitable[T]]) -> T:
         chat = _number(address.chat)
