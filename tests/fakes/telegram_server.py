@@ -51,7 +51,7 @@ class TelegramServer:
     topics: set[int] = field(default_factory=lambda: {7, 8})
     blocked: set[int] = field(default_factory=set[int])
     moved: dict[int, int] = field(default_factory=dict[int, int])
-    refuses_markup: bool = False
+    refuses_markup: str = ""
     has_webhook: bool = False
     pollers: int = 0
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(100))
@@ -219,8 +219,10 @@ class TelegramServer:
     def _shown(self, body: Wire) -> str:
         text = str(body.get("text", ""))
         if body.get("parse_mode") == "HTML":
+            if self.refuses_markup:
+                raise Refusal(400, self.refuses_markup)
             try:
-                text = shown("<refused>" if self.refuses_markup else text)
+                text = shown(text)
             except CantParse as error:
                 raise Refusal(400, f"Bad Request: can't parse entities: {error}") from error
         else:

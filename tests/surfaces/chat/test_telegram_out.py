@@ -68,9 +68,10 @@ async def test_any_beginning_of_a_text_can_be_shown() -> None:
         shown(as_html(MARKDOWN[:length] + " ▌"))
 
 
-async def test_markup_that_is_refused_is_sent_as_plain_text() -> None:
+@pytest.mark.parametrize("why", ["can't parse entities: Unsupported start tag", "ENTITY_BOUNDS_INVALID"])
+async def test_markup_that_is_refused_is_sent_as_plain_text(why: str) -> None:
     async with telegram_bot() as bot:
-        bot.server.refuses_markup = True
+        bot.server.refuses_markup = f"Bad Request: {why}"
         number = await bot.send("**bold** & <b>")
         assert bot.server.texts == ["**bold** & <b>"]
         await bot.surface.edit(HOME, number, Outgoing("**bolder**"))

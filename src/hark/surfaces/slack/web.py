@@ -20,7 +20,9 @@ _GONE = frozenset({
     "edit_window_closed", "thread_not_found", "cannot_reply_to_message", "messages_tab_disabled", "restricted_action",
     "restricted_action_read_only_channel", "restricted_action_thread_only_channel", "restricted_action_thread_locked",
     "restricted_action_non_threadable_channel", "user_disabled", "cannot_dm_bot", "no_item_specified",
-    "method_not_supported_for_channel_type",
+    "method_not_supported_for_channel_type", "is_inactive", "access_denied", "ekm_access_denied", "not_reactable",
+    "team_access_not_granted", "enterprise_is_restricted", "cant_broadcast_message", "thread_locked",
+    "slack_connect_file_link_sharing_blocked", "slack_connect_canvas_sharing_blocked",
 })  # fmt: skip
 _MARKUP = frozenset({
     "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "blocks_too_long", "msg_too_long",

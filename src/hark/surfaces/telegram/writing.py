@@ -24,6 +24,7 @@ CUT = "\n… (cut: too long for Telegram)"
 SIGNS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 _OF_TEXT = ("can't parse entities", "too long", "too_long", "is empty")
+_NOT_OF_TEXT = ("not modified", "not found", "can't be edited", "rights", "kicked", "deactivated", "closed")
 LOG = logging.getLogger(__name__)
 
 
@@ -166,10 +167,17 @@ async def _marked_up(text: str, try_one: Callable[[str, ParseMode | None], Await
         try:
             return await try_one(words, mode)
         except Refused as refused:
-            if not any(reason in str(refused).lower() for reason in _OF_TEXT):
+            if not _may_be_of(str(refused).lower(), mode):
                 raise
             LOG.info("telegram: the text was refused: %s", refused)
     return await try_one(_cut(plain), None)
+
+
+def _may_be_of(reason: str, mode: ParseMode | None) -> bool:
+    """Tell whether a refusal may be of the text, or its markup; Telegram has many words for those."""
+    if mode is not None:
+        return not any(words in reason for words in _NOT_OF_TEXT)
+    return any(words in reason for words in _OF_TEXT)
 
 
 def _cut(text: str) -> str:
