@@ -107,8 +107,9 @@ async def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_lets_them
         await chat.write("hi", author=bob)
         await chat.until(lambda: len(chat.shown) == 1)
         code = chat.texts[0].split()[-1]
-        await chat.write("/status", author=bob)
-        assert chat.texts[-1].endswith(code)
+        for _ in range(3):  # more of the same is no reason to say it again
+            await chat.write("/status", author=bob)
+        assert len(chat.shown) == 1
         assert Pairing(tmp_path / "pairing.json").approve("WRONG234") is None
         assert not provider.requests
         assert Pairing(tmp_path / "pairing.json").approve(code.lower()) is not None
@@ -164,7 +165,7 @@ async def test_a_question_has_buttons_and_closes_visibly(tmp_path: Path) -> None
         await chat.until(lambda: any("which?" in text for text in chat.texts))
         await chat.press("blue")
         await chat.until(lambda: "blue it is" in chat.texts)
-    assert any(text == "❓ which?\n(answered)" for text in chat.texts)
+    assert "❓ which?\n(answered: blue, by Ann)" in chat.texts
 
 
 async def test_a_platform_that_asks_to_wait_gets_the_reply_later(tmp_path: Path) -> None:

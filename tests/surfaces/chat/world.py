@@ -13,7 +13,7 @@ import anyio
 import hark
 from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
-from hark.protocol.chat import Address, Author, Deliver, Incoming, Manners, Outgoing, Pressed, Written
+from hark.protocol.chat import Address, Author, ChatGone, Deliver, Incoming, Manners, Outgoing, Pressed, Written
 from hark.protocol.messages import Attachment
 from hark.protocol.speech import Transcriber
 from hark.providers.scripted import Reply, ScriptedProvider
@@ -49,6 +49,8 @@ class TestChat:
     shown: list[Shown] = field(default_factory=list[Shown])
     signs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     failing: list[Exception] = field(default_factory=list[Exception])
+    failing_edits: list[Exception] = field(default_factory=list[Exception])
+    slow_signs: asyncio.Event = field(default_factory=asyncio.Event)
     inbox: "asyncio.Queue[tuple[Incoming, asyncio.Event]]" = field(
         default_factory=asyncio.Queue[tuple[Incoming, asyncio.Event]]
     )
@@ -73,7 +75,12 @@ class TestChat:
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         assert len(new.text) <= self.manners.characters
-        one = next(one for one in self.shown if one.id == message)
+        if self.failing_edits:
+            self._change()
+            raise self.failing_edits.pop(0)
+        one = next((one for one in self.shown if one.id == message), None)
+        if one is None:
+            raise ChatGone("it was deleted")
         one.message = new
         one.edits += 1
         self._change()
@@ -81,7 +88,11 @@ class TestChat:
     async def typing(self, address: Address) -> None:
         return
 
+    def __post_init__(self) -> None:
+        self.slow_signs.set()
+
     async def react(self, address: Address, message: str, sign: str) -> None:
+        await self.slow_signs.wait()
         self.signs.append((message, sign))
         self._change()
 

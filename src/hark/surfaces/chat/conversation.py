@@ -23,11 +23,12 @@ from hark.protocol.events import (
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.questions import OpenQuestions
+from hark.surfaces.chat.questions import GIVEN_CHARACTERS, OpenQuestions
 from hark.surfaces.chat.reply import Reply
 
 TYPING_SECONDS = 4.0
-QUESTION_ROOM = 40  # for the sign before it, and for how it ended
+QUESTION_ROOM = 2 * GIVEN_CHARACTERS + 40  # for the sign before it, and for how it ended
+ANSWERED = "answered"
 SILENT_NOTICES = ("retry", "silence", "compaction")
 SIGNS = {
     ReceiptState.STARTED: "👀",
@@ -150,7 +151,8 @@ class Conversation:
     async def _close_question(self, question: str, reason: str) -> None:
         asked = self._questions.close(question)
         if asked is not None:
-            await self._outbox.edit(asked.posted, Outgoing(f"{self._question(asked.text)}\n({reason})"), is_last=True)
+            end = f"{reason}: {asked.given}" if asked.given and reason == ANSWERED else reason
+            await self._outbox.edit(asked.posted, Outgoing(f"{self._question(asked.text)}\n({end})"), is_last=True)
 
     def _question(self, text: str) -> str:
         """Return a question as one message: a long one is cut, as its buttons belong to one."""
@@ -163,7 +165,7 @@ class Conversation:
         if not message or sign is None or self._line.settings.receipts == "off":
             return
         if self._line.settings.receipts == "reactions" and self._line.surface.manners.has_reactions:
-            await self._outbox.note(lambda: self._line.surface.react(self._line.address, message, sign))
+            self._outbox.sign(lambda: self._line.surface.react(self._line.address, message, sign))
         elif receipt.state is not ReceiptState.STARTED:
             place = f" #{receipt.position}" if receipt.position else ""
             await self._outbox.tell(f"note:{self._line.session.new_id()}", f"{sign} {receipt.state}{place}")

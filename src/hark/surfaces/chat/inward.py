@@ -67,12 +67,14 @@ class Inward:
         if is_again and await self._was_answer(message, name):
             return None
         answer = None if is_stopped or message.attachments else self._questions.answer_in(message.text)
-        if answer is not None and await self._answer(*answer, name):
-            return None
+        author = message.author.name or message.author.id
+        if answer is not None:
+            self._questions.answered(*answer, author)
+            if await self._answer(*answer, name):
+                return None
         text = message.text
         if message.quoted:
             text = f"[In reply to: {message.quoted[:QUOTED_CHARACTERS]}]\n{text}"
-        author = message.author.name or message.author.id
         # From the line to here nothing has waited: a stop meets it before, or at the session's door.
         return await self._line.session.say(
             text, id=name, author=author, attachments=message.attachments, is_stopped=is_stopped
@@ -110,6 +112,7 @@ class Inward:
         if kind == "answer":
             question, _, place = rest.rpartition(":")
             choice = self._questions.choice(question, place)
+            self._questions.answered(question, choice or "", by)
             if choice is None or await session.answer(question, choice) is not None:
                 await self._outbox.tell(f"press:{pressed.id}", NOT_ASKED)
         elif kind == "steer":

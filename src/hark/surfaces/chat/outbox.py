@@ -1,10 +1,11 @@
 """What goes to one address: nothing is lost, and nothing is said twice without a word about it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from msgspec import structs
@@ -28,6 +29,14 @@ class Posted:
     is_new: bool
 
 
+class Edit(Enum):
+    """What became of an edit."""
+
+    MADE = "made"
+    LATER = "later"  # the platform asks us to wait
+    GONE = "gone"  # the message is not there any more, or closed to us
+
+
 class Outbox:
     """Sends to one address, one thing after the other; a platform that asks to wait holds this address alone."""
 
@@ -36,7 +45,9 @@ class Outbox:
         self._address = address
         self._ledger = ledger
         self._lock = asyncio.Lock()
-        self._sending: set[asyncio.Task[Posted]] = set()
+        self._signing = asyncio.Lock()
+        self._sending: set[asyncio.Task[Any]] = set()
+        self._resumes_at = 0.0
 
     async def send(self, key: str, message: Outgoing) -> Posted:
         """Send a message once, ever, under this key.
@@ -46,10 +57,13 @@ class Outbox:
         Raises:
             StoreError: The ledger can't be written, so nothing was sent.
         """
-        sending = asyncio.create_task(self._send(key, message), name="sending")
-        self._sending.add(sending)
-        sending.add_done_callback(self._forget)
-        return await asyncio.shield(sending)
+        return await asyncio.shield(self._begin(self._send(key, message)))
+
+    async def sent_under(self, key: str) -> str:
+        """Return the platform's id of what was sent under a key, by an earlier process too; "" for nothing."""
+        async with self._lock:  # it may be on its way
+            known = await self._ledger.find(self._address, key)
+        return known.id if known is not None else ""
 
     async def tell(self, key: str, text: str) -> None:
         """Say something that belongs to no turn, in as many messages as it takes."""
@@ -64,7 +78,13 @@ class Outbox:
         if sending:
             await asyncio.wait(sending)
 
-    def _forget(self, task: "asyncio.Task[Posted]") -> None:
+    def _begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        task = asyncio.create_task(work, name="sending")
+        self._sending.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._sending.discard(task)
         if not task.cancelled():
             task.exception()  # whoever waits gets it; nobody has to
@@ -90,33 +110,53 @@ class Outbox:
                 is_doubtful = True
                 await anyio.sleep(FIRST_PAUSE_SECONDS)
 
-    async def edit(self, message: str, new: Outgoing, *, is_last: bool) -> None:
-        """Change a message of ours. One that is not the last may be skipped when the platform asks us to wait."""
+    async def edit(self, message: str, new: Outgoing, *, is_last: bool) -> Edit:
+        """Change a message of ours. Only one that is the last is tried until it is made, or never will be."""
         if not message:
-            return
+            return Edit.MADE
         async with self._lock:
             if is_last:
-                await self._edit_for_sure(message, new)
-                return
+                return await self._edit_for_sure(message, new)
             try:
                 await self._surface.edit(self._address, message, new)
-            except ChatError as error:
-                await anyio.sleep(min(error.retry_after or 0.0, LONGEST_PAUSE_SECONDS))
-            except OSError:
-                await anyio.sleep(FIRST_PAUSE_SECONDS)
+            except ChatGone:
+                return Edit.GONE
+            except (ChatError, OSError) as error:
+                asked = error.retry_after if isinstance(error, ChatError) else None
+                pause = min(FIRST_PAUSE_SECONDS if asked is None else asked, LONGEST_PAUSE_SECONDS)
+                self._resumes_at = anyio.current_time() + pause
+                return Edit.LATER
+        return Edit.MADE
 
-    async def _edit_for_sure(self, message: str, new: Outgoing) -> None:
+    @property
+    def pause_seconds(self) -> float:
+        """For how long the platform wants no more edits that can wait."""
+        return max(0.0, self._resumes_at - anyio.current_time())
+
+    async def _edit_for_sure(self, message: str, new: Outgoing) -> Edit:
         """An edit may be made twice: nobody sees that."""
+
+        async def edit() -> Edit:
+            await self._surface.edit(self._address, message, new)
+            return Edit.MADE
+
         while True:
             try:
-                await self._try(partial(self._surface.edit, self._address, message, new))
+                return await self._try(edit) or Edit.GONE
             except OSError:
                 await anyio.sleep(FIRST_PAUSE_SECONDS)
-            else:
-                return
+
+    def sign(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Do something that may fail without harm and for which nothing waits, in its order: a reaction."""
+
+        async def sign() -> None:
+            async with self._signing:
+                await self.note(act)
+
+        self._begin(sign())
 
     async def note(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Do something that may fail without harm: typing, a reaction."""
+        """Do something that may fail without harm, such as typing."""
         try:
             await act()
         except (ChatError, OSError):

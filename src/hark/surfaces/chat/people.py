@@ -6,6 +6,7 @@ from collections import deque
 from typing import Protocol
 
 from hark.protocol.chat import Author
+from hark.surfaces.chat.recent import Recent
 
 CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_LENGTH = 8
@@ -40,7 +41,7 @@ class People:
         self._doorkeeper = doorkeeper
         self._per_minute = per_minute
         self._times: dict[str, deque[float]] = {}
-        self._told: dict[str, float] = {}
+        self._told: Recent[float] = Recent()
         self._answered: deque[tuple[float, str]] = deque()
 
     def is_known(self, author: Author) -> bool:
@@ -76,9 +77,9 @@ class People:
         return False
 
     def is_to_be_told(self, author: Author) -> bool:
-        """Tell whether somebody who is too fast does not know it yet: they are told once a minute."""
-        now = time.monotonic()
-        if now - self._told.get(author.id, -60.0) < 60:
+        """Tell whether somebody who is not heard does not know it yet: they are told once a minute."""
+        now, told = time.monotonic(), self._told.get(author.id)
+        if told is not None and now - told < 60:
             return False
-        self._told[author.id] = now
+        self._told.put(author.id, now)
         return True

@@ -26,6 +26,7 @@ class Platform:
         self._house = house
         self._rooms: dict[Address, Room] = {}
         self._tasks: TaskGroup | None = None
+        self._complaint = ""
 
     async def run(self) -> None:
         """Receive and answer until cancelled; a platform that fails is tried again, later and later."""
@@ -42,12 +43,20 @@ class Platform:
                     await self._surface.run(self.deliver)
                 except ChatError as error:
                     asked = error.retry_after or 0.0
-                    LOG.warning("%s: %s", self._surface.name, error)
-                except Exception:  # the surface loop: it fails alone
-                    LOG.exception("%s failed", self._surface.name)
-                pause = FIRST_PAUSE_SECONDS if anyio.current_time() - began > LONGEST_PAUSE_SECONDS else pause
+                    self._complain(error, is_ours=False)
+                except Exception as error:  # noqa: BLE001  # the surface loop: it fails alone
+                    self._complain(error, is_ours=True)
+                if anyio.current_time() - began > LONGEST_PAUSE_SECONDS:
+                    pause, self._complaint = FIRST_PAUSE_SECONDS, ""
                 await anyio.sleep(max(pause, asked))
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    def _complain(self, error: Exception, *, is_ours: bool) -> None:
+        """Say what is wrong, once for as long as it is the same."""
+        said, self._complaint = self._complaint, repr(error)
+        level = logging.DEBUG if said == self._complaint else logging.ERROR if is_ours else logging.WARNING
+        text = "failed" if is_ours else str(error)
+        LOG.log(level, "%s: %s It is tried again, later and later.", self._surface.name, text, exc_info=is_ours)
 
     async def deliver(self, incoming: Incoming) -> None:
         """Take something that came in: it is durable when this returns, unless its author may not talk.

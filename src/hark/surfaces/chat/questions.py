@@ -1,11 +1,12 @@
 """The questions that are open at one address, and which message may be meant as an answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hark.protocol.events import QuestionAsked
 from hark.protocol.tool import QuestionKind
 
 YES = ("y", "yes", "ok", "okay", "ja", "oui", "sí", "si", "да", "はい", "是", "👍")
+GIVEN_CHARACTERS = 60
 NO = ("n", "no", "nein", "non", "нет", "いいえ", "不", "👎")
 
 
@@ -18,6 +19,7 @@ class Asked:
     choices: tuple[str, ...]
     is_approval: bool
     posted: str = ""
+    given: str = ""
 
 
 class OpenQuestions:
@@ -35,7 +37,13 @@ class OpenQuestions:
         """It is shown under this id of the platform; without effect when it was closed meanwhile."""
         asked = self._asked.get(question)
         if asked is not None:
-            self._asked[question] = Asked(asked.question, asked.text, asked.choices, asked.is_approval, message)
+            self._asked[question] = replace(asked, posted=message)
+
+    def answered(self, question: str, answer: str, by: str) -> None:
+        """Somebody here gave an answer, the first that counts; it is shown when the question closes."""
+        asked = self._asked.get(question)
+        if asked is not None and not asked.given:
+            self._asked[question] = replace(asked, given=f"{shortened(answer)}, by {shortened(by)}")
 
     def close(self, question: str) -> Asked | None:
         """Forget a question; return how it was shown."""
@@ -63,6 +71,12 @@ class OpenQuestions:
             if not asked.is_approval:
                 return asked.question, text
         return None
+
+
+def shortened(text: str) -> str:
+    """Return a text on one line, and not too long for a remark."""
+    line = " ".join(text.split())
+    return line if len(line) <= GIVEN_CHARACTERS else line[: GIVEN_CHARACTERS - 1] + "…"
 
 
 def _choice(words: str, choices: tuple[str, ...]) -> str | None:

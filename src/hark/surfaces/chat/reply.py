@@ -5,7 +5,7 @@ import time
 
 from hark.protocol.chat import Button, Manners, Outgoing
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
-from hark.surfaces.chat.outbox import Outbox
+from hark.surfaces.chat.outbox import Edit, Outbox
 from hark.surfaces.chat.pieces import pieces
 
 CURSOR = " ▌"
@@ -13,6 +13,7 @@ STOP = "⏹ Stop"
 STOP_VALUE = "stop:"  # what the value of a Stop button begins with
 GO_ON = "▶ Go on"
 EARLIER = "… "
+TAKEN_BACK = "(This part was taken back.)"
 SILENCE_SECONDS = 2.0  # without a word; then at least the Stop button is shown
 CUTS = {"restart": "a restart", "shutdown": "a restart", "crash": "a crash"}
 STOPS = ("user", "new message", "button", "voice")
@@ -49,6 +50,7 @@ class Reply:
         self._calls: dict[str, str] = {}
         self._messages: list[str] = []
         self._shown: list[Outgoing | None] = []
+        self._gone: set[int] = set()
         self._changed = asyncio.Event()
 
     def is_whole(self) -> None:
@@ -99,7 +101,8 @@ class Reply:
             work = f"🔧 {', '.join(dict.fromkeys(self._calls.values()))}" if self._calls else ""
             so_far = "\n\n".join(part for part in (self.text, work) if part)
             await self._show((so_far + CURSOR).lstrip(), (Button(STOP, f"{STOP_VALUE}{self.turn}"),), is_last=False)
-            await asyncio.sleep(max(0.0, self._manners.edit_seconds - (time.monotonic() - began)))
+            pause = self._manners.edit_seconds - (time.monotonic() - began)
+            await asyncio.sleep(max(0.0, pause, self._outbox.pause_seconds))
 
     async def finish(self, text: str, outcome: Outcome) -> None:
         """Show the whole of it, as the journal has it; what was shown before is put right."""
@@ -118,6 +121,24 @@ class Reply:
                 posted = await self._outbox.send(f"{self.turn}:{place}", wanted)
                 self._messages.append(posted.id)
                 self._shown.append(wanted if posted.is_new else None)
-            if self._shown[place] != wanted:
-                await self._outbox.edit(self._messages[place], wanted, is_last=is_last or not is_end)
-                self._shown[place] = wanted
+            if self._shown[place] != wanted and (is_last or place not in self._gone):
+                await self._change(place, wanted, is_sure=is_last or not is_end, is_last=is_last)
+        if is_last:
+            await self._take_back(len(parts))
+
+    async def _change(self, place: int, wanted: Outgoing, *, is_sure: bool, is_last: bool) -> None:
+        """Edit a piece. One that somebody deleted is left alone while it grows; at the end it is said anew."""
+        edit = await self._outbox.edit(self._messages[place], wanted, is_last=is_sure)
+        self._shown[place] = wanted if edit is Edit.MADE else None
+        if edit is Edit.LATER:
+            self._changed.set()
+        elif edit is Edit.GONE:
+            self._gone.add(place)
+            if is_last:
+                await self._outbox.send(f"{self.turn}:{place}:anew", wanted)
+
+    async def _take_back(self, place: int) -> None:
+        """Clear the messages from this place on: what was said there is not part of the reply in the end."""
+        while message := await self._outbox.sent_under(f"{self.turn}:{place}"):
+            await self._outbox.edit(message, Outgoing(TAKEN_BACK), is_last=True)
+            place += 1

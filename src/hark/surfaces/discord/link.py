@@ -54,6 +54,7 @@ class Link:
         self._lanes: dict[int, asyncio.Task[None]] = {}
         self._catching_up = asyncio.Semaphore(CATCHING_UP)
         self._is_astray = False
+        self._complaint = ""
         self._known: deque[int] = deque(maxlen=MOST_KNOWN)  # messages in servers that were for us
 
     async def __aenter__(self) -> Self:
@@ -113,13 +114,18 @@ class Link:
             except FATAL as error:
                 raise told(error) from error
             except ERRORS as error:
-                LOG.warning("discord: %s It is tried again.", told(error))
+                self._complain(str(told(error)))
                 pause = max(pause, 1.0)
                 self._is_astray = True
             if loop.time() - began > STEADY_SECONDS:
-                pause = 0.0
+                pause, self._complaint = 0.0, ""
             await asyncio.sleep(pause)
             pause = min(max(1.0, pause * 2), LONGEST_PAUSE_SECONDS)
+
+    def _complain(self, text: str) -> None:
+        """Say what is wrong, once for as long as it is the same."""
+        LOG.log(logging.DEBUG if text == self._complaint else logging.WARNING, "discord: %s It is tried again.", text)
+        self._complaint = text
 
     async def _poll(self) -> None:
         """Connect, resume what can be, and take events until the connection ends; that it does so is raised."""

@@ -70,7 +70,7 @@ class Receiver:
             try:
                 return await self._client.updates(offset, seconds)
             except ChatError as error:
-                LOG.info("telegram: %s", error)
+                LOG.debug("telegram: %s", error)
                 await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
         return await self._client.updates(offset, seconds)
 
