@@ -5,7 +5,7 @@ import base64
 import logging
 import threading
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -115,6 +115,32 @@ async def test_edits_and_deletions_of_what_was_not_for_us_are_no_business_of_our
         await server.remove(named)
         taken = await world.taken.count(4)
     assert taken[2:] == [Rewritten(named, ROOM, Author("1001", "Ann"), "hi!", at), Removed(named, ROOM)]
+
+
+async def test_an_edit_that_first_names_us_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.surfaces.discord.link.CLOCKS_DIFFER", timedelta(seconds=-1))
+    async with discord_world() as world:
+        server = world.server
+        number = await server.write("do it", GENERAL)
+        await server.rewrite(number, "<@9000> do it", mentions=[ROBOT])
+        await server.rewrite(number, "<@9000> do it now", mentions=[ROBOT])
+        taken = await world.taken.count(3)
+    assert [(type(one), one.id) for one in taken] == [(Written, number), (Written, number), (Rewritten, number)]
+    assert [one.is_for_us for one in taken if isinstance(one, Written)] == [False, True]
+
+
+async def test_an_edit_and_a_deletion_right_behind_a_slow_message_are_not_lost() -> None:
+    async with discord_world() as world:
+        server = world.server
+        world.taken.gate.clear()
+        number = await server.write("<@9000> do it", GENERAL, mentions=[ROBOT])
+        await server.rewrite(number, "<@9000> do that", mentions=[ROBOT])
+        await server.remove(number)
+        last = await server.write("<@9000> end", GENERAL, mentions=[ROBOT])
+        world.taken.gate.set()
+        taken = await world.taken.count(4)
+    assert [type(one) for one in taken] == [Written, Rewritten, Removed, Written]
+    assert taken[3].id == last
 
 
 async def test_a_deletion_in_a_direct_chat_and_many_at_once() -> None:
@@ -267,7 +293,7 @@ async def test_after_a_lost_session_what_was_said_meanwhile_is_read(tmp_path: Pa
 async def test_what_was_said_meanwhile_is_asked_for_again_and_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hark.surfaces.discord.link.MISSED_PAUSES_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr("hark.surfaces.discord.missed.PAUSES_SECONDS", (0.01, 0.01))
     async with DiscordServer().serving() as server:
         async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
             await server.write("before")

@@ -74,6 +74,16 @@ async def test_an_edit_is_told_and_the_same_text_later_is_another_edit() -> None
     assert found[1:] == [Rewritten(str(number), HOME, BEE, text, at) for text, at in texts]
 
 
+async def test_an_edit_that_first_names_us_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.surfaces.telegram.receiving.CLOCK_SECONDS", -10.0)
+    async with telegram_bot() as bot:
+        number = await bot.server.write("do it", chat=GROUP)
+        await bot.server.rewrite(number, "@HarkTestBot do it", chat=GROUP)
+        await bot.server.rewrite(number, "@HarkTestBot do it now", chat=GROUP)
+        found = await bot.taken.number(2)
+    assert [(type(one), one.id) for one in found] == [(Written, str(number)), (Rewritten, str(number))]
+
+
 async def test_the_pictures_of_an_album_come_in_order_and_belong_together() -> None:
     async with telegram_bot() as bot:
         slow = asyncio.Event()

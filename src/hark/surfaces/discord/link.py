@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -14,10 +15,11 @@ import discord
 import yarl
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
-from hark.protocol.chat import ChatError, ChatGone, Deliver, Incoming
+from hark.protocol.chat import ChatError, Deliver, Incoming
 from hark.surfaces.discord.client import Client
 from hark.surfaces.discord.errors import ERRORS, told
 from hark.surfaces.discord.incoming import Reader, guild_of
+from hark.surfaces.discord.missed import Missed
 from hark.surfaces.discord.position import Heard, Mark, Position
 from hark.surfaces.discord.rest import Rest
 from hark.surfaces.discord.settings import DiscordSettings
@@ -28,9 +30,8 @@ STEADY_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 60.0
 LEAVE_SECONDS = 0.9
 MOST_KNOWN = 10_000
-CATCHING_UP = 5  # chats at once
-MISSED_PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 SPARE_SESSIONS = 10  # Discord takes the token away from who begins more than a thousand a day
+CLOCKS_DIFFER = timedelta(seconds=10)  # ours and Discord's, at most
 SESSION_ENDED = (4003, 4007, 4009)
 FATAL = (discord.ConnectionClosed, discord.PrivilegedIntentsRequired)
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
@@ -52,9 +53,10 @@ class Link:
         self._tasks = asyncio.TaskGroup()
         self._deliver: Deliver | None = None
         self._lanes: dict[int, asyncio.Task[None]] = {}
-        self._catching_up = asyncio.Semaphore(CATCHING_UP)
+        self._missed = Missed(self._client, settings.catch_up)
         self._is_astray = False
         self._complaint = ""
+        self._began = datetime.now(UTC) + CLOCKS_DIFFER
         self._known: deque[int] = deque(maxlen=MOST_KNOWN)  # messages in servers that were for us
 
     async def __aenter__(self) -> Self:
@@ -164,9 +166,10 @@ class Link:
             case "connect", _:
                 self._begin()
             case "message", (discord.Message() as message,) if self._reader.is_said(message):
+                self._know(message)
                 self._put(message.channel.id, lambda: self._reader.written(message), message)
             case "raw_message_edit", (discord.RawMessageUpdateEvent(message=message),) if self._reader.is_said(message):
-                self._put(message.channel.id, lambda: self._reader.rewritten(message))
+                self._edit(message)
             case "raw_message_delete", (discord.RawMessageDeleteEvent() as gone,):
                 self._remove([gone.message_id], gone.channel_id, gone.guild_id)
             case "raw_bulk_message_delete", (discord.RawBulkMessageDeleteEvent() as gone,):
@@ -184,6 +187,23 @@ class Link:
             for chat, heard in self._position.place.heard.items():
                 self._position.fall_behind(chat)
                 self._enter(int(chat), self._catch_up(chat, heard, self._lanes.get(int(chat))))
+
+    def _edit(self, message: discord.Message) -> None:
+        """Take an edit. One that names us in a message that was written to others is heard for the first time."""
+        is_news = message.created_at > self._began and message.id not in self._known
+        if guild_of(message.channel) and is_news and message.edited_at and self._reader.is_ours(message):
+            self._know(message)
+            self._put(message.channel.id, lambda: self._reader.written(message), message)
+        else:
+            self._put(message.channel.id, lambda: self._reader.rewritten(message))
+
+    def _know(self, message: discord.Message) -> None:
+        """Remember that a message in a server is for us: so are its edits, and its deletion."""
+        if guild_of(message.channel) and self._is_ours(message):
+            self._known.append(message.id)
+
+    def _is_ours(self, message: discord.Message) -> bool:
+        return self._settings.listen == "all" or self._reader.is_ours(message)
 
     def _remove(self, messages: list[int], channel: int, guild: int | None) -> None:
         for message in messages:
@@ -234,34 +254,15 @@ class Link:
             self._position.done(mark)
 
     def _heard(self, message: discord.Message) -> None:
-        is_ours = self._reader.is_ours(message) or self._settings.listen == "all"
-        guild = guild_of(message.channel)
-        self._position.hear(str(message.channel.id), Heard(message.id, guild), is_ours=is_ours)
-        if is_ours and guild:
-            self._known.append(message.id)
+        heard = Heard(message.id, guild_of(message.channel))
+        self._position.hear(str(message.channel.id), heard, is_ours=self._is_ours(message))
 
     async def _catch_up(self, chat: str, heard: Heard, before: asyncio.Task[None] | None) -> None:
-        missed = await self._missed(chat, heard)
+        missed = await self._missed.since(chat, heard)
         if before is not None:
             await asyncio.wait([before])
         for message in missed:
             if self._reader.is_said(message):
+                self._know(message)
                 await self._deal(None, None, partial(self._reader.written, message), message)
         self._position.catch_up(chat)
-
-    async def _missed(self, chat: str, heard: Heard) -> list[discord.Message]:
-        """Return what was said in a chat since then; asks again when Discord can't tell now."""
-        guild = int(heard.guild) if heard.guild else None
-        channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
-        after, limit = discord.Object(heard.message), self._settings.catch_up
-        for pause in (*MISSED_PAUSES_SECONDS, None):
-            try:
-                async with self._catching_up:
-                    return [message async for message in channel.history(limit=limit, after=after, oldest_first=True)]
-            except ERRORS as error:
-                found = told(error)
-                if pause is None or isinstance(found, ChatGone):
-                    LOG.warning("discord: what was said meanwhile in %s could not be read: %s", chat, found)
-                    break
-                await asyncio.sleep(found.retry_after if found.retry_after is not None else pause)
-        return []

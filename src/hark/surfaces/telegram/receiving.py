@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -11,6 +12,7 @@ from aiogram.types import CallbackQuery, Message, Update, User
 
 from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
+from hark.surfaces.chat.recent import Recent
 from hark.surfaces.telegram.buttons import Values
 from hark.surfaces.telegram.client import Client
 from hark.surfaces.telegram.files import Fetching, enclosed
@@ -20,6 +22,7 @@ from hark.surfaces.telegram.settings import TelegramSettings
 LOOK_SECONDS = 0.25  # while something is not delivered yet, so often it is looked for more
 PAUSES_SECONDS = (0.2, 0.5, 1.0, 2.0)
 END_SECONDS = 0.5
+CLOCK_SECONDS = 10.0  # by which our clock and Telegram's may differ
 TOO_OLD = "This button is too old."
 LOG = logging.getLogger(__name__)
 
@@ -41,6 +44,8 @@ class Receiver:
         self._lanes: dict[int, asyncio.Task[None]] = {}  # the last delivery of each chat
         self._answers: set[asyncio.Task[None]] = set()
         self._next = 0
+        self._began = time.time()
+        self._heard: Recent[bool] = Recent()  # messages that were for us
         self._taken: set[int] = set()  # those behind the first that is not delivered: they are handed out again
 
     async def run(self, deliver: Deliver) -> None:
@@ -84,7 +89,8 @@ class Receiver:
         elif update.callback_query is not None:
             self._open[number] = asyncio.create_task(self._press(update.callback_query, deliver))
         elif (message := update.message or update.edited_message) is not None and self._is_heard(message):
-            is_edit = update.edited_message is not None
+            is_edit = update.edited_message is not None and not self._is_news(message)
+            self._heard.put(_place(message), True)
             before = self._lanes.get(message.chat.id)
             task = asyncio.create_task(self._pass_on(message, is_edit, before, deliver))
             self._open[number] = self._lanes[message.chat.id] = task
@@ -92,6 +98,10 @@ class Receiver:
     def _is_heard(self, message: Message) -> bool:
         is_wanted = self._settings.listen == "all" or self._ear.is_for_us(message)
         return is_wanted and is_from_person(message)
+
+    def _is_news(self, message: Message) -> bool:
+        """Tell whether an edited message is heard for the first time: it was written while we listened, to others."""
+        return message.date.timestamp() > self._began + CLOCK_SECONDS and not self._heard.get(_place(message))
 
     async def _settle(self) -> None:
         """Wait for what is being delivered, but not long: others may have written meanwhile."""
@@ -169,3 +179,7 @@ class Receiver:
             await call
         except ChatError as error:
             LOG.info("telegram: a button press was not answered: %s", error)
+
+
+def _place(message: Message) -> str:
+    return f"{message.chat.id}:{message.message_id}"
