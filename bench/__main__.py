@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import crowd, interrupts, start, terminal, tokens, turns
+from bench import crowd, interrupts, start, terminal, tokens, turns, voice
 from bench.run import Plan, in_fresh_process, raise_file_limit
 from bench.table import Figure, show
 
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "crowd": crowd.measure,
     "start": start.measure,
     "terminal": terminal.measure,
+    "voice": voice.measure,
 }
 
 

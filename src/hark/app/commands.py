@@ -111,11 +111,12 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
         case "serve":
             from hark.app.gateway import run_surfaces
             from hark.app.serve import serve
+            from hark.app.voice import warm_up
             from hark.surfaces.web.hooks import Hooks
 
             hooks = Hooks()
             beside = partial(run_surfaces, hooks=hooks)
-            return serve(options, _serve_settings, [beside], hooks)
+            return serve(options, _serve_settings, [beside, warm_up], hooks)
         case "pair":
             from hark.app.pairing import pair
 
