@@ -14,7 +14,7 @@ from hark.app.slash import find
 from hark.app.transcripts import as_rows
 from hark.engine.state import SessionState
 from hark.engine.text import clean
-from hark.protocol.commands import ChooseRoute, Delivery, Say
+from hark.protocol.commands import ChooseRoute, Delivery, Say, Shown
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
@@ -49,6 +49,7 @@ class AgentApiSession:
         author: str = "",
         attachments: Sequence[Attachment] = (),
         is_stopped: bool = False,
+        shown: Shown | None = None,
     ) -> Receipt:
         """Accept a message, durably. While the gateway drains, it is kept for after the restart."""
         name = id or self._handle.new_id()
@@ -58,7 +59,7 @@ class AgentApiSession:
         elif self._is_draining():
             return await self._keep(Say(name, clean(text), self._way(delivery), clean(author), tuple(files)))
         more = {"id": name, "author": author}
-        return await self._handle.say(text, delivery, **more, attachments=files, is_stopped=is_stopped)
+        return await self._handle.say(text, delivery, **more, attachments=files, is_stopped=is_stopped, shown=shown)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn; return when it has settled."""

@@ -9,7 +9,7 @@ from hark.app.slash import SlashCommand, find
 from hark.engine.door import Door
 from hark.engine.router import Router
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Shown, Withdraw
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import Attachment, Message
 from hark.protocol.outcomes import Outcome
@@ -87,11 +87,13 @@ class SessionHandle:
         author: str = "",
         attachments: Sequence[Attachment] = (),
         is_stopped: bool = False,
+        shown: Shown | None = None,
     ) -> Receipt:
         """Accept a message, durably; return what became of it. The same id is taken once.
 
         A message that is a slash command is that command; what comes of it is a notice. `is_stopped`: a stop came while
-        the message was on its way here, so that it sets nothing off.
+        the message was on its way here, so that it sets nothing off. `shown`: how much of the running reply the person
+        had seen or heard; if the message interrupts it, the rest is not kept.
 
         Raises:
             ValueError: There is no such delivery.
@@ -102,7 +104,7 @@ class SessionHandle:
         if command is not None:
             return await self._command(*command, id or self.new_id())
         stop = Interrupt(self.new_id(), "user") if is_stopped else None
-        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments)), stop)
+        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments), shown), stop)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.

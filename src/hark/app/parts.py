@@ -23,8 +23,9 @@ from hark.tools.shell import Shell
 from hark.tools.skills.shelf import Shelves, skill_places
 
 if TYPE_CHECKING:
+    from hark.app.narrator import AgentNarrator, Wishes
     from hark.mcp.servers import Servers
-    from hark.protocol.speech import Transcriber
+    from hark.protocol.speech import Speaker, Transcriber
     from hark.tools.delegate import OpenChild
     from hark.voice.ingress import VoiceIngress
 
@@ -89,6 +90,26 @@ class Parts:
             shelf = Shelf(self.places.home / "voice")
             self._ingresses.append(VoiceIngress(self.transcriber(), shelf, self.settings.voice))
         return self._ingresses[0]
+
+    def speaker(self) -> "Speaker":
+        """Return what speaks words aloud."""
+        from hark.app.mcp_processes import spawner
+        from hark.app.voice import make_speaker
+
+        return make_speaker(self.settings.voice, spawner(self.owner))
+
+    def wishes(self) -> "Wishes":
+        """Return who wants to hear replies."""
+        from hark.app.narrator import Wish, Wishes
+
+        return Wishes(self.places.home / "spoken.json", Wish.AUTO if self.settings.voice.speak else Wish.OFF)
+
+    def narrator(self) -> "AgentNarrator":
+        """Return what makes voice messages of replies."""
+        from hark.app.mcp_processes import spawner
+        from hark.app.narrator import AgentNarrator
+
+        return AgentNarrator(self.speaker(), self.wishes(), spawner(self.owner))
 
     async def forget(self, session: str) -> None:
         """End what a session has running: it starts afresh, or is over."""

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.stop_words import StopWords
 from hark.app.systemd import notify, notify_reloading
+from hark.app.voice import spoken
 from hark.protocol.gateway import Standing
 from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.settings import ServeSettings
@@ -131,7 +133,8 @@ class Running:
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
             stop_words = StopWords(self._agent.settings.delivery.stop_words)
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits, hooks)
+            speak = partial(spoken, self._agent.parts.speaker())
+            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits, hooks, speak)
             take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access

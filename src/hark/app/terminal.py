@@ -14,7 +14,7 @@ from hark.app.chat import choose_route, sections, session_name
 from hark.app.first_line import FirstLine
 from hark.app.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
-from hark.app.stop_words import STOP_WORDS, StopWords
+from hark.app.stop_words import StopWords
 from hark.app.welcome import welcome
 from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
@@ -66,7 +66,7 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 leaving=watchdog.arm,
                 when_deaf=shown.be_deaf,
                 dictation=lambda: _dictation(agent),
-                is_stop=StopWords((*STOP_WORDS, *settings.delivery.stop_words)).fits,
+                is_stop=StopWords(settings.delivery.stop_words).fits,
             )
             signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
             signals.listen()

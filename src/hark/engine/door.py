@@ -69,7 +69,7 @@ class Door:
         Raises:
             StoreError: It could not be accepted.
         """
-        say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments)
+        say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments, say.shown)
         # A task of its own: whoever gives up waiting does not leave a stored message that nobody looks at.
         accepting = asyncio.ensure_future(self._accept(say, self._keeper.arrivals.add(say.id, stop)))
         accepting.add_done_callback(_forget)

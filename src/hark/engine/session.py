@@ -203,7 +203,9 @@ class Session:
         stop = self._arrivals.stop_on(say.id)
         is_running = self.state.turn is not None
         if is_running and say.delivery is Delivery.INTERRUPT and stop is None:
-            self._last_turn().interrupt(Interrupt(say.id, NEW_MESSAGE))
+            turn = self._last_turn()
+            shown = say.shown.characters if say.shown and say.shown.turn == turn.id else None
+            turn.interrupt(Interrupt(say.id, NEW_MESSAGE, turn.id, shown))
         self._append(*decide.on_say(self.state, say, moment, is_stopped=stop is not None))
         if is_running and say.delivery is Delivery.STEER:
             self._last_turn().steering.set()

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from hark.protocol.commands import Delivery
+from hark.protocol.commands import Delivery, Shown
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
 from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
@@ -86,6 +86,7 @@ class ApiSession(Protocol):
         author: str = "",
         attachments: Sequence[Attachment] = (),
         is_stopped: bool = False,
+        shown: Shown | None = None,
     ) -> Receipt:
         """Accept a message, durably; return what became of it. One that is a slash command is that command.
 

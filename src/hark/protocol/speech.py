@@ -1,6 +1,6 @@
 """The ports to speech: words out of audio, and audio out of words."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -52,6 +52,24 @@ class Speaker(Protocol):
 
     def speak(self, text: str) -> AsyncGenerator[Audio, None]:
         """Yield the speech piece by piece. Closing or cancelling it ends it at once, and nothing of it goes on.
+
+        Raises:
+            SpeechError: It can't be spoken.
+        """
+        ...
+
+
+class Narrator(Protocol):
+    """Speaks replies, where their people want it."""
+
+    def wants(self, session: str, *, is_heard: bool) -> bool:
+        """Tell whether a reply in a session is to be spoken; `is_heard`: it answers a voice message."""
+        ...
+
+    async def speak(self, texts: AsyncIterator[str]) -> bytes:
+        """Return one voice message of all the texts, b"" when nothing in them can be said.
+
+        Each is spoken as it comes. Cancelling ends it at once, and nothing of it goes on.
 
         Raises:
             SpeechError: It can't be spoken.

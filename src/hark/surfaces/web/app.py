@@ -23,6 +23,7 @@ from hark.surfaces.web.place import WebPlace
 from hark.surfaces.web.queue import Queue
 from hark.surfaces.web.security import Guard
 from hark.surfaces.web.sessions import Reading
+from hark.surfaces.web.speech import Speech
 from hark.surfaces.web.voice import Voice
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -56,6 +57,7 @@ def routes_of(place: WebPlace, version: str) -> list[Route]:
         ("GET", f"{_SESSION}/transcript", reading.transcript),
         ("GET", f"{_SESSION}/queue", queue.show),
         ("POST", f"{_SESSION}/answers/{{question}}", Answers(place).answer),
+        ("POST", "/api/speech", Speech(place).speak),
         ("GET", "/api/sessions", reading.sessions),
         ("GET", "/api/search", reading.search),
         ("GET", "/api/turns/{turn}/timeline", reading.timeline),

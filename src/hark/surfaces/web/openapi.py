@@ -2,8 +2,10 @@
 
 from hark.protocol.commands import Delivery
 from hark.surfaces.web.access import COOKIE
+from hark.surfaces.web.body import MOST_SHOWN
 from hark.surfaces.web.openapi_values import TEXT, TRUTH, Json, a_list, an_object, ref, schemas
 from hark.surfaces.web.sessions import MOST_SESSIONS, USUAL_SESSIONS, WORDS_CHARACTERS
+from hark.surfaces.web.speech import TEXT_CHARACTERS
 
 SESSION_NAME = r"^[A-Za-z0-9._:@+-]{1,200}$"
 EVENT_STREAM = "text/event-stream"
@@ -38,7 +40,8 @@ def _session_paths() -> Json:
     message = _in_path("message", {"type": "string", "minLength": 1})
     question = _in_path("question", {"type": "string", "minLength": 1})
     delivery = _in_query("delivery", {"type": "string", "enum": list(Delivery)})
-    voice_query = [delivery, _in_query("id", TEXT), _in_query("author", TEXT)]
+    shown = _in_query("shown", {"type": "integer", "minimum": 0, "maximum": MOST_SHOWN - 1})
+    voice_query = [delivery, _in_query("id", TEXT), _in_query("author", TEXT), _in_query("turn", TEXT), shown]
     audio = {"type": "string", "format": "binary"}
     queue = an_object(["queue"], queue=a_list(ref("QueueItem")))
     return {
@@ -124,6 +127,15 @@ def _other_paths() -> Json:
         "/api/turns/{turn}/timeline": {
             "parameters": [turn],
             "get": _operation("Where a turn's time went", {200: {"type": "object"}}, errors=(400, 404)),
+        },
+        "/api/speech": {
+            "post": _operation(
+                "A text spoken aloud; 204 when there is nothing in it that can be said",
+                {},
+                body=an_object(["text"], text={"type": "string", "maxLength": TEXT_CHARACTERS}),
+                errors=(400, 404),
+                others={"200": _content("audio/wav"), "204": {"description": "There is nothing to say"}},
+            )
         },
         "/api/status": {"get": _operation("How all of it stands", {200: {"type": "object"}})},
         "/healthz": {

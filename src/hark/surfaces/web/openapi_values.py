@@ -5,6 +5,7 @@ from typing import Any
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import ReceiptState
 from hark.surfaces.web.attachments import MOST_ATTACHMENTS, NAME_CHARACTERS
+from hark.surfaces.web.body import MOST_SHOWN
 from hark.surfaces.web.completion_words import ROLES
 from hark.surfaces.web.messages import ID_CHARACTERS, SOURCE_CHARACTERS
 from hark.surfaces.web.queue import MOST_POSITION
@@ -39,6 +40,14 @@ def schemas() -> Json:
             delivery={"type": ["string", "null"], "enum": [*Delivery, None]},
             attachments={"type": "array", "items": ref("Attachment"), "maxItems": MOST_ATTACHMENTS},
             author=short,
+            shown={
+                "type": ["object", "null"],
+                "required": ["turn", "characters"],
+                "properties": {
+                    "turn": {"type": "string", "maxLength": 2 * ID_CHARACTERS},
+                    "characters": {"type": "integer", "minimum": 0, "maximum": MOST_SHOWN - 1},
+                },
+            },
         ),
         "Receipt": an_object(
             ["id", "session", "state"],
