@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from hark.app.heard import note_heard
 from hark.app.parts import Parts
 from hark.app.slash import SlashCommand, find
 from hark.engine.door import Door
@@ -103,6 +104,8 @@ class SessionHandle:
         command = find(text)
         if command is not None:
             return await self._command(*command, id or self.new_id())
+        if shown is not None:
+            await note_heard(self.door, shown, self.new_id())
         stop = Interrupt(self.new_id(), "user") if is_stopped else None
         return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments), shown), stop)
 

@@ -13,7 +13,7 @@ from playwright.async_api import Page, expect
 
 from hark.protocol.provider import TextChunk
 from tests.app.command_line import opened
-from tests.fakes.behaviours import Behaviour, Exchange, echo, hanging
+from tests.fakes.behaviours import Behaviour, Exchange, echo, hanging, text
 from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, browser, gateway, visiting
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
@@ -93,6 +93,24 @@ async def test_the_reply_is_cut_to_what_was_heard(tmp_path: Path, barge_in: Call
         assert heard in str(request.body)
         assert "to its end" not in str(request.body)
         assert "Nobody ever heard" not in str(request.body)
+
+
+async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(tmp_path: Path) -> None:
+    async with visiting(tmp_path, [text([FIRST, LONG, LAST]), echo()]) as visit:
+        assert visit.hark
+        page = await visit.page()
+        await page.add_init_script(SOUNDS)
+        await page.reload()
+        await page.click("#speak")
+        await page.fill("#input", "tell me")
+        await page.press("#input", "Enter")
+        await expect(page.locator(".ending")).to_contain_text("done")
+        await until(page, "window.sounds >= 2 && window.sound.currentTime > 1")
+        await expect(page.locator("#stop")).to_have_text("■ Stop speaking")
+        await send(page)
+        request = await visit.hark.server.request(2)
+        assert 'stopped listening after the words "This much was heard. And this' in str(request.body)
+        assert LAST.strip() in str(request.body), "the reply itself stays"
 
 
 async def test_recording_silences_the_reply_and_the_toggle_is_remembered(tmp_path: Path) -> None:

@@ -48,14 +48,15 @@ export class Speaker {
   /** Be silent, now, and for the rest of this turn. */
   cut() {
     if (!this.isOn || !this.turn || this.mark?.turn === this.turn) return;
-    this.mark = { turn: this.turn, step: this.step, characters: this.#heard() };
+    const heard = this.sentences.text.slice(0, this.#heard());
+    this.mark = { turn: this.turn, step: this.step, characters: Array.from(heard).length }; // as the server counts
     this.#silence();
   }
 
-  /** Return how many characters of a turn's running reply were heard; null when all that came is known otherwise. */
-  shown(turn) {
-    if (this.mark === null || this.mark.turn !== turn) return null;
-    return this.mark.step === this.step ? this.mark.characters : 0;
+  /** How much of the last reply was heard before it was cut: { turn, characters }; null when it was not cut. */
+  get heard() {
+    if (this.mark === null) return null;
+    return { turn: this.mark.turn, characters: this.mark.step === this.step ? this.mark.characters : 0 };
   }
 
   #begin(turn) {

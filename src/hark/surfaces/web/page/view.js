@@ -129,7 +129,8 @@ export class View {
     this.stopping = what;
     this.changed();
     try {
-      await api.interrupt(this.session, turn, this.speaker.shown(turn) ?? undefined);
+      const { heard } = this.speaker;
+      await api.interrupt(this.session, turn, heard?.turn === turn ? heard.characters : undefined);
     } catch (error) {
       this.complain(`Not stopped: ${error.message}`);
     }
@@ -137,12 +138,10 @@ export class View {
     this.changed();
   }
 
-  /** Be silent, and return how much of the running reply was heard; null when it was not spoken. */
+  /** Be silent, and return how much of the last reply was heard; null when it was not spoken. */
   #heard() {
     this.speaker.cut();
-    const turn = this.conversation.running?.id;
-    const characters = turn ? this.speaker.shown(turn) : null;
-    return characters === null ? null : { turn, characters };
+    return this.speaker.heard;
   }
 
   async #leave(id, text, post, again) {
