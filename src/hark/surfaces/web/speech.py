@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.speech import SpeechError
-from hark.surfaces.web.body import checked_text, read_json
+from hark.surfaces.web.body import read_json
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.place import WebPlace
 
@@ -30,12 +30,13 @@ class Speech:
     async def speak(self, request: Request) -> Response:
         """Answer with a WAV, or with nothing (204) when there is nothing in it that can be said."""
         sent = await read_json(request, SentText, self._place.access.max_body)
-        text = checked_text(sent.text, "text", TEXT_CHARACTERS)
+        if len(sent.text) > TEXT_CHARACTERS:
+            raise ApiError(400, "too_long", f"A text may have {TEXT_CHARACTERS} characters. Send it in parts.")
         answer: Response | ApiError = Response(status_code=499)  # nobody is there to read it
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_until_left, request, tasks.cancel_scope)
             try:
-                answer = await self._spoken(text)
+                answer = await self._spoken(sent.text)
             except ApiError as error:  # unwrapped, as the group would not leave it
                 answer = error
             tasks.cancel_scope.cancel()
