@@ -130,7 +130,8 @@ export class View {
     this.changed();
     try {
       const { heard } = this.speaker;
-      await api.interrupt(this.session, turn, heard?.turn === turn ? heard.characters : undefined);
+      const named = this.listening ? undefined : turn; // what is being heard goes nowhere, either
+      await api.interrupt(this.session, named, heard?.turn === turn ? heard.characters : undefined);
     } catch (error) {
       this.complain(`Not stopped: ${error.message}`);
     }
