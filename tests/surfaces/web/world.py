@@ -156,7 +156,7 @@ async def served(
                 metrics,
                 ingress,
                 StopWords(STOP_WORDS).fits,
-                partial(spoken, agent.parts.speaker()),
+                speak=partial(spoken, agent.parts.speaker()),
             )
             server = make_server(make_app(place, "0"))
             serving = asyncio.create_task(server.serve([listener]))
