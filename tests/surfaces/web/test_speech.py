@@ -33,7 +33,7 @@ async def test_a_text_is_spoken_as_one_wav_of_its_true_length(tmp_path: Path) ->
 async def test_what_can_not_be_spoken_is_told(tmp_path: Path, command: list[str], words: str) -> None:
     async with served(tmp_path, voice={"speak_command": command}) as world:
         status, told = await world.call("POST", SPEECH, {"text": "Hello."})
-        assert (status, told["error"]["code"]) == (501, "no_speech")
+        assert (status, told["error"]["code"]) == (404, "no_speech")
         assert words in told["error"]["message"]
         assert (await world.call("POST", SPEECH, {"text": "x" * 5_001}))[0] == 400
         assert (await world.call("POST", SPEECH, {"words": "Hello."}))[0] == 400

@@ -46,12 +46,12 @@ class Speech:
 
     async def _spoken(self, text: str) -> Response:
         if self._place.speak is None:
-            raise ApiError(501, "no_speech", "Nothing is spoken here.")
+            raise ApiError(404, "no_speech", "Nothing is spoken here.")
         async with self._places:
             try:
                 audio = await self._place.speak(text)
             except SpeechError as error:
-                raise ApiError(501, "no_speech", str(error)) from error
+                raise ApiError(404, "no_speech", str(error)) from error
         return Response(audio.data, media_type=audio.media_type) if audio.data else Response(status_code=204)
 
 
