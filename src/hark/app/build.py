@@ -135,7 +135,8 @@ async def open_agent(
     if left := config.left_out(places.home, places.workspace):
         notice(left)
     delivery = settings.delivery
-    rules = Rules(delivery.after_stop, settings.limits, settings.approvals, can_ask, delivery.steer_before)
+    alone = settings.schedules.question_seconds
+    rules = Rules(delivery.after_stop, settings.limits, settings.approvals, can_ask, delivery.steer_before, alone)
     owner = this_process(places.home)
     async with (
         _opened_store(settings, places.home, clock) as store,

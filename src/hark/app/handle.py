@@ -64,7 +64,15 @@ class SessionHandle:
     def children(self) -> "list[SessionHandle]":
         """Return the sessions that calls of this one started, as far as they are open here."""
         names = [door.id for door in self._router.doors if door.id.startswith(f"{self._id}.c-")]
-        return [SessionHandle(name, self._router, self.bench, self.parts, "") for name in names]
+        return [self.beside(name) for name in names]
+
+    def beside(self, name: str) -> "SessionHandle":
+        """Return another session of the same agent.
+
+        Raises:
+            ValueError: A session can't have that name.
+        """
+        return SessionHandle(name, self._router, self.bench, self.parts, "")
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hark.app.narrator import AgentNarrator, Wishes
     from hark.mcp.servers import Servers
     from hark.protocol.speech import Speaker, Transcriber
+    from hark.store.schedule_book import SqliteScheduleBook
     from hark.tools.delegate import OpenChild
     from hark.voice.ingress import VoiceIngress
 
@@ -61,6 +62,7 @@ class Parts:
         self.servers = _servers(settings, places, owner, notice)
         self._transcribers: list[Transcriber] = []
         self._ingresses: list[VoiceIngress] = []
+        self._books: list[SqliteScheduleBook] = []
 
     async def close(self) -> None:
         """End all processes, side by side, within a second."""
@@ -69,8 +71,8 @@ class Parts:
             tasks.start_soon(self.python.close)
             for ingress in self._ingresses:
                 tasks.start_soon(ingress.close)
-            for transcriber in self._transcribers:
-                tasks.start_soon(transcriber.close)
+            for part in (*self._transcribers, *self._books):
+                tasks.start_soon(part.close)
 
     def transcriber(self) -> "Transcriber | None":
         """Return what turns speech into words, the same for all; None when voice is off. It starts nothing yet."""
@@ -110,6 +112,14 @@ class Parts:
         from hark.app.narrator import AgentNarrator
 
         return AgentNarrator(self.speaker(), self.wishes(), spawner(self.owner))
+
+    def schedule_book(self) -> "SqliteScheduleBook":
+        """Return the schedules of this home, the same book for all."""
+        from hark.store.schedule_book import SqliteScheduleBook
+
+        if not self._books:
+            self._books.append(SqliteScheduleBook(self.places.home / "schedules.db"))
+        return self._books[0]
 
     async def forget(self, session: str) -> None:
         """End what a session has running: it starts afresh, or is over."""

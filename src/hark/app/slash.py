@@ -108,6 +108,12 @@ COMMANDS = {
         _row("children", "[stop NAME]", "list the child agents, or stop one alone", "slash_tools"),
         _row("processes", "[stop ID | detach ID]", "list what runs in the background, or let go of it", "slash_tools"),
         _row("voice", "[on|off|auto]", "have replies spoken: always, never, or those to voice messages", "slash_voice"),
+        SlashCommand(
+            "schedule",
+            '[add "WHEN" PROMPT | remove NAME | pause NAME | resume NAME]',
+            "list what comes here by itself, or change it",
+            _lazily("schedules.slash", "schedule"),
+        ),
         _row("trace", "[TURN]", "where a turn's time went", "slash_session"),
         _row("doctor", "", "see whether all is well, and what to do when not", "slash_session"),
         _own("new", "[NAME]", "start another session"),

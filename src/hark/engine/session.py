@@ -10,7 +10,7 @@ from hark.engine.context import TurnLines
 from hark.engine.decide import NEW_MESSAGE, Moment
 from hark.engine.fanout import Fanout
 from hark.engine.log import Log
-from hark.engine.questions import Questions
+from hark.engine.questions import Questions, TurnQuestions
 from hark.engine.signal import Signal
 from hark.engine.state import SessionState
 from hark.engine.transcript import CRASH
@@ -20,6 +20,7 @@ from hark.protocol.commands import Answer, Change, Compact, Delivery, Interrupt,
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
+from hark.protocol.schedules import SCHEDULED
 from hark.protocol.store import Entry, Lease
 
 SHUTDOWN = "shutdown"
@@ -247,11 +248,17 @@ class Session:
         done = self._log.append(*records)
         for record in records:
             if isinstance(record, TurnStarted):
-                lines = TurnLines(self.id, record.turn, self._fanout, self._questions, self._prove)
+                questions = TurnQuestions(self._questions, record.turn, self._patience(record))
+                lines = TurnLines(self.id, record.turn, self._fanout, questions, self._prove)
                 self._turns.append((Turn(record, self._bench, self._log, lines), done))
                 self._bench.starts.tell(record)
                 self._changed.set()
         return done
+
+    def _patience(self, started: TurnStarted) -> float | None:
+        """Return how long a question of this turn waits: for ever where a person is, not where a schedule began it."""
+        is_scheduled = bool(started.messages) and all(one.id.startswith(SCHEDULED) for one in started.messages)
+        return self._bench.rules.unattended_seconds if is_scheduled else None
 
     async def _prove(self) -> None:
         """Return when the session is surely ours: nothing may begin in the name of one that another has taken."""

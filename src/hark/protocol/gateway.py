@@ -10,6 +10,7 @@ from hark.protocol.commands import Delivery, Shown
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
 from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+from hark.protocol.schedules import Schedules
 from hark.protocol.store import Hit
 
 PastMessage = UserMessage | AssistantMessage | Note
@@ -157,6 +158,11 @@ class Gateway(Protocol):
     @property
     def standing(self) -> Standing:
         """How it stands."""
+        ...
+
+    @property
+    def schedules(self) -> Schedules:
+        """Its schedules."""
         ...
 
     def session(self, name: str) -> ApiSession:
