@@ -42,7 +42,7 @@ class RunState(StrEnum):
 _GOING_ON = (RunState.SENT, RunState.WAITING, RunState.RUNNING)
 
 
-class Run(Struct, frozen=True, omit_defaults=True):
+class Run(Struct, frozen=True):
     """One time that a schedule came due: `due` is when, `at` when it was dealt with, both in Unix time.
 
     `message` is the id of what was said, "" when nothing was; `note` says what was unusual, such as a time that was

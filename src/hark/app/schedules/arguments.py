@@ -5,7 +5,7 @@ import argparse
 
 def add_words(schedule: argparse.ArgumentParser) -> None:
     """Teach the command its words."""
-    schedule.set_defaults(action="list", json=False)
+    schedule.add_argument("--json", action="store_true", help="print JSON")
     actions = schedule.add_subparsers(dest="action", required=False, metavar="ACTION")
     add = actions.add_parser("add", help='add one: hark schedule add "0 9 * * mon-fri" "What is new?" --session daily')
     add.add_argument(
@@ -17,9 +17,9 @@ def add_words(schedule: argparse.ArgumentParser) -> None:
     add.add_argument("--delivery", choices=("queue", "steer", "interrupt"), default="queue")
     add.add_argument("--timezone", default="", metavar="ZONE", help="such as Europe/Zurich (this machine's)")
     add.add_argument("--once", action="store_true", help="only the next time")
-    add.add_argument("--json", action="store_true", help="print JSON")
+    add.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     listing = actions.add_parser("list", help="list them, with the next time and how the last one ended")
-    listing.add_argument("--json", action="store_true", help="print JSON")
+    listing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     for name, words in (
         ("show", "tell all about one"),
         ("remove", "forget one; a turn of it that runs goes on (hark stop)"),
@@ -29,4 +29,4 @@ def add_words(schedule: argparse.ArgumentParser) -> None:
     ):
         one = actions.add_parser(name, help=words)
         one.add_argument("name")
-        one.add_argument("--json", action="store_true", help="print JSON")
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")

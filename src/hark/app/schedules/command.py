@@ -40,7 +40,7 @@ async def schedule(options: argparse.Namespace) -> int:
 
 async def _act(options: argparse.Namespace, desk: ScheduleDesk, store: Store) -> int:
     match options.action:
-        case "list":
+        case None | "list":
             await _list(desk, store, as_json=options.json)
         case "add":
             order = ScheduleOrder(

@@ -35,7 +35,7 @@ def schedule_schemas() -> Json:
     """Return the shapes of schedules."""
     words = {"type": "string", "maxLength": WORDS_CHARACTERS}
     run = an_object(
-        ["due", "at"],
+        ["due", "at", "state", "message", "turn", "note", "detail"],
         due=NUMBER,
         at=NUMBER,
         state={"type": "string", "enum": list(RunState)},

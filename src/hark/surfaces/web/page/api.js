@@ -41,6 +41,7 @@ export const logout = () => send("POST", "/logout", {});
 export const sessions = (words) => get(`/api/sessions?limit=200&q=${encodeURIComponent(words)}`);
 export const search = (words) => get(`/api/search?limit=30&q=${encodeURIComponent(words)}`);
 export const status = () => get("/api/status");
+export const schedules = () => get("/api/schedules");
 export const timeline = (turn) => get(`/api/turns/${encodeURIComponent(turn)}/timeline`);
 export const transcript = (session) => get(`${at(session)}/transcript`);
 export const queue = (session) => get(`${at(session)}/queue`);
