@@ -16,6 +16,7 @@ from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.protocol.commands import ChooseRoute, Delivery, Say, Shown
 from hark.protocol.events import AnyEvent
+from hark.protocol.gateway import RunningTurn
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 
@@ -95,6 +96,12 @@ class AgentApiSession:
     async def opened(self) -> None:
         """Return when the session is loaded."""
         await self._handle.opened()
+
+    def running(self) -> RunningTurn | None:
+        """Return what runs, if the session is open here."""
+        door = self._handle.door if self._is_open else None
+        turn = door.state.turn if door else None
+        return RunningTurn(turn.id, turn.progress, tuple(door.asked)) if door and turn else None
 
     async def rows(self) -> list[dict[str, Any]]:
         """Return what was said. Files are told by name: their bytes are not for a transcript."""

@@ -13,7 +13,7 @@ from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Change, Interrupt, Say
-from hark.protocol.events import Notice
+from hark.protocol.events import Notice, QuestionAsked
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.store import Entry, StoreError
@@ -45,6 +45,11 @@ class Door:
     def open_questions(self) -> list[str]:
         """The questions of this process's own turn that wait for an answer, the oldest first."""
         return self._keeper.session.open_questions if self._keeper.session else []
+
+    @property
+    def asked(self) -> list[QuestionAsked]:
+        """The same, as whoever comes only now reads them."""
+        return self._keeper.session.asked if self._keeper.session else []
 
     @property
     def is_unneeded(self) -> bool:

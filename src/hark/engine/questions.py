@@ -16,6 +16,7 @@ class Questions:
         self._clock = clock
         self._can_ask = can_ask
         self._open: dict[str, asyncio.Future[str]] = {}
+        self._asked: dict[str, tuple[str, Question, str]] = {}  # whoever comes later can still read them
 
     async def ask(self, turn: str, question: Question, call: str = "", seconds: float | None = None) -> str:
         """Return the answer. Cancelling withdraws the question on every surface.
@@ -28,6 +29,7 @@ class Questions:
         name = self._clock.new_id()
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open[name] = answer
+        self._asked[name] = turn, question, call
         self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices, question.kind, call)
         reason = "withdrawn"
         try:
@@ -38,7 +40,7 @@ class Questions:
             reason = "unanswered"
             raise NobodyToAsk from error
         finally:
-            del self._open[name]
+            del self._open[name], self._asked[name]
             self._fanout.emit(QuestionClosed, turn, name, reason)
         return text
 
@@ -49,6 +51,11 @@ class Questions:
             return False
         answer.set_result(text)
         return True
+
+    @property
+    def asked(self) -> list[tuple[str, str, Question, str]]:
+        """The questions that wait for an answer, the oldest first: name, turn, question, and call."""
+        return [(name, *self._asked[name]) for name in self.open_names]
 
     @property
     def open_names(self) -> list[str]:

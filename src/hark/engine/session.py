@@ -17,6 +17,7 @@ from hark.engine.transcript import CRASH
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Change, Compact, Delivery, Interrupt, Say
+from hark.protocol.events import QuestionAsked
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
@@ -115,6 +116,15 @@ class Session:
     def open_questions(self) -> list[str]:
         """The questions that wait for an answer, the oldest first."""
         return self._questions.open_names
+
+    @property
+    def asked(self) -> list[QuestionAsked]:
+        """The same, as whoever comes only now reads them."""
+        at = self._bench.clock.now()
+        return [
+            QuestionAsked(self.id, turn, 0, at, name, question.text, question.choices, question.kind, call)
+            for name, turn, question, call in self._questions.asked
+        ]
 
     def close(self, source: str = SHUTDOWN) -> None:
         """End the running turn and then `run`; what waits stays for the next owner."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from hark.protocol.commands import Delivery, Shown
-from hark.protocol.events import AnyEvent
+from hark.protocol.events import AnyEvent, QuestionAsked
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
 from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
 from hark.protocol.schedules import Schedules
@@ -70,6 +70,14 @@ class Busy(Struct, frozen=True):
     turns: dict[str, str]
 
 
+class RunningTurn(Struct, frozen=True):
+    """What runs, for whoever comes only now: the reply so far, but for about the last second, and what is asked."""
+
+    turn: str
+    text: str = ""
+    questions: tuple[QuestionAsked, ...] = ()
+
+
 class ApiSession(Protocol):
     """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps."""
 
@@ -129,6 +137,10 @@ class ApiSession(Protocol):
 
     async def opened(self) -> None:
         """Return when the session is loaded: what is told from then on comes behind all that was told before."""
+        ...
+
+    def running(self) -> RunningTurn | None:
+        """Return what runs, as far as this process knows it."""
         ...
 
     async def rows(self) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ class Feed:
     """
 
     def __init__(self, session: ApiSession) -> None:
-        """It follows from here on."""
+        """It follows from here on; what has begun before is asked for."""
         self.readers = 0
         self.is_over = False
         self.used_at = anyio.current_time()
@@ -75,6 +75,11 @@ class Feed:
         self.questions: dict[str, QuestionAsked] = {}
         self._reply: list[str] = []
         self._events = session.events()
+        running = session.running()
+        if running is not None:
+            self.turn = running.turn
+            self.questions.update((asked.question, asked) for asked in running.questions)
+            self._reply.append(running.text)
         self._kept: deque[_Kept] = deque()
         self._bytes = 0
         self._count = 0
@@ -175,9 +180,11 @@ class Feed:
     def _note(self, event: AnyEvent) -> None:
         """Know what a reader that comes now has to be told of the running turn."""
         match event:
-            case ReplyDelta(text=text):
+            case ReplyDelta(turn=turn, text=text):
+                self.turn = turn
                 self._reply.append(text)
-            case StepStart() | ReplyRestarted():
+            case StepStart(turn=turn) | ReplyRestarted(turn=turn):
+                self.turn = turn
                 self._reply.clear()
             case TurnStart(turn=turn):
                 self.turn = turn
