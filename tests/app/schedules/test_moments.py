@@ -101,7 +101,7 @@ def test_the_last_moment_is_the_one_that_going_forward_finds(rule: str, zone: st
 
 def _last_by_walking(moments: Moments, since: float, now: float) -> float | None:
     last: float | None = None
-    step: float | None = now - 3 * 86_400 if moments.next(now - 3 * 86_400) is not None else since
+    step: float | None = now - 6 * 3_600 if moments.next(now - 6 * 3_600) is not None else since
     first = moments.next(step)
     step = since if first is None or first > now else step
     while (found := moments.next(step)) is not None and found <= now:
