@@ -16,7 +16,7 @@ from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.protocol.commands import ChooseRoute, Delivery, Say, Shown
 from hark.protocol.events import AnyEvent
-from hark.protocol.gateway import RunningTurn
+from hark.protocol.gateway import EventReader, RunningTurn
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 
@@ -126,6 +126,10 @@ class AgentApiSession:
     def notice(self, code: str, text: str) -> None:
         """Tell whoever reads along."""
         self._handle.door.notice(code, text)
+
+    def reader(self) -> EventReader:
+        """Return a reader of the events from this call on."""
+        return self._handle.door.subscribe()
 
     def events(self) -> AsyncIterator[AnyEvent]:
         """Yield the events from this call on."""

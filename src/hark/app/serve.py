@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
 RESTART = "restart"
 SETTLE_SECONDS = 2.0
+FEED_SECONDS = 300.0
+MOST_FILES = 65_536
 LOG = logging.getLogger(__name__)
 
 Load = Callable[[], tuple[ServeSettings, LogSettings, Sequence[str]]]
@@ -58,6 +61,7 @@ async def serve(
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise SettingsError(NEEDED)
     start_logs(home_directory(), is_verbose=options.verbose)
+    _allow_many_connections()
     settings, logs, secrets = load()
     chosen = choose(settings, options)
     apply_log_settings(logs, [chosen.token, *secrets])
@@ -124,7 +128,8 @@ class Running:
         access = Access(self.chosen.settings, self.chosen.token)
         metrics = Metrics(time.time())
         self._agent.bench.ends.listen(metrics.ended)
-        feeds = Feeds()
+        # A feed holds its session awake, so it must go well before the session may.
+        feeds = Feeds(min(FEED_SECONDS, self._agent.settings.limits.sleep_seconds / 2))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._lag.run)
             await tasks.start(feeds.run)
@@ -167,6 +172,15 @@ def _listening(chosen: Chosen) -> socket.socket:
             f"{settings.host}:{settings.port} can't be listened on: {error.strerror or error}. Choose another --port."
         )
         raise OSError(words) from error
+
+
+def _allow_many_connections() -> None:
+    """Have as many open files as we may: thousands of sessions stream, and the usual limit is a thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # then what there is must do
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _supervised(run: Beside, agent: Agent) -> None:

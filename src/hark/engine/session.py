@@ -50,6 +50,7 @@ class Session:
         self._changed = Signal()
         self._proven = bench.tenure.lapses
         self._is_closing = False
+        self.is_over = False
 
     @property
     def turn(self) -> Turn | None:
@@ -137,6 +138,11 @@ class Session:
         """Let the running turn come to its end, then end `run`; what waits stays for the next owner."""
         self._is_closing = True
         self._changed.set()
+
+    def let_go(self) -> None:
+        """Nothing more comes: hold on to nothing, so that the memory is free at once."""
+        self.is_over = True
+        self._log.let_go()
 
     def on_durable(self, told: Callable[[AnyRecord], None]) -> None:
         """Call `told` for each record that becomes durable from now on, in order."""

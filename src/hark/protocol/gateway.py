@@ -78,6 +78,18 @@ class RunningTurn(Struct, frozen=True):
     questions: tuple[QuestionAsked, ...] = ()
 
 
+class EventReader(Protocol):
+    """A session's events, from the moment that it was made."""
+
+    async def take(self) -> list[AnyEvent]:
+        """Return all that came, in order; wait when nothing did. None means that the session is closed."""
+        ...
+
+    def close(self) -> None:
+        """Take no more; `take` returns what came, and then nothing."""
+        ...
+
+
 class ApiSession(Protocol):
     """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps."""
 
@@ -157,6 +169,10 @@ class ApiSession(Protocol):
 
     def notice(self, code: str, text: str) -> None:
         """Tell whoever reads along."""
+        ...
+
+    def reader(self) -> EventReader:
+        """Return a reader of the events from this call on."""
         ...
 
     def events(self) -> AsyncIterator[AnyEvent]:

@@ -65,6 +65,9 @@ class Request(Struct, frozen=True):
     max_tokens: int | None = None
 
 
+UNREACHABLE = "unreachable"  # the code when nobody listens at the address, or there is no such address
+
+
 class ProviderError(Exception):
     """The model can't answer, and asking again would not help. `code` is stable, the text is for a person."""
 
