@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from hark.protocol.provider import Chunk, TextChunk
 
 FREE_STREAMS = 300  # so many are read as their tokens come
-READS_A_SECOND = 8_000  # of the others; what comes between two reads is taken together
+READS_A_SECOND = 5_000  # of the others; what comes between two reads is taken together
 LEAST_SECONDS = 0.04
-LONGEST_SECONDS = 0.3
+LONGEST_SECONDS = 0.4
 TICK_SECONDS = 0.01
 
 
