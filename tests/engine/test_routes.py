@@ -112,7 +112,7 @@ def test_a_success_forgets_all_failures() -> None:
         clock.time = routes.health("first").rests_until
     routes.succeeded(first)
     routes.failed(first)
-    assert routes.health("first") == Health(1, clock.now() + 60.0, has_answered=True)
+    assert routes.health("first") == Health(1, clock.now() + 60.0)
 
 
 def test_a_route_alone_is_always_tried() -> None:

@@ -17,7 +17,6 @@ from hark.protocol.events import Notice, ReasoningDelta, ReplyDelta, ReplyRestar
 from hark.protocol.messages import Message
 from hark.protocol.outcomes import LimitReached
 from hark.protocol.provider import (
-    UNREACHABLE,
     BadKey,
     BadModel,
     ProviderError,
@@ -26,6 +25,7 @@ from hark.protocol.provider import (
     Request,
     TextChunk,
     TransientProviderError,
+    Unreachable,
 )
 
 Progress = Callable[[bool], None]
@@ -122,8 +122,9 @@ class Asking:
 
     async def _ask_again(self, route: Route, error: TransientProviderError) -> None:
         can_switch = self._bench.routes.has_other(self._tried)
-        # Where nobody ever answered, or nobody does any more, the settings are wrong: waiting would only hide it.
-        is_hopeless = error.code == UNREACHABLE and not self._bench.routes.is_trusted(route)
+        # Where nobody answered the last turn either, however long it waited, the settings are wrong, it seems: each
+        # turn tries once, so that the person knows at once.
+        is_hopeless = isinstance(error, Unreachable) and not self._bench.routes.is_trusted(route)
         pause = None if is_hopeless else self._retries.next_pause(error, can_switch=can_switch)
         if pause is None:
             self._switch(route, error)

@@ -33,15 +33,11 @@ class Route:
 
 @dataclass(slots=True)
 class Health:
-    """What is known of a route: how often it failed in a row, until when it rests, and which turn tries it again.
-
-    `has_answered` tells whether it ever did, in this process.
-    """
+    """What is known of a route: how often it failed in a row, until when it rests, and which turn tries it again."""
 
     failures: int = 0
     rests_until: float = 0.0
     tried_by: str = ""
-    has_answered: bool = False
 
 
 class Routes:
@@ -90,12 +86,11 @@ class Routes:
 
     def succeeded(self, route: Route) -> None:
         """A reply came: the route is well."""
-        self._health[route.name] = Health(has_answered=True)
+        self._health[route.name] = Health()
 
     def is_trusted(self, route: Route) -> bool:
-        """Tell whether the route has answered, and has not failed for good since: then a failure may well pass."""
-        health = self._health[route.name]
-        return health.has_answered and not health.failures
+        """Tell whether the last turn there did not fail: then a failure may well pass."""
+        return not self._health[route.name].failures
 
     def let_go(self, route: Route, turn: str) -> None:
         """A turn ended without learning anything about the route: by an interrupt, or a bad request of its own."""

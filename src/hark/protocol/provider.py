@@ -65,9 +65,6 @@ class Request(Struct, frozen=True):
     max_tokens: int | None = None
 
 
-UNREACHABLE = "unreachable"  # the code when nobody listens at the address, or there is no such address
-
-
 class ProviderError(Exception):
     """The model can't answer, and asking again would not help. `code` is stable, the text is for a person."""
 
@@ -86,6 +83,10 @@ class TransientProviderError(ProviderError):
     def __init__(self, message: str, code: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, code)
         self.retry_after = retry_after
+
+
+class Unreachable(TransientProviderError):
+    """Nobody listens at the address, or there is no such address."""
 
 
 class RateLimited(TransientProviderError):

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 import aiohttp
 
-from hark.protocol.provider import UNREACHABLE, Chunk, ProviderError, TransientProviderError
+from hark.protocol.provider import Chunk, ProviderError, TransientProviderError, Unreachable
 from hark.protocol.secrets import redacted
 from hark.providers.body import NETWORK_ERRORS, Body, reason
 from hark.providers.endpoint import Endpoint
@@ -66,7 +66,7 @@ class Line:
             text = f"The certificate of {where} can't be trusted: {reason(error)}"
             raise ProviderError(text, code="bad_certificate") from error
         except aiohttp.ClientConnectorError as error:
-            raise TransientProviderError(f"No answer from {where}: {reason(error)}", UNREACHABLE) from error
+            raise Unreachable(f"No answer from {where}: {reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             pass
         except NETWORK_ERRORS as error:
