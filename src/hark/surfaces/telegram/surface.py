@@ -9,6 +9,7 @@ import anyio
 
 from hark.protocol.chat import Address, ChatError, Deliver, Manners, Outgoing
 from hark.surfaces.telegram.buttons import Values
+from hark.surfaces.telegram.library import load_library
 from hark.surfaces.telegram.settings import TelegramSettings
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Telegram:
 
 
 def _load() -> None:
-    """Import what is heavy: it takes seconds, in which others go on."""
+    """Import what is heavy: it takes a second, in which others go on."""
+    load_library()
     for part in ("hark.surfaces.telegram.receiving", "hark.surfaces.telegram.writing", "markdown_it.tree"):
         import_module(part)
