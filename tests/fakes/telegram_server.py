@@ -244,7 +244,7 @@ class TelegramServer:
     def _edit(self, body: Wire) -> Wire:
         chat = self._chat(body)
         number = int(body["message_id"])
-        one = next((one for one in self.posted if (one.id, one.chat) == (number, chat["id"])), None)
+        one = next((one for one in reversed(self.posted) if (one.id, one.chat) == (number, chat["id"])), None)
         if one is None:
             raise Refusal(400, "Bad Request: message to edit not found")
         text, buttons = self._shown(body), buttons_of(body)

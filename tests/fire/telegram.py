@@ -1,0 +1,170 @@
+"""A Telegram with many chats and bad days: it delivers again, asks to wait, and loses answers."""
+
+import random
+import time
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from tests.fakes.telegram_server import TelegramServer
+from tests.fakes.telegram_words import BOT, Posted, Trouble, Wire
+from tests.fire.book import Deed
+from tests.fire.seat import Shown
+
+FIRST_CHAT = 1000
+SAYING = ("sendmessage", "editmessagetext")
+
+
+class TelegramTown(TelegramServer):
+    """The servers. An update is taken when its number is confirmed."""
+
+    def __init__(self, chats: int, seed: int) -> None:
+        people = {FIRST_CHAT + number: _private(FIRST_CHAT + number) for number in range(chats)}
+        super().__init__(chats=people)
+        self.counts: dict[str, int] = {}
+        self.is_calm = False
+        self._random = random.Random(seed)
+        self._deeds: deque[tuple[int, Deed]] = deque()
+        self._by_chat: dict[int, list[Posted]] = {number: [] for number in people}
+
+    async def tell(self, kind: str, body: Wire, deed: Deed) -> None:
+        """Have an update ready, once; later, when this is its turn, once more if its answer is lost."""
+        async with self.changed:
+            number = next(self.numbers)
+            self.updates.append({"update_id": number, kind: body})
+            self._deeds.append((number, deed))
+            self.changed.notify_all()
+
+    @property
+    def unconfirmed(self) -> int:
+        return len(self._deeds)
+
+    def posts(self, chat: int) -> list[Posted]:
+        return self._by_chat[chat]
+
+    # What the servers do otherwise than on a good day.
+
+    async def _hand_out(self, body: Wire) -> list[Wire]:
+        if not self.is_calm and self._random.random() < 0.05:  # this confirmation is forgotten: all comes again
+            self._count("updates handed out again")
+            body = {**body, "offset": min(int(body.get("offset", 0)), self.confirmed)}
+        updates = await super()._hand_out(body)
+        while self._deeds and self._deeds[0][0] < self.confirmed:
+            self._deeds.popleft()[1].take()
+        return updates
+
+    def _trouble(self, method: str, body: Wire) -> Trouble | None:
+        chance = self._random.random()
+        if self.is_calm or method not in SAYING or chance > 0.02:
+            return super()._trouble(method, body)
+        if chance < 0.004:
+            self._count("429s")
+            return Trouble(retry_after=1)
+        if chance < 0.008:
+            self._count("answers of 502")
+            return Trouble(html=True, is_done=chance < 0.006)
+        if chance < 0.012:
+            self._count("answers lost")
+            return Trouble(drops=True, is_done=True)
+        if chance < 0.014:
+            self._count("connections lost")
+            return Trouble(drops=True)
+        return super()._trouble(method, body)
+
+    def _send(self, body: Wire) -> Wire:
+        answer = super()._send(body)
+        self._by_chat[self.posted[-1].chat].append(self.posted[-1])
+        return answer
+
+    def _edit(self, body: Wire) -> Wire:
+        whole, self.posted = self.posted, self._by_chat[self._chat(body)["id"]]  # one chat is quicker to search
+        try:
+            return super()._edit(body)
+        finally:
+            self.posted = whole
+
+    def _count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+
+class TelegramSeat:
+    """A person in a private chat. Telegram tells no bot when a message is deleted."""
+
+    can_delete = False
+    has_commands = True
+
+    def __init__(self, town: TelegramTown, chat: int) -> None:
+        self.session = f"telegram:{chat}"
+        self._town = town
+        self._chat = town.chats[chat]
+        self._me: Wire = {"id": chat, "is_bot": False, "first_name": f"Person{chat}"}
+
+    async def write(self, text: str, deed: Deed, token: str) -> str:
+        return await self._write(deed, text=text, **_commands(text))
+
+    async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
+        self._town.files[token] = recording
+        file = {"file_id": token, "file_unique_id": token, "file_size": len(recording)}
+        return await self._write(deed, voice={**file, "duration": 1, "mime_type": "audio/ogg"})
+
+    async def rewrite(self, message: str, text: str, deed: Deed) -> None:
+        body = self._message(int(message), text=text, **_commands(text))
+        await self._town.tell("edited_message", {**body, "edit_date": int(time.time())}, deed)
+
+    async def delete(self, message: str, deed: Deed) -> None:
+        raise NotImplementedError
+
+    async def press(self, label: str, deed: Deed) -> str:
+        for one in reversed(self._town.posts(self._chat["id"])[-20:]):
+            for button in one.buttons:
+                if label in button["text"]:
+                    message = {**self._message(one.id, text=one.text), "from": BOT}
+                    query = {"id": f"q{next(self._town.numbers)}", "from": self._me, "chat_instance": "c"}
+                    query |= {"data": button["callback_data"], "message": message}
+                    await self._town.tell("callback_query", query, deed)
+                    return one.text
+        return ""
+
+    def shown(self) -> list[Shown]:
+        return [Shown(str(one.id), one.text, bool(one.buttons)) for one in self._town.posts(self._chat["id"])]
+
+    async def _write(self, deed: Deed, **body: Any) -> str:
+        number = next(self._town.numbers)
+        await self._town.tell("message", self._message(number, **body), deed)
+        return str(number)
+
+    def _message(self, number: int, **body: Any) -> Wire:
+        return {"message_id": number, "date": int(time.time()), "chat": self._chat, "from": self._me, **body}
+
+
+def _private(number: int) -> Wire:
+    return {"id": number, "type": "private", "first_name": f"Person{number}"}
+
+
+def _commands(text: str) -> Wire:
+    if not text.startswith("/"):
+        return {}
+    return {"entities": [{"type": "bot_command", "offset": 0, "length": len(text.split()[0])}]}
+
+
+@asynccontextmanager
+async def telegram_town(chats: int, seed: int) -> AsyncGenerator[TelegramTown]:
+    """Serve until the end."""
+    town = TelegramTown(chats, seed)
+    app = web.Application(client_max_size=64 << 20)
+    app.router.add_post("/bot{token}/{method}", town.call)
+    app.router.add_get("/file/bot{token}/files/{name}", town.download)
+    server = TestServer(app)
+    await server.start_server(access_log=None, shutdown_timeout=0.1)
+    town.address = str(server.make_url("")).rstrip("/")
+    try:
+        yield town
+    finally:
+        town.pollers += 1
+        async with town.changed:
+            town.changed.notify_all()
+        await server.close()
