@@ -8,6 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.crash.audit import Findings
 from tests.fire.inquest import inquire
 from tests.fire.world import Plan, World, burn, opened
 
+EACH = 6  # of a kind are shown
 WRONG = (
     *("lost", "doubled", "invented", "another text", "edit lost", "open turn", "reply lost", "reply out of order"),
     *("reply not finished", "doubled silently", "note doubled", "stop lost", "wrong prompt", "effect twice"),
@@ -59,8 +61,12 @@ def report(world: World, findings: Findings, stops: Sequence[float]) -> None:
         if values:
             print(f"{statistics.median(values) * 1000:8.0f}  ms from {name}, median of {len(values)}")
             print(f"{max(values) * 1000:8.0f}  ms from {name}, at most")
-    for problem in findings.problems[:60]:
-        print(f"WRONG {problem}")
+    shown: Counter[str] = Counter()
+    for problem in findings.problems:
+        kind = problem.partition(":")[0]
+        shown[kind] += 1
+        if shown[kind] <= EACH:
+            print(f"WRONG {problem}")
     print("FAILED" if findings.problems else "nothing lost, nothing doubled")
 
 

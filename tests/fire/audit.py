@@ -25,7 +25,9 @@ from tests.fire.seat import Shown
 
 AGAIN = "(This may have reached you before.)"
 CURSOR = "▌"
-TAKEN_ALREADY = "taken already"
+TAKEN_ALREADY = "I have that message already"
+WITHDRAWN = "that voice message was not transcribed"
+STOP = "Stop"
 STOP_SECONDS = 2.0
 EDIT_SECONDS = 2.0
 
@@ -156,7 +158,7 @@ class ChatAudit:
 
     def _recordings(self, missing: int) -> None:
         """Recordings that were stopped before they became words have no name in what was said about them."""
-        told = sum("a recording" in shown.text for shown in self._shown)
+        told = sum(WITHDRAWN in shown.text for shown in self._shown)
         self._findings.counts["stopped before it ran, and told"] += min(missing, told)
         if missing > told:
             self._wrong("lost", f"{missing} recordings are nowhere, and only of {told} something was said")
@@ -200,24 +202,26 @@ class ChatAudit:
                 self._wrong("reply out of order", f"{turn.id} stands before the turn before it")
             last = float(message.id)
             self._reply(turn, message)
-        self._doubles(set(sent.values()))
+        self._doubles(sent)
 
     def _reply(self, turn: Turn, message: Shown) -> None:
         self._findings.counts["replies delivered"] += 1
         if missing := [reply for reply in turn.replies if reply not in REPLY.findall(message.text)]:
             self._wrong("reply lost", f"{turn.id} shows {message.text!r} without {missing}")
-        if CURSOR in message.text or message.has_buttons:
+        if CURSOR in message.text or any(STOP in button for button in message.buttons):
             self._wrong("reply not finished", f"{turn.id} shows {message.text[-80:]!r}")
-        if isinstance(turn.outcome, Interrupted) and "stopped" not in message.text:
+        if isinstance(turn.outcome, Interrupted) and "⏹" not in message.text:
             self._wrong("reply not finished", f"{turn.id} was stopped, and shows {message.text[-80:]!r}")
 
-    def _doubles(self, known: set[str]) -> None:
-        """What we said and don't know of must have been said again, with a word about it."""
-        strays = [shown for shown in self._shown if shown.id not in known]
+    def _doubles(self, sent: Mapping[str, str]) -> None:
+        """What the ledger does not know of was said once, its answer never heard; or again, with a word about it."""
+        known = set(sent.values())
+        strays = [shown.text for shown in self._shown if shown.id not in known]
         again = sum(AGAIN in shown.text for shown in self._shown)
+        unsure = sum(not message for message in sent.values())
         self._findings.counts["said again with a word about it"] += again
-        if len(strays) > again:
-            self._wrong("doubled silently", f"{len(strays)} strays, {again} words about it: {strays[0].text!r}")
+        if len(strays) > again + unsure:
+            self._wrong("doubled silently", f"{strays}, only {again} said again and {unsure} unsure")
         seen = Counter(reply for shown in self._shown if AGAIN not in shown.text for reply in _names(shown.text))
         for reply, times in seen.items():
             if times > 1:

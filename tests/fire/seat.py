@@ -12,7 +12,7 @@ class Shown:
 
     id: str
     text: str
-    has_buttons: bool
+    buttons: tuple[str, ...] = ()
 
 
 class Seat(Protocol):

@@ -35,6 +35,10 @@ class SlackTown(FakeSlack):
             self._count("events delivered twice")
             self.again(envelope)
 
+    def interact(self, payload: Json, deed: Deed) -> None:
+        """Deliver the press of a button."""
+        self.expect(self._put("interactive", payload), deed)
+
     async def _api(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         chance = self._random.random()
@@ -93,17 +97,15 @@ class SlackSeat:
 
     async def press(self, label: str, deed: Deed) -> str:
         for message in reversed(self._town.ours(self._channel)[-20:]):
-            for block in listed(message, "blocks"):
-                for element in listed(block, "elements"):
-                    if label in str(element.get("text", "")):
-                        payload = self._town.pressing(self._channel, message, element, self._me)
-                        self._town.expect(self._town._put("interactive", payload), deed)  # pyright: ignore[reportPrivateUsage]
-                        return words(message)
+            for button in _buttons(message):
+                if label in str(button["text"]):
+                    self._town.interact(self._town.pressing(self._channel, message, button, self._me), deed)
+                    return words(message)
         return ""
 
     def shown(self) -> list[Shown]:
         return [
-            Shown(message["ts"], words(message), any(block["type"] == "actions" for block in listed(message, "blocks")))
+            Shown(message["ts"], words(message), tuple(str(button["text"]) for button in _buttons(message)))
             for message in self._town.ours(self._channel)
         ]
 
@@ -112,6 +114,10 @@ class SlackSeat:
         name = str(envelope.body["payload"]["event"]["ts"])
         self._said[name] = envelope
         return name
+
+
+def _buttons(message: Json) -> list[Json]:
+    return [element for block in listed(message, "blocks") for element in listed(block, "elements")]
 
 
 @asynccontextmanager

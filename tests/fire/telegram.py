@@ -130,7 +130,8 @@ class TelegramSeat:
         return ""
 
     def shown(self) -> list[Shown]:
-        return [Shown(str(one.id), one.text, bool(one.buttons)) for one in self._town.posts(self._chat["id"])]
+        posts = self._town.posts(self._chat["id"])
+        return [Shown(str(one.id), one.text, tuple(button["text"] for button in one.buttons)) for one in posts]
 
     async def _write(self, deed: Deed, **body: Any) -> str:
         number = next(self._town.numbers)

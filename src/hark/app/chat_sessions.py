@@ -1,6 +1,7 @@
 """Sessions as chat surfaces use them: with their past, so that no reply is forgotten."""
 
 from hark.app.handle import SessionHandle
+from hark.protocol.commands import Say
 from hark.protocol.messages import AssistantMessage
 from hark.protocol.outcomes import Outcome
 from hark.protocol.records import Replied, TurnEnded
@@ -14,6 +15,11 @@ class ChatSessionHandle(SessionHandle):
         """The turn that runs, "" when none does or the session is not loaded yet."""
         turn = self.door.state.turn
         return turn.id if turn else ""
+
+    async def has_known(self, message: str) -> bool:
+        """Tell whether a message of that id was ever accepted here."""
+        entries = await self.bench.store.inbox.after(self.id, 0)
+        return any(isinstance(entry.command, Say) and entry.command.id == message for entry in entries)
 
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
         """Return the turns that ended, from behind this number on, the oldest first."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from hark.app.heard import note_heard
 from hark.app.parts import Parts
-from hark.app.slash import SlashCommand, find
+from hark.app.slash import SlashCommand, brought, find
 from hark.engine.door import Door
 from hark.engine.router import Router
 from hark.engine.workbench import Workbench
@@ -28,6 +28,12 @@ def check_name(session: str) -> str:
     if not _NAME.fullmatch(session):
         raise ValueError(f"{session!r} can't name a session: use 1 to 200 letters, digits and . _ : @ + -")
     return session
+
+
+def told(receipt: Receipt) -> str:
+    """Return in a word or two what became of a message."""
+    place = f" #{receipt.position}" if receipt.state in (ReceiptState.QUEUED, ReceiptState.HELD) else ""
+    return f"{receipt.state}{place}"
 
 
 class SessionHandle:
@@ -109,13 +115,20 @@ class SessionHandle:
             StoreError: It was not accepted.
         """
         way = self.delivery if delivery is None else Delivery(delivery)
+        stop = Interrupt(self.new_id(), "user") if is_stopped else None
+        name, files = id or self.new_id(), tuple(attachments)
         command = find(text)
-        if command is not None:
-            return await self._command(*command, id or self.new_id())
+        meant = brought(*command) if command is not None else None
+        if command is not None and meant is None:
+            return await self._command(*command, name)
         if shown is not None:
             await note_heard(self.door, shown, self.new_id())
-        stop = Interrupt(self.new_id(), "user") if is_stopped else None
-        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments), shown), stop)
+        if command is None or meant is None:
+            return await self.door.say(Say(name, text, way, author, files, shown), stop)
+        receipt = await self.door.say(Say(name, command[1], meant, author, files, shown), stop)
+        if receipt.state is not ReceiptState.DUPLICATE:
+            self.door.notice(command[0].name, told(receipt))
+        return receipt
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.
@@ -151,8 +164,10 @@ class SessionHandle:
         return await self.door.queue()
 
     async def edit(self, message: str, text: str) -> Refusal | None:
-        """Change the text of a message that waits; return why not."""
-        return await self._change(Edit(self.new_id(), message, text))
+        """Change the text of a message that waits; return why not. `/queue TEXT` is this text here, too."""
+        command = find(text)
+        is_message = command is not None and brought(*command) is not None
+        return await self._change(Edit(self.new_id(), message, command[1] if command and is_message else text))
 
     async def move(self, message: str, position: int) -> Refusal | None:
         """Put a message that waits at another position, from 1; return why not."""

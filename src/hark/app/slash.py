@@ -4,12 +4,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hark.protocol.commands import Delivery
+
 if TYPE_CHECKING:
     from hark.app.handle import SessionHandle
 
 Run = Callable[["SessionHandle", str], Awaitable[str]]
 
 KEPT_IDS = 10_000
+QUEUE_CHANGES = ("drop", "to", "edit", "now")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,15 @@ def find(text: str) -> tuple[SlashCommand, str] | None:
     name, *words = text[1:].split(None, 1)
     command = COMMANDS.get(name.lower())
     return (command, "".join(words).strip()) if command else None
+
+
+def brought(command: SlashCommand, words: str) -> Delivery | None:
+    """Return how the words of a command are meant when they are a message: /steer TEXT, /queue TEXT; else None."""
+    number, _, rest = words.partition(" ")
+    is_change = number.isdigit() and rest.strip().partition(" ")[0] in QUEUE_CHANGES
+    if command.name == "steer" and words:
+        return Delivery.STEER
+    return Delivery.QUEUE if command.name == "queue" and words and not is_change else None
 
 
 async def _help(session: "SessionHandle", words: str) -> str:

@@ -1,8 +1,9 @@
 """Slash commands about what runs and what waits."""
 
-from hark.app.handle import SessionHandle
+from hark.app.handle import SessionHandle, told
+from hark.app.slash import QUEUE_CHANGES
 from hark.protocol.commands import ChooseMode, Delivery, Interrupt
-from hark.protocol.receipts import QueueItem, Receipt, ReceiptState
+from hark.protocol.receipts import QueueItem
 from hark.protocol.rules import ApprovalMode
 
 
@@ -17,12 +18,12 @@ async def queue(session: SessionHandle, words: str) -> str:
     number, _, rest = words.partition(" ")
     action, _, detail = rest.strip().partition(" ")
     waiting = await session.queue()
-    if number.isdigit() and action in ("drop", "to", "edit", "now"):
+    if number.isdigit() and action in QUEUE_CHANGES:
         if not 1 <= int(number) <= len(waiting):
             return f"There is no message {number} in the queue; it has {len(waiting)}."
         return await _change(session, waiting[int(number) - 1], action, detail.strip())
     if words:
-        return _told(await session.say(words, Delivery.QUEUE))
+        return told(await session.say(words, Delivery.QUEUE))
     rows = [f"{place}. [{item.state}] {_short(item.text)}" for place, item in enumerate(waiting, 1)]
     return "\n".join(rows) or "Nothing waits."
 
@@ -31,7 +32,7 @@ async def steer(session: SessionHandle, words: str) -> str:
     """Add to what runs."""
     if not words:
         return "Say what to add: /steer TEXT"
-    return _told(await session.say(words, Delivery.STEER))
+    return told(await session.say(words, Delivery.STEER))
 
 
 async def busy(session: SessionHandle, words: str) -> str:
@@ -107,12 +108,7 @@ async def _send_now(session: SessionHandle, item: QueueItem) -> str:
     refusal = await session.withdraw(item.id)
     if refusal:
         return refusal.message
-    return _told(await session.say(item.text, Delivery.INTERRUPT, author=author, attachments=attachments))
-
-
-def _told(receipt: Receipt) -> str:
-    place = f" #{receipt.position}" if receipt.state in (ReceiptState.QUEUED, ReceiptState.HELD) else ""
-    return f"{receipt.state}{place}"
+    return told(await session.say(item.text, Delivery.INTERRUPT, author=author, attachments=attachments))
 
 
 def _short(text: str) -> str:

@@ -44,8 +44,8 @@ class ChatLedger(Protocol):
         """Return what of a surface, or of an address on it, is not dealt with yet, in the order of arrival."""
         ...
 
-    async def done(self, place: int) -> None:
-        """It is dealt with: its text is not needed any more, its id is remembered."""
+    async def done(self, *places: int) -> None:
+        """They are dealt with, all at once: their texts are not needed any more, their ids are remembered."""
         ...
 
     async def line(self, address: Address, session: str) -> Line:

@@ -30,6 +30,10 @@ class ChatSession(DeskSession, Protocol):
         """
         ...
 
+    async def has_known(self, message: str) -> bool:
+        """Tell whether a message of that id was ever accepted here."""
+        ...
+
     @property
     def running(self) -> str:
         """The turn that runs, "" when none does or the session is not loaded yet."""

@@ -68,13 +68,14 @@ class SqliteChatLedger:
 
         return await self._thread.submit(read)
 
-    async def done(self, place: int) -> None:
-        """It is dealt with; its name is remembered for longer than it may be delivered again."""
+    async def done(self, *places: int) -> None:
+        """They are dealt with, all at once; their names are remembered for longer than they may be delivered again."""
 
         def finish(connection: sqlite3.Connection) -> None:
-            connection.execute("UPDATE incoming SET body = NULL WHERE place = ?", (place,))
+            sql = "UPDATE incoming SET body = NULL WHERE place = ?"
+            connection.executemany(sql, [(place,) for place in places])
             old = time.time() - REMEMBERED_SECONDS
-            if place % 1000 == 0:
+            if any(place % 1000 == 0 for place in places):
                 connection.execute("DELETE FROM incoming WHERE body IS NULL AND at < ?", (old,))
                 connection.execute("DELETE FROM sent WHERE at < ?", (old,))
                 connection.execute("DELETE FROM offers WHERE at < ?", (old,))

@@ -20,6 +20,7 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
+from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
@@ -63,10 +64,14 @@ class Conversation:
 
     async def run(self, delivered: int) -> None:
         """Show what comes of the session, until cancelled; first what is owed since turn number `delivered`."""
-        events = self._line.session.events()
-        await self._line.session.opened()
-        await self._deliver_owed(delivered)
-        if running := self._line.session.running:
+        session = self._line.session
+        events = session.events()
+        running = session.running
+        await session.opened()
+        # Of a turn that began behind `events` we hear in its order: it must not be shown before those that ended.
+        running = running or session.running
+        last = await self._deliver_owed(delivered)
+        if number_of(running) > last:
             await self._begin(running, is_late=True)
         try:
             async for event in events:
@@ -77,11 +82,13 @@ class Conversation:
                 await self._spoken.close()
                 await self._outbox.close()
 
-    async def _deliver_owed(self, delivered: int) -> None:
+    async def _deliver_owed(self, delivered: int) -> int:
+        """Deliver the replies of the turns that ended behind this one; return the last one's number."""
+        last = 0
         for turn, outcome in await self._line.session.ended_turns(delivered):
-            reply = Reply(turn, self._line.surface.manners, self._outbox)
-            await reply.finish(await self._line.session.reply_of(turn), outcome)
-            await self._ledger.delivered(self._line.address, number_of(turn))
+            await self._finish(Reply(turn, self._line.surface.manners, self._outbox), outcome)
+            last = number_of(turn)
+        return last
 
     async def _show(self, event: AnyEvent) -> None:
         match event:
@@ -135,14 +142,20 @@ class Conversation:
             await anyio.sleep(TYPING_SECONDS)
 
     async def _end(self, event: TurnEnd) -> None:
+        turn, reply = event.turn or "", self._reply
+        if reply is None or reply.turn != turn:  # one whose start was not heard, before the one that is shown
+            await self._finish(Reply(turn, self._line.surface.manners, self._outbox), event.outcome)
+            return
         await self._stop_showing()
-        turn = event.turn or ""
-        reply = self._reply or Reply(turn, self._line.surface.manners, self._outbox)
-        text = await self._line.session.reply_of(turn)
-        await reply.finish(text, event.outcome)
-        self._spoken.finish(text, event.outcome)
+        self._spoken.finish(await self._finish(reply, event.outcome), event.outcome)
         self._reply = None
-        await self._ledger.delivered(self._line.address, number_of(turn))
+
+    async def _finish(self, reply: Reply, outcome: Outcome) -> str:
+        """Show a reply as it ended; return all that was said in it."""
+        text = await self._line.session.reply_of(reply.turn)
+        await reply.finish(text, outcome)
+        await self._ledger.delivered(self._line.address, number_of(reply.turn))
+        return text
 
     async def _stop_showing(self) -> None:
         showing, self._showing = self._showing, None

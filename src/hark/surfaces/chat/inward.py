@@ -6,12 +6,13 @@ from hark.protocol.chat import Button, Incoming, Outgoing, Pressed, Removed, Rew
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.surfaces.chat.gathering import Joined
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import OpenQuestions
 
 QUOTED_CHARACTERS = 500
-TAKEN = "I have that message already, and am at work on it."
+TAKEN = "I have that message already."
 TELL_IT = "↪ Tell it the new text"
 FORGOTTEN = "That button is too old; please write it."
 NOT_ASKED = "That question is not open any more."
@@ -28,6 +29,7 @@ class Inward:
         self._ledger = ledger
         self._outbox = outbox
         self._questions = questions
+        self.joined = Joined()
 
     async def take(self, incoming: Incoming, *, is_stopped: bool, is_again: bool) -> Receipt | None:
         """Deal with what came in. `is_stopped`: a stop came behind it. `is_again`: it may have been begun before."""
@@ -35,9 +37,9 @@ class Inward:
             case Written():
                 return await self._hear(incoming, is_stopped=is_stopped, is_again=is_again)
             case Rewritten():
-                await self._rewrite(incoming)
-            case Removed(id=message):
-                await self._line.session.withdraw(self._line.name_of(message))
+                await self._rewrite(incoming, is_again=is_again)
+            case Removed():
+                await self._remove(incoming)
             case Pressed():
                 await self._press(incoming)
         return None
@@ -96,11 +98,23 @@ class Inward:
         await self._outbox.tell(f"cut:{name}", CUT_ANSWER.format(message.text))
         return True
 
-    async def _rewrite(self, edit: Rewritten) -> None:
-        """Change a message that waits; of one that runs already, offer to tell the new text."""
+    async def _remove(self, removed: Removed) -> None:
+        """Withdraw a message that waits, or what was deleted of it."""
+        name, text = self.joined.after(removed)
+        if text is None:
+            await self._line.session.withdraw(self._line.name_of(name))
+        else:
+            await self._line.session.edit(self._line.name_of(name), text)
+
+    async def _rewrite(self, edit: Rewritten, *, is_again: bool) -> None:
+        """Change a message that waits; of one that runs already, offer to tell the new text.
+
+        So, too, of one that a restart took up before the edit could be made.
+        """
         session = self._line.session
-        refusal = await session.edit(self._line.name_of(edit.id), edit.text)
-        if refusal is None or not session.running:
+        name, text = self.joined.after(edit)
+        refusal = await session.edit(self._line.name_of(name), text or "")
+        if refusal is None or not (session.running or is_again):
             return
         key = f"{edit.id}:{zlib.crc32(edit.text.encode()):x}"
         await self._ledger.offer(self._line.address, key, edit.text)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hark.protocol.chat import Address, ChatSurface
 from hark.protocol.chat_session import ChatSession
+from hark.surfaces.chat.gathering import THROUGH
 from hark.surfaces.chat.settings import ChatSettings
 
 
@@ -25,8 +26,8 @@ class Line:
         return f"~{self._prefix}{what}"
 
     def message_of(self, name: str) -> str:
-        """Return the platform's id of a message that came from here; "" for one that did not."""
-        return name.removeprefix(self._prefix) if name.startswith(self._prefix) else ""
+        """Return the platform's id of a message that came from here (of its first part); "" for one that did not."""
+        return name.removeprefix(self._prefix).partition(THROUGH)[0] if name.startswith(self._prefix) else ""
 
     @property
     def _prefix(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from hark.protocol.chat import Pressed, Removed, Written
+from hark.protocol.chat import Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger, Kept
 from hark.protocol.chat_session import ChatSession
 from hark.protocol.hearing import Ingress
@@ -14,7 +14,7 @@ from hark.protocol.receipts import Receipt
 from hark.protocol.speech import Narrator, SpeechError
 from hark.protocol.store import SessionLine
 from hark.surfaces.chat.conversation import Conversation
-from hark.surfaces.chat.gathering import goes_on, joined, may_go_on
+from hark.surfaces.chat.gathering import goes_on, joined, may_go_on, whole
 from hark.surfaces.chat.inward import Inward
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
@@ -78,9 +78,10 @@ class Room:
             tasks.start_soon(self._conversation.run, line.delivered)
             while not await self._is_quiet():
                 # Each gets its place in the line when its task takes its first step, and they do so in this order.
-                batch = await self._next_batch()
-                self._under_way += 1
-                tasks.start_soon(self._deal_with, batch)
+                batch = await self._unsaid(await self._next_batch())
+                if batch:
+                    self._under_way += 1
+                    tasks.start_soon(self._deal_with, batch)
             tasks.cancel_scope.cancel()
 
     async def _find_kept(self) -> None:
@@ -117,6 +118,29 @@ class Room:
             if not isinstance(following, Written) or not goes_on(last, following, characters):
                 break  # a stop, too, ends the waiting
             batch.append(self._waiting.pop(0))
+        return [*batch, *self._changes_of(batch)]
+
+    def _changes_of(self, batch: list[Kept]) -> list[Kept]:
+        """Take out what waits and changes a message that is only now begun with: edits, and deletions."""
+        first = batch[0].incoming
+        if not isinstance(first, Written) or self._stopped_turn(batch[0]) is not None:
+            return []
+        kinds = Rewritten | Removed if first.voice is None else Removed
+        ids = {kept.incoming.id for kept in batch}
+        found = [kept for kept in self._waiting if isinstance(kept.incoming, kinds) and kept.incoming.id in ids]
+        self._waiting = [kept for kept in self._waiting if kept not in found]
+        return found
+
+    async def _unsaid(self, batch: list[Kept]) -> list[Kept]:
+        """Leave out what an earlier process had brought to the session, alone or with more; the rest comes anew."""
+        parts = [kept.incoming for kept in batch if isinstance(kept.incoming, Written)]
+        if len(batch) == 1 or not parts or not batch[0].is_again:
+            return batch
+        for count in range(len(parts), 0, -1):
+            if await self._line.session.has_known(self._line.name_of(joined(parts[:count]).id)):
+                await self._house.ledger.done(*(kept.place for kept in batch[:count]))
+                self._waiting = [*batch[count:], *self._waiting]
+                return []
         return batch
 
     async def _deal_with(self, batch: list[Kept]) -> None:
@@ -124,13 +148,14 @@ class Room:
             first = batch[0].incoming
             is_done = True
             if isinstance(first, Written) and first.voice is not None:
-                is_done = await self._hear(batch[0], first)
+                is_deleted = len(batch) > 1
+                is_done = is_deleted or await self._hear(batch[0], first)
             elif (turn := self._stopped_turn(batch[0])) is not None:
                 await self._stop(batch[0], turn)
             else:
                 await self._read(batch)
-            for kept in batch if is_done else ():
-                await self._house.ledger.done(kept.place)
+            if is_done:
+                await self._house.ledger.done(*(kept.place for kept in batch))
         finally:
             self._under_way -= 1
 
@@ -159,9 +184,11 @@ class Room:
 
     async def _read(self, batch: list[Kept]) -> None:
         """Have the session take it, in its turn."""
-        written = [kept.incoming for kept in batch if isinstance(kept.incoming, Written)]
-        incoming = joined(written) if written else batch[0].incoming
-        line = self._line.session.id
+        line, together = self._line.session.id, [kept.incoming for kept in batch]
+        incoming = whole(together)
+        if incoming is None:
+            return
+        self._inward.joined.note(together)
         if isinstance(incoming, Removed) and self._house.ingress.withdraw(line, self._line.name_of(incoming.id)):
             return
 
