@@ -23,9 +23,9 @@ from tests.fire.slack import SlackSeat, SlackTown, slack_town
 from tests.fire.speech import Speech, running_speech
 from tests.fire.telegram import FIRST_CHAT, TelegramSeat, TelegramTown, telegram_town
 
-MOST_UNCONFIRMED = 300
+UNCONFIRMED_EACH = 1.5  # things that a person has written and that are not taken; then all wait
 QUIET_SECONDS = 240.0
-STOP_AFTER_SECONDS = 8.0
+STOP_AFTER_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ async def _at_work(world: World) -> None:
 async def _watch(world: World, pace: Pace) -> None:
     """Hold the people while too much of what they wrote is not taken."""
     while True:
-        if world.backlog > MOST_UNCONFIRMED:
+        if world.backlog > UNCONFIRMED_EACH * len(world.people):
             pace.has_room.clear()
         else:
             pace.has_room.set()
