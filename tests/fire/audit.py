@@ -28,6 +28,8 @@ CURSOR = "▌"
 TAKEN_ALREADY = "I have that message already"
 WITHDRAWN = "that voice message was not transcribed"
 STOP = "Stop"
+NO_MESSAGES = ("answer:", "again:")  # keys of the ledger under which nothing is sent
+TOLD_BY_BUTTON = ":edit:"
 STOP_SECONDS = 2.0
 EDIT_SECONDS = 2.0
 
@@ -119,15 +121,17 @@ class ChatAudit:
 
     def messages(self, book: Book) -> None:
         """Each message is in one place, or its person was told why not."""
-        steered = Counter(steer.token for steer in book.steers if steer.chat == self._session)
+        presses = sum(steer.chat == self._session for steer in book.steers)
         recordings = 0
         for one in book.in_chat(self._session):
             self._findings.counts["messages"] += 1
             places = self._places.get(one.token, [])
             if not places and one.kind in ("noise", "silence") and one.id in self._by_id:
                 places = [self._by_id[one.id]]
-            if len(places) > 1:
-                places = self._without_steers(one, places, steered[one.token])
+            told = [place for place in places if TOLD_BY_BUTTON in place.id]
+            if told and len(told) <= presses:  # the person had an edit told again; the button is pressed as often
+                presses -= len(told)
+                places = [place for place in places if place not in told]
             if len(places) > 1:
                 self._wrong("doubled", f"{one.token} ({one.kind}) is in {[place.where for place in places]}")
             elif places:
@@ -144,14 +148,6 @@ class ChatAudit:
         self._recordings(recordings)
         for token in self._places.keys() - book.written.keys():
             self._wrong("invented", f"{token} was never written")
-
-    def _without_steers(self, one: Written, places: list[Place], presses: int) -> list[Place]:
-        """Leave out what the person had told again by the button of an edit, once for each press."""
-        edited = {text for text, _ in one.edits}
-        told = [place for place in places if place.text in edited and not place.id.endswith(f":{one.id}")]
-        for place in told[:presses]:
-            places = [other for other in places if other is not place]
-        return places
 
     def _is_told(self, one: Written) -> bool:
         return one.is_told_stopped or any(one.token in map(message_of, tokens(shown.text)) for shown in self._shown)
@@ -218,7 +214,7 @@ class ChatAudit:
         known = set(sent.values())
         strays = [shown.text for shown in self._shown if shown.id not in known]
         again = sum(AGAIN in shown.text for shown in self._shown)
-        unsure = sum(not message for message in sent.values())
+        unsure = sum(not message and not key.startswith(NO_MESSAGES) for key, message in sent.items())
         self._findings.counts["said again with a word about it"] += again
         if len(strays) > again + unsure:
             self._wrong("doubled silently", f"{strays}, only {again} said again and {unsure} unsure")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from hark.protocol.chat import Address, Incoming, Rewritten
+from hark.protocol.chat import Address, Incoming, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import Kept, Line, Sent
 from hark.protocol.store import StoreError
 from hark.store.commit_thread import CommitThread
@@ -52,6 +52,8 @@ class SqliteChatLedger:
         body = msgspec.json.encode(incoming)
 
         def insert(connection: sqlite3.Connection) -> Kept | None:
+            if isinstance(incoming, Written) and _was_removed(connection, incoming):
+                return None  # its deletion came first
             sql = "INSERT INTO incoming (name, at, body) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING"
             cursor = connection.execute(sql, (name, time.time(), body))
             return Kept(cursor.lastrowid or 0, incoming) if cursor.rowcount == 1 else None
@@ -189,6 +191,11 @@ def _name(incoming: Incoming) -> str:
 
 def _key(address: Address) -> str:
     return msgspec.json.encode(address).decode()
+
+
+def _was_removed(connection: sqlite3.Connection, message: Written) -> bool:
+    name = _name(Removed(message.id, message.address))
+    return connection.execute("SELECT 1 FROM incoming WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _sent(connection: sqlite3.Connection, address: Address, key: str) -> Sent | None:

@@ -82,6 +82,16 @@ async def test_an_edit_of_one_part_leaves_the_others(tmp_path: Path) -> None:
     assert "look\nat this" in said(provider.requests[1])
 
 
+async def test_a_reply_that_may_have_come_before_says_so_to_its_end(tmp_path: Path) -> None:
+    hang = Hang()
+    chat = TestChat(failing=[ConnectionResetError("lost")])
+    async with chatting(tmp_path, [["half ", hang]], chat) as (chat, _):
+        await chat.write("go")
+        await chat.until(lambda: any(one.message.buttons for one in chat.shown))
+        await chat.write("stop")
+        await chat.says("(This may have reached you before.)\nhalf\n\n⏹ stopped")
+
+
 async def test_replies_that_are_owed_come_before_those_of_what_runs_and_none_takes_anothers_place(
     tmp_path: Path,
 ) -> None:

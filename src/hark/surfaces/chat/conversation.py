@@ -91,6 +91,10 @@ class Conversation:
         return last
 
     async def _show(self, event: AnyEvent) -> None:
+        if isinstance(event, CallStart | CallEnd):  # an approval is durable with the start, any answer with the end
+            self._questions.settle(event.call)
+        elif isinstance(event, TurnEnd):
+            self._questions.settle()
         match event:
             case TurnStart():
                 self._spoken.begin(event.turn or "", event.messages)

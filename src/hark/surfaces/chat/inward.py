@@ -1,12 +1,13 @@
 """What the people of one address write, brought to its session."""
 
+import asyncio
 import zlib
 
 from hark.protocol.chat import Button, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.surfaces.chat.gathering import Joined
+from hark.surfaces.chat.gathering import THROUGH, Joined
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import OpenQuestions
@@ -30,6 +31,7 @@ class Inward:
         self._outbox = outbox
         self._questions = questions
         self.joined = Joined()
+        self._settling: dict[str, asyncio.Event] = {}
 
     async def take(self, incoming: Incoming, *, is_stopped: bool, is_again: bool) -> Receipt | None:
         """Deal with what came in. `is_stopped`: a stop came behind it. `is_again`: it may have been begun before."""
@@ -43,6 +45,15 @@ class Inward:
             case Pressed():
                 await self._press(incoming)
         return None
+
+    async def settled(self, message: str) -> None:
+        """Return when a message that was given as an answer is durable as such; any other is, once it was taken.
+
+        One of several parts goes by the id of the first.
+        """
+        settling = self._settling.pop(message, None)
+        if settling is not None:
+            await settling.wait()
 
     async def queue(self, message: Written, text: str) -> Receipt:
         """Put a text into the queue in the place of a message that has none."""
@@ -72,7 +83,7 @@ class Inward:
         author = message.author.name or message.author.id
         if answer is not None:
             self._questions.answered(*answer, author)
-            if await self._answer(*answer, name):
+            if await self._answer(*answer, message.id):
                 return None
         text = message.text
         if message.quoted:
@@ -82,10 +93,12 @@ class Inward:
             text, id=name, author=author, attachments=message.attachments, is_stopped=is_stopped
         )
 
-    async def _answer(self, question: str, text: str, name: str) -> bool:
+    async def _answer(self, question: str, text: str, message: str) -> bool:
         """Give an answer; False when nobody asks any more. That it was one is noted first: it is no message, too."""
+        name, settling = self._line.name_of(message), self._questions.settling(question)
         await self._ledger.sending(self._line.address, f"answer:{name}")
         if await self._line.session.answer(question, text) is None:
+            self._settling[message.partition(THROUGH)[0]] = settling
             return True
         await self._ledger.sent(self._line.address, f"answer:{name}", "not asked")
         return False

@@ -48,6 +48,7 @@ class Outbox:
         self._signing = asyncio.Lock()
         self._sending: set[asyncio.Task[Any]] = set()
         self._resumes_at = 0.0
+        self._is_told: dict[str, bool] = {}
 
     async def send(self, key: str, message: Outgoing) -> Posted:
         """Send a message once, ever, under this key.
@@ -94,18 +95,25 @@ class Outbox:
             known = await self._ledger.sending(self._address, key)
             if known is not None and known.id:
                 return Posted(known.id, is_new=False)
-            sent = await self._send_for_sure(structs.replace(message, key=key), is_doubtful=known is not None)
+            wanted = structs.replace(message, key=key)
+            sent, is_told = await self._send_for_sure(wanted, is_doubtful=known is not None)
             if sent is not None:
+                if is_told:  # as long as it stands there, whoever edits it
+                    await self._ledger.sending(self._address, f"again:{sent}")
+                self._is_told[sent] = is_told
                 await self._ledger.sent(self._address, key, sent)
             return Posted(sent or "", is_new=True)
 
-    async def _send_for_sure(self, message: Outgoing, *, is_doubtful: bool) -> str | None:
-        """Send; where the answer to an earlier try is not known, say so, unless the platform knows our keys."""
+    async def _send_for_sure(self, message: Outgoing, *, is_doubtful: bool) -> tuple[str | None, bool]:
+        """Send; where the answer to an earlier try is not known, say so, unless the platform knows our keys.
+
+        Return the platform's id, None when the chat is closed to us; and whether it was said.
+        """
         while True:
             is_told = is_doubtful and not self._surface.manners.knows_keys
             wanted = structs.replace(message, text=AGAIN + message.text) if is_told else message
             try:
-                return await self._try(partial(self._surface.send, self._address, wanted))
+                return await self._try(partial(self._surface.send, self._address, wanted)), is_told
             except OSError:  # the connection broke after it was sent, perhaps
                 is_doubtful = True
                 await anyio.sleep(FIRST_PAUSE_SECONDS)
@@ -115,6 +123,8 @@ class Outbox:
         if not message:
             return Edit.MADE
         async with self._lock:
+            if await self._was_told(message):
+                new = structs.replace(new, text=AGAIN + new.text)
             if is_last:
                 return await self._edit_for_sure(message, new)
             try:
@@ -127,6 +137,12 @@ class Outbox:
                 self._resumes_at = anyio.current_time() + pause
                 return Edit.LATER
         return Edit.MADE
+
+    async def _was_told(self, message: str) -> bool:
+        """Tell whether a message of ours says that it may have come before, which must stay there."""
+        if message not in self._is_told:
+            self._is_told[message] = await self._ledger.find(self._address, f"again:{message}") is not None
+        return self._is_told[message]
 
     @property
     def pause_seconds(self) -> float:

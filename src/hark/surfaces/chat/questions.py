@@ -1,5 +1,6 @@
 """The questions that are open at one address, and which message may be meant as an answer."""
 
+import asyncio
 from dataclasses import dataclass, replace
 
 from hark.protocol.events import QuestionAsked
@@ -18,6 +19,7 @@ class Asked:
     text: str
     choices: tuple[str, ...]
     is_approval: bool
+    call: str
     posted: str = ""
     given: str = ""
 
@@ -27,11 +29,12 @@ class OpenQuestions:
 
     def __init__(self) -> None:
         self._asked: dict[str, Asked] = {}
+        self._settling: dict[str, asyncio.Event] = {}  # by call
 
     def open(self, event: QuestionAsked) -> None:
         """Note a question; it may be answered while it is still being sent."""
         is_approval = event.kind is QuestionKind.APPROVAL
-        self._asked[event.question] = Asked(event.question, event.text, event.choices, is_approval)
+        self._asked[event.question] = Asked(event.question, event.text, event.choices, is_approval, event.call)
 
     def posted(self, question: str, message: str) -> None:
         """It is shown under this id of the platform; without effect when it was closed meanwhile."""
@@ -48,6 +51,17 @@ class OpenQuestions:
     def close(self, question: str) -> Asked | None:
         """Forget a question; return how it was shown."""
         return self._asked.pop(question, None)
+
+    def settling(self, question: str) -> asyncio.Event:
+        """Return what is set when an answer to this question has become durable, with what asked for it."""
+        return self._settling.setdefault(self._asked[question].call, asyncio.Event())
+
+    def settle(self, call: str | None = None) -> None:
+        """What a call was told is durable; None: so is what any call was told."""
+        calls = list(self._settling) if call is None else [call]
+        for one in calls:
+            if one in self._settling:
+                self._settling.pop(one).set()
 
     def choice(self, question: str, place: str) -> str | None:
         """Return what the button at that place says; None when there is no such question any more."""

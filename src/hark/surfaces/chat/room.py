@@ -50,6 +50,7 @@ class Room:
         self._spoken = Spoken(house.narrator, line.session.id, self._outbox)
         self._conversation = Conversation(line, house.ledger, self._outbox, questions, self._spoken)
         self._waiting: list[Kept] = []
+        self._changes: list[Kept] = []  # edits and deletions that were not made yet
         self._under_way = 0
         self._is_begun = False
         self._changed = asyncio.Event()
@@ -57,6 +58,8 @@ class Room:
     def put(self, kept: Kept) -> None:
         """Take something to be dealt with."""
         self._waiting.append(kept)
+        if isinstance(kept.incoming, Rewritten | Removed):
+            self._changes.append(kept)
         self._changed.set()
 
     @property
@@ -89,6 +92,7 @@ class Room:
         kept = await self._house.ledger.kept(self._line.address.surface, self._line.address)
         places = {one.place for one in kept}
         self._waiting = [*kept, *(one for one in self._waiting if one.place not in places)]
+        self._changes = [one for one in self._waiting if isinstance(one.incoming, Rewritten | Removed)]
 
     async def _is_quiet(self) -> bool:
         """Return False when something is to be dealt with, True when for a long while there was nothing."""
@@ -118,23 +122,17 @@ class Room:
             if not isinstance(following, Written) or not goes_on(last, following, characters):
                 break  # a stop, too, ends the waiting
             batch.append(self._waiting.pop(0))
-        return [*batch, *self._changes_of(batch)]
+        return batch
 
     def _changes_of(self, batch: list[Kept]) -> list[Kept]:
-        """Take out what waits and changes a message that is only now begun with: edits, and deletions."""
-        first = batch[0].incoming
-        if not isinstance(first, Written) or self._stopped_turn(batch[0]) is not None:
-            return []
-        kinds = Rewritten | Removed if first.voice is None else Removed
-        ids = {kept.incoming.id for kept in batch}
-        found = [kept for kept in self._waiting if isinstance(kept.incoming, kinds) and kept.incoming.id in ids]
-        self._waiting = [kept for kept in self._waiting if kept not in found]
-        return found
+        """Return the edits and deletions that came for messages which the session does not have yet."""
+        ids = {kept.incoming.id for kept in batch if isinstance(kept.incoming, Written)}
+        return [change for change in self._changes if change.incoming.id in ids]
 
     async def _unsaid(self, batch: list[Kept]) -> list[Kept]:
         """Leave out what an earlier process had brought to the session, alone or with more; the rest comes anew."""
         parts = [kept.incoming for kept in batch if isinstance(kept.incoming, Written)]
-        if len(batch) == 1 or not parts or not batch[0].is_again:
+        if not batch[0].is_again or (len(batch) == 1 and not self._changes_of(batch)):
             return batch
         for count in range(len(parts), 0, -1):
             if await self._line.session.has_known(self._line.name_of(joined(parts[:count]).id)):
@@ -146,16 +144,16 @@ class Room:
     async def _deal_with(self, batch: list[Kept]) -> None:
         try:
             first = batch[0].incoming
-            is_done = True
+            done = batch
             if isinstance(first, Written) and first.voice is not None:
-                is_deleted = len(batch) > 1
-                is_done = is_deleted or await self._hear(batch[0], first)
+                done = batch if await self._hear(batch[0], first) else []
             elif (turn := self._stopped_turn(batch[0])) is not None:
                 await self._stop(batch[0], turn)
             else:
-                await self._read(batch)
-            if is_done:
-                await self._house.ledger.done(*(kept.place for kept in batch))
+                done = [*batch, *await self._read(batch)]
+            if done:
+                await self._inward.settled(first.id)
+                await self._house.ledger.done(*(kept.place for kept in done))
         finally:
             self._under_way -= 1
 
@@ -182,20 +180,32 @@ class Room:
 
         await (self._house.ingress.stop(session.id, stop) if turn in ("", session.running) else stop())
 
-    async def _read(self, batch: list[Kept]) -> None:
-        """Have the session take it, in its turn."""
-        line, together = self._line.session.id, [kept.incoming for kept in batch]
-        incoming = whole(together)
-        if incoming is None:
-            return
-        self._inward.joined.note(together)
-        if isinstance(incoming, Removed) and self._house.ingress.withdraw(line, self._line.name_of(incoming.id)):
-            return
+    async def _read(self, batch: list[Kept]) -> list[Kept]:
+        """Have the session take it, in its turn; return the changes that came meanwhile, and were made at once."""
+        line, first = self._line.session.id, batch[0]
+        if isinstance(first.incoming, Removed) and self._house.ingress.withdraw(line, self._name(first)):
+            self._changes.remove(first)
+            return []
+        made: list[Kept] = []
 
         async def take(is_stopped: bool) -> Receipt | None:
-            return await self._inward.take(incoming, is_stopped=is_stopped, is_again=batch[0].is_again)
+            if isinstance(first.incoming, Rewritten | Removed):
+                if first not in self._changes:
+                    return None  # made with its message
+                self._changes.remove(first)
+            made.extend(self._changes_of(batch))
+            self._changes = [change for change in self._changes if change not in made]
+            incoming = whole([kept.incoming for kept in (*batch, *made)])
+            if incoming is None:
+                return None
+            self._inward.joined.note([kept.incoming for kept in batch])
+            return await self._inward.take(incoming, is_stopped=is_stopped, is_again=first.is_again)
 
         await self._house.ingress.read(line, take)
+        return made
+
+    def _name(self, kept: Kept) -> str:
+        return self._line.name_of(kept.incoming.id)
 
     async def _hear(self, kept: Kept, message: Written) -> bool:
         """Have a recording heard; False when that must be tried again by the next process."""

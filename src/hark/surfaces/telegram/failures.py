@@ -80,8 +80,8 @@ def _translated(error: Exception) -> ChatError | Unanswered:
             return ChatError(BAD_TOKEN)
         case TelegramConflictError():
             return ChatError(CONFLICT)
-        case TelegramServerError(message=message):
-            return ChatError(f"Telegram has trouble: {message}")
+        case TelegramServerError(message=message):  # somewhere on its way: it may have been done
+            return Unanswered(f"Telegram has trouble: {message}")
         case TelegramNetworkError(message=message) if isinstance(error.__cause__, _NOT_BEGUN):
             return ChatError(f"Telegram can't be reached: {message}")
         case TelegramNetworkError(message=message):
