@@ -123,12 +123,14 @@ async def live(person: Person, pace: "Pace") -> None:
 class Pace:
     """How fast all people together go on: no faster than is taken."""
 
-    def __init__(self, book: Book, messages: int, per_second: float, people: int, seed: int) -> None:
+    def __init__(self, book: Book, messages: int, seconds: float, seed: int) -> None:
+        """`seconds` pass, on the average, between two deeds of one person."""
         self.has_room = asyncio.Event()
         self.has_room.set()
         self._book = book
         self._messages = messages
-        self._seconds = people / per_second
+        self._seconds = seconds
+        self._has_ended = False
         self._random = random.Random(seed)
 
     async def next(self) -> bool:
@@ -137,9 +139,14 @@ class Pace:
         await self.has_room.wait()
         return not self.is_over
 
+    def end(self) -> None:
+        """Nobody writes any more, and whoever is held may go."""
+        self._has_ended = True
+        self.has_room.set()
+
     @property
     def is_over(self) -> bool:
-        return len(self._book.written) >= self._messages
+        return self._has_ended or len(self._book.written) >= self._messages
 
 
 def _pick(chance: random.Random, choices: tuple[tuple[str, int], ...]) -> str:

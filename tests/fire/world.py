@@ -4,6 +4,7 @@ import asyncio
 import random
 import socket
 import sqlite3
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -30,13 +31,14 @@ STOP_AFTER_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How large the fire is."""
+    """How large the fire is; after so many seconds nobody writes any more."""
 
     chats: int
     messages: int
     kill_seconds: float
     per_second: float
     seed: int
+    seconds: float = float("inf")
 
 
 @dataclass(slots=True)
@@ -73,7 +75,8 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
     """Have all people act while the gateway is killed; then let it come to rest."""
     plan = world.plan
     chance = random.Random(plan.seed + 1)
-    pace = Pace(world.book, plan.messages, plan.per_second, len(world.people), plan.seed + 2)
+    pace = Pace(world.book, plan.messages, len(world.people) / plan.per_second, plan.seed + 2)
+    lasting = asyncio.get_running_loop().call_later(min(plan.seconds, threading.TIMEOUT_MAX), pace.end)
     acting = [asyncio.create_task(live(person, pace)) for person in world.people]
     watching = asyncio.create_task(_watch(world, pace))
     try:
@@ -92,6 +95,7 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
             await world.gateway.start()
         await asyncio.gather(*acting)
     finally:
+        lasting.cancel()
         for task in (*acting, watching):
             task.cancel()
         await asyncio.gather(*acting, watching, return_exceptions=True)
