@@ -2,7 +2,7 @@
 
 from hark.app.handle import SessionHandle
 from hark.protocol.commands import Say
-from hark.protocol.messages import AssistantMessage
+from hark.protocol.messages import AssistantMessage, UserMessage
 from hark.protocol.outcomes import Outcome
 from hark.protocol.records import Replied, TurnEnded
 
@@ -20,6 +20,11 @@ class ChatSessionHandle(SessionHandle):
         """Tell whether a message of that id was ever accepted here."""
         entries = await self.bench.store.inbox.after(self.id, 0)
         return any(isinstance(entry.command, Say) and entry.command.id == message for entry in entries)
+
+    async def has_said(self, message: str, text: str) -> bool:
+        """Tell whether the model was told a message of that id with these words."""
+        told = (one for one in await self.transcript() if isinstance(one, UserMessage) and one.id == message)
+        return any(text in one.text for one in told)
 
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
         """Return the turns that ended, from behind this number on, the oldest first."""

@@ -34,6 +34,10 @@ class ChatSession(DeskSession, Protocol):
         """Tell whether a message of that id was ever accepted here."""
         ...
 
+    async def has_said(self, message: str, text: str) -> bool:
+        """Tell whether the model was told a message of that id with these words."""
+        ...
+
     @property
     def running(self) -> str:
         """The turn that runs, "" when none does or the session is not loaded yet."""

@@ -129,6 +129,8 @@ class Inward:
         refusal = await session.edit(self._line.name_of(name), text or "")
         if refusal is None or not (session.running or is_again):
             return
+        if is_again and await session.has_said(self._line.name_of(name), text or ""):
+            return  # it was made, and only that was not noted
         key = f"{edit.id}:{zlib.crc32(edit.text.encode()):x}"
         await self._ledger.offer(self._line.address, key, edit.text)
         await self._outbox.send(f"edit:{key}", Outgoing(TAKEN, (Button(TELL_IT, f"steer:{key}"),), edit.id))
