@@ -139,10 +139,10 @@ class ChatAudit:
                 self._edits(one, places[0])
             elif self._is_told(one):
                 self._findings.counts["stopped before it ran, and told"] += 1
-            elif one.kind in ("voice", "noise", "silence"):
-                recordings += 1
             elif one.deleted is not None:
                 self._findings.counts["deleted before it was taken"] += 1
+            elif one.kind in ("voice", "noise", "silence"):
+                recordings += 1
             else:
                 self._wrong("lost", f"{one.token} ({one.kind}) is nowhere, and nothing was said about it")
         self._recordings(recordings)

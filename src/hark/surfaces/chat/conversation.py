@@ -68,10 +68,10 @@ class Conversation:
         events = session.events()
         running = session.running
         await session.opened()
-        # Of a turn that began behind `events` we hear in its order: it must not be shown before those that ended.
         running = running or session.running
         last = await self._deliver_owed(delivered)
-        if number_of(running) > last:
+        # When the end of the turn before it is still being written, we hear of that first, and then of its start.
+        if number_of(running) == max(last, delivered) + 1:
             await self._begin(running, is_late=True)
         try:
             async for event in events:

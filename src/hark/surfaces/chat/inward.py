@@ -79,7 +79,10 @@ class Inward:
         name = self._line.name_of(message.id)
         if is_again and await self._was_answer(message, name):
             return None
-        answer = None if is_stopped or message.attachments else self._questions.answer_in(message.text)
+        is_message = is_stopped or bool(message.attachments)
+        if is_again and not is_message:
+            is_message = await self._line.session.has_known(name)  # so it was one: it is no answer, too
+        answer = None if is_message else self._questions.answer_in(message.text)
         author = message.author.name or message.author.id
         if answer is not None:
             self._questions.answered(*answer, author)

@@ -95,14 +95,15 @@ class Outbox:
             known = await self._ledger.sending(self._address, key)
             if known is not None and known.id:
                 return Posted(known.id, is_new=False)
-            wanted = structs.replace(message, key=key)
-            sent, is_told = await self._send_for_sure(wanted, is_doubtful=known is not None)
+            is_doubtful = known is not None
+            sent, is_told = await self._send_for_sure(structs.replace(message, key=key), is_doubtful=is_doubtful)
             if sent is not None:
                 if is_told:  # as long as it stands there, whoever edits it
                     await self._ledger.sending(self._address, f"again:{sent}")
                 self._is_told[sent] = is_told
                 await self._ledger.sent(self._address, key, sent)
-            return Posted(sent or "", is_new=True)
+            # What a platform finds by our key may be what was sent before a crash, with other words.
+            return Posted(sent or "", is_new=not is_doubtful)
 
     async def _send_for_sure(self, message: Outgoing, *, is_doubtful: bool) -> tuple[str | None, bool]:
         """Send; where the answer to an earlier try is not known, say so, unless the platform knows our keys.
