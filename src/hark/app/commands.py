@@ -115,7 +115,7 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
 
             hooks = Hooks()
             beside = partial(run_surfaces, hooks=hooks)
-            return serve(options, _serve_settings, [beside], hooks)
+            return serve(options, _settings, [beside], hooks)
         case "pair":
             from hark.app.pairing import pair
 

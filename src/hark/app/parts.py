@@ -1,6 +1,6 @@
 """What belongs to the app beside the workbench: nothing that happens to a turn or a session touches it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,9 +21,12 @@ from hark.tools.processes.shell_state import ShellStates
 from hark.tools.python import PythonTool
 from hark.tools.shell import Shell
 from hark.tools.skills.shelf import Shelves, skill_places
+from hark.tools.toolbox import Source
+from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from hark.mcp.servers import Servers
+    from hark.mcp.settings import ServerSettings
     from hark.protocol.speech import Transcriber
     from hark.tools.delegate import OpenChild
     from hark.voice.ingress import VoiceIngress
@@ -57,9 +60,46 @@ class Parts:
         self.states = ShellStates()
         self.background = Background(self.launcher, self.states, Detached(places.detached))
         self.python = PythonTool(self.launcher)
-        self.servers = _servers(settings, places, owner, notice)
+        self.servers: Servers | None = None
+        self.sources: list[Source] = []
+        self._notice = notice
+        self._has_servers = anyio.Event()
+        self._changed = anyio.Event()
+        self._have_servers(servers_of(settings))
         self._transcribers: list[Transcriber] = []
         self._ingresses: list[VoiceIngress] = []
+
+    def follow(self, settings: Settings, servers: "Mapping[str, ServerSettings]") -> None:
+        """Take other settings: what has not changed is not touched. Waits for nothing."""
+        self.settings = settings
+        self.shelves.change(skill_places(self.places.workspace, self.places.home, settings.skills.folders))
+        self._have_servers(servers)
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    async def changed(self) -> None:
+        """Return when the settings are others than at the call."""
+        await self._changed.wait()
+
+    async def run_servers(self) -> None:
+        """Own the MCP servers, from when the settings have any, until cancelled."""
+        await self._has_servers.wait()
+        assert self.servers is not None
+        await self.servers.run()
+
+    def _have_servers(self, servers: "Mapping[str, ServerSettings]") -> None:
+        """Have these servers; as long as there was never one, nothing of it is imported."""
+        if self.servers is not None:
+            self.servers.change(servers)
+        elif servers:
+            from hark.app.mcp_processes import spawner
+            from hark.mcp.place import Places as McpPlaces
+            from hark.mcp.servers import Servers
+
+            places = McpPlaces.in_home(self.places.home, self.places.workspace)
+            self.servers = Servers(servers, places, spawner(self.owner), self._notice)
+            self.sources.append(self.servers)
+            self._has_servers.set()
 
     async def close(self) -> None:
         """End all processes, side by side, within a second."""
@@ -103,8 +143,15 @@ class Parts:
         return "\n".join(["Skills (view one with the skills tool before such work):", *lines, ""]) if lines else ""
 
     def tools(self, store: Store, open_child: "OpenChild") -> list[Tool]:
-        """Return the agent's own tools."""
+        """Return the agent's own tools, but for those of the web."""
         return [*self._file_tools(), *self._process_tools(), *self._other_tools(store, open_child)]
+
+    def web_tools(self, web: WebSettings) -> list[Tool]:
+        """Return the tools that reach out, as these settings want them."""
+        from hark.tools.web.fetch import Fetch
+        from hark.tools.web.search import search_tools
+
+        return [Fetch(web, self._is_denied), *search_tools(web)]
 
     def _process_tools(self) -> list[Tool]:
         from hark.tools.process_tool import ProcessTool
@@ -139,15 +186,10 @@ class Parts:
         from hark.tools.notes.recall import Recall
         from hark.tools.notes.todo import Todo
         from hark.tools.skills.skills import Skills
-        from hark.tools.web.fetch import Fetch
-        from hark.tools.web.search import search_tools
 
-        home, web = self.places.home, self.settings.web
         return [
-            Fetch(web, self._is_denied),
-            *search_tools(web),
-            Todo(home),
-            Memory(home),
+            Todo(self.places.home),
+            Memory(self.places.home),
             Recall(store.search),
             Skills(self.shelves),
             Ask(),
@@ -159,20 +201,20 @@ class Parts:
         return any(fnmatchcase(f"fetch:{url}", pattern) for pattern in self.settings.approvals.deny)
 
 
-def _servers(settings: Settings, places: Places, owner: Owner, notice: Callable[[str], None]) -> "Servers | None":
-    """Return the MCP servers; None when the settings have none, so that nothing of it is imported."""
+def servers_of(settings: Settings) -> "dict[str, ServerSettings]":
+    """Return the MCP servers that the settings name.
+
+    Raises:
+        SettingsError: Something is wrong with one of them.
+    """
     if not settings.mcp:
-        return None
-    from hark.app.mcp_processes import spawner
-    from hark.mcp.place import Places as McpPlaces
-    from hark.mcp.servers import Servers
+        return {}
     from hark.mcp.settings import ServerSettingsError, read_servers
 
     try:
-        servers = read_servers(settings.mcp)
+        return read_servers(settings.mcp)
     except ServerSettingsError as error:
         raise SettingsError(str(error)) from error
-    return Servers(servers, McpPlaces.in_home(places.home, places.workspace), spawner(owner), notice)
 
 
 def as_tools(given: Iterable[Any], owner: Owner) -> list[Tool]:

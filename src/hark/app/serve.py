@@ -1,9 +1,7 @@
 """`hark serve`: the gateway, from its first word to a way out that loses nothing and is always bounded."""
 
 import argparse
-import asyncio
 import logging
-import signal
 import socket
 import sys
 import time
@@ -17,16 +15,16 @@ from anyio import to_thread
 
 from hark.app.build import Agent, open_agent
 from hark.app.config import home_directory
-from hark.app.log_form import LogSettings, apply_log_settings
+from hark.app.log_form import apply_log_settings
 from hark.app.logs import start_logs
 from hark.app.serve_options import Chosen, address_of, choose
+from hark.app.serve_reload import Load, ServeReload
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.stop_words import StopWords
-from hark.app.systemd import notify, notify_reloading
+from hark.app.systemd import notify, ping_watchdog
 from hark.protocol.gateway import Standing
 from hark.surfaces.web.hooks import Hooks
-from hark.surfaces.web.settings import ServeSettings
 
 if TYPE_CHECKING:
     from hark.surfaces.web.access import Access
@@ -38,7 +36,6 @@ RESTART = "restart"
 SETTLE_SECONDS = 2.0
 LOG = logging.getLogger(__name__)
 
-Load = Callable[[], tuple[ServeSettings, LogSettings, Sequence[str]]]
 Beside = Callable[[Agent], Awaitable[None]]
 
 
@@ -56,9 +53,9 @@ async def serve(
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise SettingsError(NEEDED)
     start_logs(home_directory(), is_verbose=options.verbose)
-    settings, logs, secrets = load()
-    chosen = choose(settings, options)
-    apply_log_settings(logs, [chosen.token, *secrets])
+    settings = load()
+    chosen = choose(settings.serve, options)
+    apply_log_settings(settings.logs, [chosen.token])
 
     from hark.surfaces.web.app import Doorway
     from hark.surfaces.web.server import make_server
@@ -75,14 +72,20 @@ async def serve(
             try:
                 async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
                     running = Running(agent, chosen, server, watchdog)
-                    async with running.opened(doorway, beside, hooks or Hooks()) as access:
-                        _hear_reload(lambda: _reload(load, options, access, running))
+                    async with running.opened(doorway, beside, hooks or Hooks()) as access, anyio.create_task_group() as around:
+                        reload = ServeReload(load, options, agent.follow, chosen)
+                        reload.on_chosen(running.follow)
+                        reload.on_chosen(lambda chosen: access.change(chosen.settings, chosen.token))
+                        reload.listen()
+                        around.start_soon(reload.run)
+                        around.start_soon(ping_watchdog)
                         notify("READY=1", f"STATUS=serving on {address_of(listener)}")
                         sys.stdout.write(f"hark: serving on {address_of(listener)}\n")
                         sys.stdout.flush()
                         await wish.wait()
                         watchdog.arm()
                         await running.drain()
+                        around.cancel_scope.cancel()
             finally:
                 server.should_exit = True
     return signals.code or COMPLETED
@@ -172,28 +175,6 @@ async def _supervised(run: Beside, agent: Agent) -> None:
         await run(agent)
     except Exception:
         LOG.exception("a surface failed")
-
-
-def _hear_reload(reload: Callable[[], None]) -> None:
-    """Have SIGHUP read the settings again, unless our starter has us ignore it."""
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-
-
-def _reload(load: Load, options: argparse.Namespace, access: "Access", running: Running) -> None:
-    """Take what may change while it runs: logs, token, hosts, sizes, drain time. The rest needs a restart."""
-    notify_reloading()
-    try:
-        settings, logs, secrets = load()
-        chosen = choose(settings, options)
-    except SettingsError as error:
-        _tell(f"the settings were not read again: {error}")
-    else:
-        apply_log_settings(logs, [chosen.token, *secrets])
-        access.change(chosen.settings, chosen.token)
-        running.follow(chosen)
-        LOG.info("the settings were read again")
-    notify("READY=1")
 
 
 def _tell(text: str) -> None:

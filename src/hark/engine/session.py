@@ -246,7 +246,8 @@ class Session:
         for record in records:
             if isinstance(record, TurnStarted):
                 lines = TurnLines(self.id, record.turn, self._fanout, self._questions, self._prove)
-                self._turns.append((Turn(record, self._bench, self._log, lines), done))
+                bench = self._bench.under(self._bench.current.terms)  # what is changed later is for the next turn
+                self._turns.append((Turn(record, bench, self._log, lines), done))
                 self._bench.starts.tell(record)
                 self._changed.set()
         return done
