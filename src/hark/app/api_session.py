@@ -16,6 +16,7 @@ from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.protocol.commands import ChooseRoute, Delivery, Say
 from hark.protocol.events import AnyEvent
+from hark.protocol.gateway import Past
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 
@@ -95,7 +96,7 @@ class AgentApiSession:
         """Return when the session is loaded."""
         await self._handle.opened()
 
-    async def rows(self) -> list[dict[str, Any]]:
+    async def past(self) -> Past:
         """Return what was said. Files are told by name: their bytes are not for a transcript."""
         state = SessionState()
         if self._is_open:
@@ -104,7 +105,9 @@ class AgentApiSession:
             state = door.state
         if not state.length:  # nobody has it open, or it is just being closed
             state = await load(self._agent.bench.store, self.id)
-        return [_told(row) for row in as_rows(state)]
+        return Past(
+            [_told(row) for row in as_rows(state)], [turn for turn in state.cut if state.transcript.knows(turn)]
+        )
 
     async def choose_route(self, route: str) -> Refusal | None:
         """Have a route serve first; return why not."""

@@ -23,6 +23,7 @@ from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.stop_words import StopWords
 from hark.app.systemd import notify, ping_watchdog
+from hark.engine.state import RESTART
 from hark.protocol.gateway import Standing
 from hark.surfaces.web.hooks import Hooks
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from hark.surfaces.web.server import Server
 
 NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
-RESTART = "restart"
 SETTLE_SECONDS = 2.0
 LOG = logging.getLogger(__name__)
 

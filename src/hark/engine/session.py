@@ -12,7 +12,7 @@ from hark.engine.fanout import Fanout
 from hark.engine.log import Log
 from hark.engine.questions import Questions
 from hark.engine.signal import Signal
-from hark.engine.state import SessionState
+from hark.engine.state import SHUTDOWN, SessionState
 from hark.engine.transcript import CRASH
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
@@ -22,7 +22,6 @@ from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
 from hark.protocol.store import Entry, Lease
 
-SHUTDOWN = "shutdown"
 FENCED = "the session was taken over"
 
 

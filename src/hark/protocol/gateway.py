@@ -69,6 +69,13 @@ class Busy(Struct, frozen=True):
     turns: dict[str, str]
 
 
+class Past(Struct, frozen=True):
+    """The transcript, and those of its turns that an end of the program cut and `/continue` would go on with."""
+
+    rows: list[dict[str, Any]]
+    cut: list[str]
+
+
 class ApiSession(Protocol):
     """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps."""
 
@@ -129,8 +136,8 @@ class ApiSession(Protocol):
         """Return when the session is loaded: what is told from then on comes behind all that was told before."""
         ...
 
-    async def rows(self) -> list[dict[str, Any]]:
-        """Return the transcript: what was said so far."""
+    async def past(self) -> Past:
+        """Return what was said so far."""
         ...
 
     async def choose_route(self, route: str) -> Refusal | None:

@@ -44,7 +44,8 @@ class Reading:
         if feed is not None and feed.turn is not None:
             running = {"turn": feed.turn, "text": feed.reply, "questions": list(feed.questions.values())}
         seq = feed.last if feed is not None else None
-        return json_answer({"messages": await session.rows(), "running": running, "seq": seq})
+        past = await session.past()
+        return json_answer({"messages": past.rows, "running": running, "seq": seq, "cut": past.cut})
 
     async def timeline(self, request: Request) -> Response:
         """Tell where a turn's time went."""
