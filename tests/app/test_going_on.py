@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 from tests.app.command_line import Hark, opened, shell_call
 from tests.app.gateway import Served, configure, serving
@@ -21,7 +22,7 @@ async def told(served: Served, words: str) -> str:
         while True:
             line = (await stream.content.readline()).decode()
             assert line, "the events ended"
-            event = json.loads(line[5:]) if line.startswith("data:") else {}
+            event: dict[str, Any] = json.loads(line[5:]) if line.startswith("data:") else {}
             if event.get("code") == "continue":
                 return event["text"]
 
