@@ -10,6 +10,7 @@ import anyio
 
 from hark.app.settings import Settings, SettingsError
 from hark.app.slash import TakenIds
+from hark.app.stop_words import StopWords
 from hark.protocol.commands import Delivery
 from hark.protocol.store import Store
 from hark.protocol.tool import Tool
@@ -66,12 +67,17 @@ class Parts:
         self._has_servers = anyio.Event()
         self._changed = anyio.Event()
         self._have_servers(servers_of(settings))
+        self.stop_words = StopWords(settings.delivery.stop_words)
         self._transcribers: list[Transcriber] = []
+        self._retired: list[Transcriber] = []
         self._ingresses: list[VoiceIngress] = []
 
     def follow(self, settings: Settings, servers: "Mapping[str, ServerSettings]") -> None:
         """Take other settings: what has not changed is not touched. Waits for nothing."""
-        self.settings = settings
+        before, self.settings = self.settings, settings
+        self.stop_words.change(settings.delivery.stop_words)
+        if settings.voice != before.voice:
+            self._change_voice()
         self.shelves.change(skill_places(self.places.workspace, self.places.home, settings.skills.folders))
         self._have_servers(servers)
         changed, self._changed = self._changed, anyio.Event()
@@ -81,11 +87,36 @@ class Parts:
         """Return when the settings are others than at the call."""
         await self._changed.wait()
 
-    async def run_servers(self) -> None:
-        """Own the MCP servers, from when the settings have any, until cancelled."""
+    async def run(self) -> None:
+        """Own what comes and goes with the settings, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run_servers)
+            while True:
+                await self.changed()
+                tasks.start_soon(self._end_retired)
+
+    async def _run_servers(self) -> None:
+        """Own the MCP servers, from when the settings have any."""
         await self._has_servers.wait()
         assert self.servers is not None
         await self.servers.run()
+
+    def _change_voice(self) -> None:
+        """Have the next recording heard as the settings want it; what is being heard ends with whom it began."""
+        self._retired.extend(self._transcribers)
+        self._transcribers.clear()
+        for ingress in self._ingresses:
+            ingress.change(self.transcriber(), self.settings.voice)
+
+    async def _end_retired(self) -> None:
+        """End who hears no more, once all that was being heard is."""
+        retired = list(self._retired)
+        for ingress in self._ingresses if retired else ():
+            await ingress.quiet()
+        for transcriber in retired:
+            await transcriber.close()
+            if transcriber in self._retired:
+                self._retired.remove(transcriber)
 
     def _have_servers(self, servers: "Mapping[str, ServerSettings]") -> None:
         """Have these servers; as long as there was never one, nothing of it is imported."""
@@ -108,7 +139,7 @@ class Parts:
             tasks.start_soon(self.python.close)
             for ingress in self._ingresses:
                 tasks.start_soon(ingress.close)
-            for transcriber in self._transcribers:
+            for transcriber in (*self._transcribers, *self._retired):
                 tasks.start_soon(transcriber.close)
 
     def transcriber(self) -> "Transcriber | None":

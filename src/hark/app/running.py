@@ -26,7 +26,7 @@ async def running(agent: "Agent", router: Router, leaving: Callable[[str], None]
         tasks.start_soon(
             sweep, parts.owner, Detached(parts.places.detached).cookies()
         )  # what a crash left running; nobody waits for it
-        tasks.start_soon(parts.run_servers)
+        tasks.start_soon(parts.run)
         await tasks.start(agent.reflection.run)
         try:
             yield

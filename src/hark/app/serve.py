@@ -21,7 +21,6 @@ from hark.app.serve_options import Chosen, address_of, choose
 from hark.app.serve_reload import Load, ServeReload
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
-from hark.app.stop_words import StopWords
 from hark.app.systemd import notify, ping_watchdog
 from hark.engine.state import RESTART
 from hark.protocol.gateway import Standing
@@ -133,8 +132,8 @@ class Running:
                 tasks.start_soon(_supervised, run, self._agent)
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
-            stop_words = StopWords(self._agent.settings.delivery.stop_words)
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits, hooks)
+            is_stop = self._agent.parts.stop_words.fits
+            place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks)
             take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access
