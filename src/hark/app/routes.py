@@ -167,6 +167,15 @@ def completed(route: RouteSettings) -> RouteSettings:
     return route
 
 
+def problem_of(route: RouteSettings) -> str:
+    """Return why a route can't work, as far as that can be told without asking its server; "" when it can."""
+    try:
+        _key(completed(route))
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
 def _at_home(route: RouteSettings) -> RouteSettings:
     """Return the route; without an address, a protocol is spoken where it comes from."""
     home = HOMES.get(route.provider)

@@ -20,6 +20,7 @@ from hark.app.logs import start_logs
 from hark.app.serve_options import Chosen, address_of, choose
 from hark.app.serve_reload import Load, ServeReload
 from hark.app.settings import SettingsError
+from hark.app.settings_check import require
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.systemd import notify, ping_watchdog
 from hark.engine.state import RESTART
@@ -53,6 +54,7 @@ async def serve(
         raise SettingsError(NEEDED)
     start_logs(home_directory(), is_verbose=options.verbose)
     settings = load()
+    require(settings, options)
     chosen = choose(settings.serve, options)
     apply_log_settings(settings.logs, [chosen.token])
 

@@ -13,6 +13,7 @@ from hark.app.log_form import apply_log_settings
 from hark.app.reload import Follow, Followed
 from hark.app.serve_options import Chosen, choose
 from hark.app.settings import Settings, SettingsError
+from hark.app.settings_check import require
 from hark.app.systemd import notify, notify_reloading
 
 LOG = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class ServeReload:
             SettingsError: They can't be used.
         """
         settings = self._load()
+        require(settings, self._options)
         chosen = choose(settings.serve, self._options)
         followed = await self._follow(settings)
         apply_log_settings(settings.logs, [chosen.token])
