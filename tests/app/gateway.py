@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import aiohttp
 
 from tests.app.command_line import Hark, Running
 
-MODULE = ("-m", "tests.app.serve_process")
+MODULE = ("-m", "tests.app.serve_process")  # with settings in serve.json, and no chat surfaces
+REAL = ("-m", "hark.app.main", "serve")
 
 
 class Served:
@@ -50,8 +51,10 @@ def configure(hark: Hark, **serve: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(hark: Hark, *words: str, **environment: str) -> AsyncGenerator[Served]:
-    running = await hark.start_python(*MODULE, *words, PYTHONPATH=str(Path.cwd()), **environment)
+async def serving(
+    hark: Hark, *words: str, program: Sequence[str] = MODULE, **environment: str
+) -> AsyncGenerator[Served]:
+    running = await hark.start_python(*program, *words, PYTHONPATH=str(Path.cwd()), **environment)
     try:
         line = await running.until("serving on")
         base = line.rpartition(" ")[2].strip()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.app.command_line import Hark, gated, opened, shell_call
-from tests.app.gateway import Served, serving
+from tests.app.gateway import REAL, Served, serving
 from tests.fakes.behaviours import call, delta, echo, events, failing, hanging, text
 from tests.fakes.exchange import Exchange
 from tests.fakes.model_server import ModelServer
@@ -51,7 +51,7 @@ class Reloading:
 @asynccontextmanager
 async def reloading(hark: Hark, *parts: str) -> AsyncGenerator[Reloading]:
     settings(hark, *parts)
-    async with serving(hark) as served:
+    async with serving(hark, program=REAL) as served:
         yield Reloading(hark, served)
 
 
