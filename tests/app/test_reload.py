@@ -42,6 +42,15 @@ class Reloading:
             await asyncio.sleep(0.01)
         return told
 
+    async def until_connected(self, *names: str) -> None:
+        """Return when these are all the MCP servers, and all are there."""
+        while await self.servers() != dict.fromkeys(names, "connected"):  # noqa: ASYNC110 another process moves
+            await asyncio.sleep(0.01)
+
+    async def servers(self) -> dict[str, str]:
+        """Return how the MCP servers stand, by name."""
+        return {row["name"]: row["state"] for row in (await self.served.call("GET", "/api/status"))[1]["mcp"]}
+
     def _log(self) -> str:
         file = self.hark.home / "logs" / "hark.log"
         return file.read_text() if file.exists() else ""
@@ -144,17 +153,9 @@ async def test_only_mcp_servers_that_changed_are_started_or_stopped(tmp_path: Pa
             await gateway.reload(route(hark.server), *later)
             await noted(notes["new"], "started")
             await until(lambda: notes["other"].read_text().count("started") == 2)
-
-            async def states() -> dict[str, str]:
-                return {
-                    row["name"]: row["state"] for row in (await gateway.served.call("GET", "/api/status"))[1]["mcp"]
-                }
-
-            while set((await states()).values()) != {"connected"}:  # noqa: ASYNC110 another process moves
-                await asyncio.sleep(0.01)
-            assert list(await states()) == ["same", "other", "new"]
+            await gateway.until_connected("same", "other", "new")
             await gateway.reload(route(hark.server))
-            assert await states() == {}
+            assert await gateway.servers() == {}
     assert notes["same"].read_text().count("started") == 1
     assert notes["gone"].read_text().count("started") == 1
 
@@ -166,6 +167,7 @@ async def test_a_call_that_a_server_has_under_way_is_not_cut_when_the_server_is_
     approvals = '[approvals]\nmode = "all"'
     async with opened(tmp_path, script) as hark:
         async with reloading(hark, route(hark.server), approvals, server("one", notes)) as gateway:
+            await gateway.until_connected("one")
             await gateway.served.say("demo", "go")
             await noted(notes, "call late")
             await gateway.reload(route(hark.server), approvals)

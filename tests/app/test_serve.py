@@ -181,6 +181,28 @@ async def test_the_service_manager_is_told(tmp_path: Path) -> None:
                 assert await asyncio.to_thread(manager.recv, 500) == b"STOPPING=1"
 
 
+async def test_a_watchdog_hears_from_the_event_loop_and_a_reload_is_told(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(20)
+        async with opened(tmp_path) as hark:
+            configure(hark)
+            async with serving(hark, NOTIFY_SOCKET=address, WATCHDOG_USEC="300000") as served:
+
+                async def until(words: bytes) -> bytes:
+                    while words not in (told := await asyncio.to_thread(manager.recv, 500)):
+                        assert told
+                    return told
+
+                await until(b"READY=1")
+                for _ in range(3):
+                    await until(b"WATCHDOG=1")
+                served.running.signal(signal.SIGHUP)
+                assert (await until(b"RELOADING=1")).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+                assert b"STATUS=the settings were read again" in await until(b"READY=1")
+
+
 async def test_logs_are_json_when_asked_for_and_hold_no_token(tmp_path: Path) -> None:
     async with opened(tmp_path, [text(["ok"])]) as hark:
         settings = {"serve": {"port": 0, "token": "the-only-token"}, "logs": {"format": "json"}}

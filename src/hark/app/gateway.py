@@ -84,6 +84,7 @@ class Surfaces:
         for one in gone:
             await one.ended.wait()
             del self._running[one.name]
+            self._hooks.forget(one.name)
             LOG.info("%s is stopped", one.name)
         for name, table in wanted.items():
             if name not in self._running:

@@ -11,7 +11,7 @@ from hark.engine.routes import Route
 from hark.engine.workbench import Workbench
 
 # What holds files, processes or sessions that can't be changed under what runs.
-FIXED = ("store", "sandbox")
+FIXED = ("store", "sandbox", "telemetry")
 # What no gateway looks at.
 ELSEWHERE = ("terminal",)
 

@@ -73,7 +73,10 @@ async def serve(
             try:
                 async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
                     running = Running(agent, chosen, server, watchdog)
-                    async with running.opened(doorway, beside, hooks or Hooks()) as access, anyio.create_task_group() as around:
+                    async with (
+                        running.opened(doorway, beside, hooks or Hooks()) as access,
+                        anyio.create_task_group() as around,
+                    ):
                         reload = ServeReload(load, options, agent.follow, chosen)
                         reload.on_chosen(running.follow)
                         reload.on_chosen(lambda chosen: access.change(chosen.settings, chosen.token))
