@@ -162,7 +162,7 @@ async def test_only_mcp_servers_that_changed_are_started_or_stopped(tmp_path: Pa
 
 async def test_a_call_that_a_server_has_under_way_is_not_cut_when_the_server_is_taken_away(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    late = call(0, "call_1", "one__late", json.dumps({"seconds": 1.5}))
+    late = call(0, "call_1", "one__late", "{}")
     script = [events([delta(tool_calls=[late]), delta("tool_calls")]), text(["done"])]
     approvals = '[approvals]\nmode = "all"'
     async with opened(tmp_path, script) as hark:
