@@ -15,6 +15,7 @@ from anyio import to_thread
 
 from hark.app.build import Agent, open_agent
 from hark.app.config import home_directory
+from hark.app.known_secrets import known_secrets
 from hark.app.log_form import apply_log_settings
 from hark.app.logs import start_logs
 from hark.app.serve_options import Chosen, address_of, choose
@@ -56,7 +57,7 @@ async def serve(
     settings = load()
     require(settings, options)
     chosen = choose(settings.serve, options)
-    apply_log_settings(settings.logs, [chosen.token])
+    apply_log_settings(settings.logs, [chosen.token, *known_secrets(settings)])
 
     from hark.surfaces.web.app import Doorway
     from hark.surfaces.web.server import make_server

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import anyio
 
+from hark.app.known_secrets import known_secrets
 from hark.app.log_form import apply_log_settings
 from hark.app.reload import Follow, Followed
 from hark.app.serve_options import Chosen, choose
@@ -72,7 +73,7 @@ class ServeReload:
         require(settings, self._options)
         chosen = choose(settings.serve, self._options)
         followed = await self._follow(settings)
-        apply_log_settings(settings.logs, [chosen.token])
+        apply_log_settings(settings.logs, [chosen.token, *known_secrets(settings)])
         for take in self._followers:
             take(chosen)
         return Followed(followed.changed, (*followed.needs_restart, *_moved(self._serving, chosen)))
