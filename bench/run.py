@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = 900.0
 OPEN_FILES = 20_000
 
 
@@ -21,6 +21,7 @@ class Plan:
 
     is_quick: bool = False
     has_uvloop: bool = False
+    minutes: float = 2.0
 
     def count(self, full: int) -> int:
         """Return how often to do something."""

@@ -67,6 +67,9 @@ class Ears:
         self.free = {word: anyio.Event() for word in held}
         self.is_closed = False
 
+    def warm_up(self) -> None:
+        pass
+
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
         words = audio.data.decode()
         self.started.append(words)

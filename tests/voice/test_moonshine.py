@@ -1,6 +1,7 @@
 """The embedded speech recognition, with real speech and real processes."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import struct
@@ -34,6 +35,30 @@ async def test_what_is_said_is_heard_whatever_was_heard_before(tmp_path: Path) -
         )
         assert await transcriber.transcribe(recording("list")) == first
         assert len(transcriber.pids) == 1, "and the process is kept warm"
+
+
+async def test_it_can_be_ready_before_the_first_recording_comes(tmp_path: Path) -> None:
+    async with moonshine(tmp_path) as transcriber:
+        transcriber.warm_up()
+        transcriber.warm_up()
+        (pid,) = transcriber.pids
+        assert plain((await transcriber.transcribe(recording("stop"))).text) == "stop"
+        assert transcriber.pids == {pid}
+
+
+async def test_nothing_of_one_recording_is_heard_in_the_next(tmp_path: Path) -> None:
+    numpy: Any = import_module("numpy")
+    speech = samples(recording("list"))
+    loud = (numpy.random.default_rng(0).standard_normal(48_000) * 12_000).clip(-32_000, 32_000).astype(numpy.int16)
+    tone = (numpy.sin(numpy.arange(48_000) / 16_000 * 2 * numpy.pi * 440) * 16_000).astype(numpy.int16)
+    odd = [packed(speech[: len(speech) // 2]), packed(loud), packed(tone), packed(speech[-4_000:]), Audio(b"nothing")]
+    async with moonshine(tmp_path) as transcriber:
+        expected = await transcriber.transcribe(recording("mail"))
+        for one in odd:
+            with contextlib.suppress(SpeechError):
+                await transcriber.transcribe(one)
+            assert await transcriber.transcribe(recording("mail")) == expected
+        assert len(transcriber.pids) == 1
 
 
 async def test_all_kinds_of_recordings_are_understood(tmp_path: Path) -> None:
@@ -111,7 +136,7 @@ async def test_cancelling_ends_it_at_once_and_the_others_are_not_touched(tmp_pat
         long = asyncio.create_task(transcriber.transcribe(long_recording(60), lambda _: under_way.set()))
         await under_way.wait()
         (pid,) = transcriber.pids
-        others = [asyncio.create_task(transcriber.transcribe(recording(name))) for name in ("mail", "tests", "stop")]
+        others = [asyncio.create_task(transcriber.transcribe(recording(name))) for name in ("mail", "weather", "stop")]
         await asyncio.sleep(0)
         long.cancel()
         with anyio.fail_after(1):
@@ -120,7 +145,7 @@ async def test_cancelling_ends_it_at_once_and_the_others_are_not_touched(tmp_pat
         await until(lambda: not is_living(pid))
         assert [plain((await other).text) for other in others] == [
             "send an email to my brother",
-            "please run all the tests again",
+            "what is the weather like in london today",
             "stop",
         ]
 

@@ -10,9 +10,12 @@ from hark.app.brought import bring
 from hark.app.build import Agent
 from hark.app.handle import check_name
 from hark.app.loop_lag import LoopLag
+from hark.app.schedules.desk import ScheduleDesk
 from hark.app.story_of import story_of, turns_of
 from hark.app.trace_command import children_of
+from hark.protocol.commands import Say
 from hark.protocol.gateway import Busy, Lag, PastMessage, RouteRow, ServerRow, SessionRow, Standing
+from hark.protocol.receipts import Receipt
 from hark.protocol.store import BACKGROUND, Hit, Query
 from hark.tools.delegate import CHILD
 
@@ -33,6 +36,18 @@ class AgentGateway:
             ValueError: A session can't have that name.
         """
         return AgentApiSession(self._agent, name, lambda: self.standing is Standing.DRAINING)
+
+    @property
+    def schedules(self) -> ScheduleDesk:
+        """The schedules of the agent's home."""
+
+        async def say(session: str, message: Say) -> Receipt:
+            name, author = message.id, message.author
+            return await self.session(session).say(message.text, message.delivery, id=name, author=author)
+
+        agent, bench = self._agent, self._bench
+        book = agent.parts.schedule_book()
+        return ScheduleDesk(book, bench.store.journal, agent.settings.schedules, bench.clock, say)
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""

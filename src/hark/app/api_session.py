@@ -14,9 +14,9 @@ from hark.app.slash import find
 from hark.app.transcripts import as_rows
 from hark.engine.state import SessionState
 from hark.engine.text import clean
-from hark.protocol.commands import ChooseRoute, Delivery, Say
+from hark.protocol.commands import ChooseRoute, Delivery, Say, Shown
 from hark.protocol.events import AnyEvent
-from hark.protocol.gateway import Past
+from hark.protocol.gateway import EventReader, Past, RunningTurn
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 
@@ -50,6 +50,7 @@ class AgentApiSession:
         author: str = "",
         attachments: Sequence[Attachment] = (),
         is_stopped: bool = False,
+        shown: Shown | None = None,
     ) -> Receipt:
         """Accept a message, durably. While the gateway drains, it is kept for after the restart."""
         name = id or self._handle.new_id()
@@ -59,7 +60,7 @@ class AgentApiSession:
         elif self._is_draining():
             return await self._keep(Say(name, clean(text), self._way(delivery), clean(author), tuple(files)))
         more = {"id": name, "author": author}
-        return await self._handle.say(text, delivery, **more, attachments=files, is_stopped=is_stopped)
+        return await self._handle.say(text, delivery, **more, attachments=files, is_stopped=is_stopped, shown=shown)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn; return when it has settled."""
@@ -96,6 +97,12 @@ class AgentApiSession:
         """Return when the session is loaded."""
         await self._handle.opened()
 
+    def running(self) -> RunningTurn | None:
+        """Return what runs, if the session is open here."""
+        door = self._handle.door if self._is_open else None
+        turn = door.state.turn if door else None
+        return RunningTurn(turn.id, turn.progress, tuple(door.asked)) if door and turn else None
+
     async def past(self) -> Past:
         """Return what was said. Files are told by name: their bytes are not for a transcript."""
         state = SessionState()
@@ -121,6 +128,10 @@ class AgentApiSession:
     def notice(self, code: str, text: str) -> None:
         """Tell whoever reads along."""
         self._handle.door.notice(code, text)
+
+    def reader(self) -> EventReader:
+        """Return a reader of the events from this call on."""
+        return self._handle.door.subscribe()
 
     def events(self) -> AsyncIterator[AnyEvent]:
         """Yield the events from this call on."""

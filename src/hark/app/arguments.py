@@ -3,6 +3,8 @@
 import argparse
 from collections.abc import Sequence
 
+from hark.app.schedules.arguments import add_words
+
 COMMANDS = (
     "setup",
     "doctor",
@@ -17,6 +19,7 @@ COMMANDS = (
     "acp",
     "serve",
     "pair",
+    "schedule",
 )
 
 
@@ -99,6 +102,7 @@ def _commands() -> argparse.ArgumentParser:
     pair = commands.add_parser("pair", help="list who wants to talk in chats, let somebody in, or no more")
     pair.add_argument("action", nargs="?", choices=("list", "approve", "revoke"), default="list")
     pair.add_argument("value", nargs="?", help="the code, or the person's id")
+    add_words(commands.add_parser("schedule", help="prompts that come by themselves, at their times"))
     config = commands.add_parser("config", help="show, check or find the settings")
     config.add_argument("action", nargs="?", choices=("path", "show", "check", "trust"), default="check")
     return parser

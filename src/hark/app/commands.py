@@ -108,12 +108,18 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
             return skills(options, _settings().skills)
         case "serve":
             from hark.app.gateway import run_surfaces
+            from hark.app.schedules.runner import run_schedules
             from hark.app.serve import serve
+            from hark.app.voice import warm_up
             from hark.surfaces.web.hooks import Hooks
 
             hooks = Hooks()
-            beside = partial(run_surfaces, hooks=hooks)
-            return serve(options, _settings, [beside], hooks)
+            beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up]
+            return serve(options, _settings, beside, hooks)
+        case "schedule":
+            from hark.app.schedules.command import schedule
+
+            return schedule(options)
         case "pair":
             from hark.app.pairing import pair
 

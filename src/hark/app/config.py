@@ -15,7 +15,7 @@ from hark.protocol.commands import Delivery
 Layer = dict[str, Any]
 
 _DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfaces")
-_ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "store", "web")
+_ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
 
 
 def home_directory(home: str | Path | None = None) -> Path:

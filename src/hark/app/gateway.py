@@ -228,8 +228,8 @@ def house_of(agent: Agent, ledger: ChatLedger) -> House:
     def opened(name: str) -> ChatSessionHandle:
         return agent.session_of(ChatSessionHandle, name, name.partition(":")[0])
 
-    stop_words = agent.parts.stop_words
-    return House(ledger, opened, agent.bench.store.journal.sessions, agent.parts.ingress(), stop_words.fits)
+    sessions, parts = agent.bench.store.journal.sessions, agent.parts
+    return House(ledger, opened, sessions, parts.ingress(), parts.stop_words.fits, parts.narrator())
 
 
 def _tell_start(platform: Platform, start: TurnStarted) -> None:

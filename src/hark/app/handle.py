@@ -4,12 +4,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 
+from hark.app.heard import note_heard
 from hark.app.parts import Parts
 from hark.app.slash import SlashCommand, find
 from hark.engine.door import Door
 from hark.engine.router import Router
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Shown, Withdraw
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import Attachment, Message
 from hark.protocol.outcomes import Outcome
@@ -63,7 +64,15 @@ class SessionHandle:
     def children(self) -> "list[SessionHandle]":
         """Return the sessions that calls of this one started, as far as they are open here."""
         names = [door.id for door in self._router.doors if door.id.startswith(f"{self._id}.c-")]
-        return [SessionHandle(name, self._router, self.bench, self.parts, "") for name in names]
+        return [self.beside(name) for name in names]
+
+    def beside(self, name: str) -> "SessionHandle":
+        """Return another session of the same agent.
+
+        Raises:
+            ValueError: A session can't have that name.
+        """
+        return SessionHandle(name, self._router, self.bench, self.parts, "")
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""
@@ -87,11 +96,13 @@ class SessionHandle:
         author: str = "",
         attachments: Sequence[Attachment] = (),
         is_stopped: bool = False,
+        shown: Shown | None = None,
     ) -> Receipt:
         """Accept a message, durably; return what became of it. The same id is taken once.
 
         A message that is a slash command is that command; what comes of it is a notice. `is_stopped`: a stop came while
-        the message was on its way here, so that it sets nothing off.
+        the message was on its way here, so that it sets nothing off. `shown`: how much of the running reply the person
+        had seen or heard; if the message interrupts it, the rest is not kept.
 
         Raises:
             ValueError: There is no such delivery.
@@ -101,8 +112,10 @@ class SessionHandle:
         command = find(text)
         if command is not None:
             return await self._command(*command, id or self.new_id())
+        if shown is not None:
+            await note_heard(self.door, shown, self.new_id())
         stop = Interrupt(self.new_id(), "user") if is_stopped else None
-        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments)), stop)
+        return await self.door.say(Say(id or self.new_id(), text, way, author, tuple(attachments), shown), stop)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.

@@ -26,9 +26,11 @@ from hark.tools.toolbox import Source
 from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
+    from hark.app.narrator import AgentNarrator, Wishes
     from hark.mcp.servers import Servers
     from hark.mcp.settings import ServerSettings
-    from hark.protocol.speech import Transcriber
+    from hark.protocol.speech import Speaker, Transcriber
+    from hark.store.schedule_book import SqliteScheduleBook
     from hark.tools.delegate import OpenChild
     from hark.voice.ingress import VoiceIngress
 
@@ -71,6 +73,7 @@ class Parts:
         self._transcribers: list[Transcriber] = []
         self._retired: list[Transcriber] = []
         self._ingresses: list[VoiceIngress] = []
+        self._books: list[SqliteScheduleBook] = []
 
     def follow(self, settings: Settings, servers: "Mapping[str, ServerSettings]") -> None:
         """Take other settings: what has not changed is not touched. Waits for nothing."""
@@ -139,8 +142,8 @@ class Parts:
             tasks.start_soon(self.python.close)
             for ingress in self._ingresses:
                 tasks.start_soon(ingress.close)
-            for transcriber in (*self._transcribers, *self._retired):
-                tasks.start_soon(transcriber.close)
+            for part in (*self._transcribers, *self._retired, *self._books):
+                tasks.start_soon(part.close)
 
     def transcriber(self) -> "Transcriber | None":
         """Return what turns speech into words, the same for all; None when voice is off. It starts nothing yet."""
@@ -160,6 +163,34 @@ class Parts:
             shelf = Shelf(self.places.home / "voice")
             self._ingresses.append(VoiceIngress(self.transcriber(), shelf, self.settings.voice))
         return self._ingresses[0]
+
+    def speaker(self) -> "Speaker":
+        """Return what speaks words aloud."""
+        from hark.app.mcp_processes import spawner
+        from hark.app.voice import make_speaker
+
+        return make_speaker(self.settings.voice, spawner(self.owner))
+
+    def wishes(self) -> "Wishes":
+        """Return who wants to hear replies."""
+        from hark.app.narrator import Wish, Wishes
+
+        return Wishes(self.places.home / "spoken.json", Wish.AUTO if self.settings.voice.speak else Wish.OFF)
+
+    def narrator(self) -> "AgentNarrator":
+        """Return what makes voice messages of replies."""
+        from hark.app.mcp_processes import spawner
+        from hark.app.narrator import AgentNarrator
+
+        return AgentNarrator(self.speaker(), self.wishes(), spawner(self.owner))
+
+    def schedule_book(self) -> "SqliteScheduleBook":
+        """Return the schedules of this home, the same book for all."""
+        from hark.store.schedule_book import SqliteScheduleBook
+
+        if not self._books:
+            self._books.append(SqliteScheduleBook(self.places.home / "schedules.db"))
+        return self._books[0]
 
     async def forget(self, session: str) -> None:
         """End what a session has running: it starts afresh, or is over."""

@@ -2,11 +2,13 @@
 
 import argparse
 import logging
+import resource
 import socket
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from hark.app.settings import SettingsError
 from hark.app.settings_check import require
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.systemd import notify, ping_watchdog
+from hark.app.voice import spoken
 from hark.engine.state import RESTART
 from hark.protocol.gateway import Standing
 from hark.surfaces.web.hooks import Hooks
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
 SETTLE_SECONDS = 2.0
+FEED_SECONDS = 300.0
+MOST_FILES = 65_536
 LOG = logging.getLogger(__name__)
 
 Beside = Callable[[Agent], Awaitable[None]]
@@ -54,6 +59,7 @@ async def serve(
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise SettingsError(NEEDED)
     start_logs(home_directory(), is_verbose=options.verbose)
+    _allow_many_connections()
     settings = load()
     require(settings, options)
     chosen = choose(settings.serve, options)
@@ -130,7 +136,8 @@ class Running:
         access = Access(self.chosen.settings, self.chosen.token)
         metrics = Metrics(time.time())
         self._agent.bench.ends.listen(metrics.ended)
-        feeds = Feeds()
+        # A feed holds its session awake, so it must go well before the session may.
+        feeds = Feeds(min(FEED_SECONDS, self._agent.settings.limits.sleep_seconds / 2))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._lag.run)
             await tasks.start(feeds.run)
@@ -138,8 +145,9 @@ class Running:
                 tasks.start_soon(_supervised, run, self._agent)
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
+            speak = partial(spoken, self._agent.parts.speaker())
             is_stop = self._agent.parts.stop_words.fits
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks)
+            place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak)
             take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access
@@ -172,6 +180,15 @@ def _listening(chosen: Chosen) -> socket.socket:
             f"{settings.host}:{settings.port} can't be listened on: {error.strerror or error}. Choose another --port."
         )
         raise OSError(words) from error
+
+
+def _allow_many_connections() -> None:
+    """Have as many open files as we may: thousands of sessions stream, and the usual limit is a thousand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # then what there is must do
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _supervised(run: Beside, agent: Agent) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from hark.app.log_form import LogSettings
+from hark.app.schedules.settings import ScheduleSettings
 from hark.app.stop_words import STOP_WORDS
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
@@ -96,5 +97,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     surfaces: dict[str, Any] = field(default_factory=dict[str, Any])
     voice: VoiceSettings = field(default_factory=VoiceSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
+    schedules: ScheduleSettings = field(default_factory=ScheduleSettings)
     logs: LogSettings = field(default_factory=LogSettings)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

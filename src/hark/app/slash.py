@@ -110,6 +110,13 @@ COMMANDS = {
         _row("memory", "", "show what is remembered", "slash_tools"),
         _row("children", "[stop NAME]", "list the child agents, or stop one alone", "slash_tools"),
         _row("processes", "[stop ID | detach ID]", "list what runs in the background, or let go of it", "slash_tools"),
+        _row("voice", "[on|off|auto]", "have replies spoken: always, never, or those to voice messages", "slash_voice"),
+        SlashCommand(
+            "schedule",
+            '[add "WHEN" PROMPT | remove NAME | pause NAME | resume NAME]',
+            "list what comes here by itself, or change it",
+            _lazily("schedules.slash", "schedule"),
+        ),
         _row("trace", "[TURN]", "where a turn's time went", "slash_session"),
         _row("doctor", "", "see whether all is well, and what to do when not", "slash_session"),
         _own("new", "[NAME]", "start another session"),
@@ -117,7 +124,6 @@ COMMANDS = {
         _own("resume", "[NAME]", "go on with an earlier session"),
         _own("copy", "", "put the last reply into the clipboard"),
         _own("theme", "[NAME]", "show or choose the colours"),
-        _own("voice", "", "speak instead of typing"),
         _own("quit", "", "leave"),
         _row("demo", "", "see interrupt, steer, queue and stop at work, without a model", "slash_session"),
     )

@@ -28,4 +28,5 @@ class StopWords:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.strip(_AROUND).casefold().replace(",", " ").split())
+    # Marks inside count as little as those around: of spoken words, "stop please" comes out as "Stop. Please."
+    return " ".join("".join(" " if sign in _AROUND else sign for sign in text.casefold()).split())

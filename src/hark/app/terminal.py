@@ -9,14 +9,16 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hark.app.agent_desk import AgentDesk
-from hark.app.build import open_agent
+from hark.app.build import Agent, open_agent
 from hark.app.chat import choose_route, offered, sections, session_name
 from hark.app.first_line import FirstLine
 from hark.app.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
+from hark.app.stop_words import StopWords
 from hark.app.welcome import welcome
 from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
+from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
 from hark.surfaces.terminal.draft import adopt
 from hark.surfaces.terminal.place import Before, Place
@@ -65,6 +67,8 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 take_over=lambda: _before(line),
                 leaving=watchdog.arm,
                 when_deaf=shown.be_deaf,
+                dictation=lambda: _dictation(agent),
+                is_stop=StopWords(settings.delivery.stop_words).fits,
             )
             signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
             signals.listen()
@@ -84,6 +88,16 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
 def _before(line: FirstLine) -> Before:
     typed, rest = line.take()
     return Before(tuple(typed.sent), typed.text, rest)
+
+
+def _dictation(agent: Agent) -> Dictation:
+    from hark.app.dictation import ProgramDictation
+    from hark.app.mcp_processes import spawner
+    from hark.voice.program_microphone import ProgramMicrophone
+
+    parts = agent.parts
+    microphone = ProgramMicrophone(parts.settings.voice, spawner(parts.owner))
+    return ProgramDictation(microphone, parts.transcriber(), agent.home / "voice")
 
 
 class Screen:

@@ -29,7 +29,9 @@ class TermsMaker:
             ValueError: Two tools have the same name.
         """
         delivery = settings.delivery
-        rules = Rules(delivery.after_stop, settings.limits, settings.approvals, self._can_ask, delivery.steer_before)
+        alone = settings.schedules.question_seconds
+        stop, steer = delivery.after_stop, delivery.steer_before
+        rules = Rules(stop, settings.limits, settings.approvals, self._can_ask, steer, alone)
         tools = [*self._own, *self._parts.web_tools(settings.web), *self._given]
         return Terms(rules, Toolbox(tools, self._parts.sources), self._prompt(settings))
 

@@ -1,8 +1,13 @@
 """Voice, as the settings want it: each part is loaded only when it is needed."""
 
+from typing import TYPE_CHECKING
+
 from hark.protocol.processes import Spawn
-from hark.protocol.speech import Speaker, Transcriber
+from hark.protocol.speech import Audio, Speaker, Transcriber
 from hark.voice.settings import VoiceSettings
+
+if TYPE_CHECKING:
+    from hark.app.build import Agent
 
 
 def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | None:
@@ -20,10 +25,26 @@ def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | Non
             return None
 
 
-def make_speaker(settings: VoiceSettings, spawn: Spawn) -> Speaker | None:
-    """Return what speaks replies; None when they are not spoken."""
-    if not settings.speak:
-        return None
+async def warm_up(agent: "Agent") -> None:
+    """Have voice ready before the first voice message comes, so that it need not wait for the model to be loaded."""
+    if (transcriber := agent.parts.transcriber()) is not None:
+        transcriber.warm_up()
+
+
+def make_speaker(settings: VoiceSettings, spawn: Spawn) -> Speaker:
+    """Return what speaks replies; it starts nothing yet."""
     from hark.voice.program_speaker import ProgramSpeaker
 
     return ProgramSpeaker(settings, spawn)
+
+
+async def spoken(speaker: Speaker, text: str) -> Audio:
+    """Return a text as one WAV; without data when there is nothing in it to be said. Cancelling ends it at once.
+
+    Raises:
+        SpeechError: It can't be spoken.
+    """
+    from hark.voice.wav import join_wavs
+
+    pieces = [piece async for piece in speaker.speak(text)]
+    return join_wavs(pieces) if pieces else Audio(b"")

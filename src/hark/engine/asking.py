@@ -25,9 +25,8 @@ from hark.protocol.provider import (
     Request,
     TextChunk,
     TransientProviderError,
+    Unreachable,
 )
-
-PROGRESS_SECONDS = 1.0
 
 Progress = Callable[[bool], None]
 
@@ -83,7 +82,8 @@ class Asking:
         return self._route.name if self._route else ""
 
     def let_go(self) -> None:
-        """The turn is over."""
+        """The turn is over; whoever kept its text is let go of too, so that its memory is free at once."""
+        self._progress = _nothing
         if self._route is not None:
             self._bench.routes.let_go(self._route, self._lines.turn)
 
@@ -122,7 +122,10 @@ class Asking:
 
     async def _ask_again(self, route: Route, error: TransientProviderError) -> None:
         can_switch = self._bench.routes.has_other(self._tried)
-        pause = self._retries.next_pause(error, can_switch=can_switch)
+        # Where nobody answered the last turn either, however long it waited, the settings are wrong, it seems: each
+        # turn tries once, so that the person knows at once.
+        is_hopeless = isinstance(error, Unreachable) and not self._bench.routes.is_trusted(route)
+        pause = None if is_hopeless else self._retries.next_pause(error, can_switch=can_switch)
         if pause is None:
             self._switch(route, error)
             return
@@ -171,7 +174,7 @@ class Asking:
             self.reply = reply
         async with route.gate or nullcontext():
             await self._lines.prove()
-            with watch:
+            with watch, self._bench.streams.one():
                 await (self._read if wish.is_shown else self._listen)(reply, route, request, watch)
         if reply.end is not None:
             return reply
@@ -200,7 +203,7 @@ class Asking:
                 if type(chunk) is TextChunk:
                     emit(ReplyDelta, turn, chunk.text)
                     now = self._time()
-                    if now - self._saved_at >= PROGRESS_SECONDS:
+                    if now - self._saved_at >= self._bench.streams.keep_seconds:
                         self._saved_at = now
                         self._progress(is_first)
                         is_first = False
@@ -213,3 +216,7 @@ class Asking:
     def _warn(self, silent: float, limit: float) -> None:
         text = f"no sign of life for {silent:.0f} s; at {limit:.0f} s the connection is closed and asked for once more"
         self._lines.fanout.emit(Notice, self._lines.turn, "silence", text)
+
+
+def _nothing(is_first: bool) -> None:
+    """Keep no text: there is none to come."""

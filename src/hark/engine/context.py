@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hark.engine.fanout import Fanout
-from hark.engine.questions import Questions
+from hark.engine.questions import TurnQuestions
 from hark.engine.signal import Signal
 from hark.engine.text import clean
 from hark.protocol.events import CallOutput
@@ -42,7 +42,7 @@ class Steering:
 class TurnLines:
     """A turn's lines to the outside: where its calls' output, questions and steers go."""
 
-    def __init__(self, session: str, turn: str, fanout: Fanout, questions: Questions, prove: Prove) -> None:
+    def __init__(self, session: str, turn: str, fanout: Fanout, questions: TurnQuestions, prove: Prove) -> None:
         """`prove` returns when the session is surely this process's own, and raises StoreError when it is not."""
         self.session = session
         self.turn = turn
@@ -107,7 +107,7 @@ class Context:
         """
         if not self._is_live:
             raise NobodyToAsk
-        return await self._lines.questions.ask(self.turn, question, self._call)
+        return await self._lines.questions.ask(question, self._call)
 
     async def steered(self) -> None:
         """Return when a message for this turn waits."""

@@ -12,7 +12,7 @@ from hark.engine.state import SHUTDOWN, SessionState
 from hark.engine.text import clean
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Change, Interrupt, Say
-from hark.protocol.events import Notice
+from hark.protocol.events import Notice, QuestionAsked
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.store import Entry, StoreError
@@ -46,6 +46,11 @@ class Door:
         return self._keeper.session.open_questions if self._keeper.session else []
 
     @property
+    def asked(self) -> list[QuestionAsked]:
+        """The same, as whoever comes only now reads them."""
+        return self._keeper.session.asked if self._keeper.session else []
+
+    @property
     def is_unneeded(self) -> bool:
         """True when nothing runs or waits here, and nobody watches or asks."""
         return not self.is_busy and not self._keeper.users and not self._keeper.fanout.has_readers
@@ -68,7 +73,7 @@ class Door:
         Raises:
             StoreError: It could not be accepted.
         """
-        say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments)
+        say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments, say.shown)
         # A task of its own: whoever gives up waiting does not leave a stored message that nobody looks at.
         accepting = asyncio.ensure_future(self._accept(say, self._keeper.arrivals.add(say.id, stop)))
         accepting.add_done_callback(_forget)

@@ -68,6 +68,15 @@ class Subscription:
             await self._wake
         return self._events.popleft()
 
+    async def take(self) -> list[AnyEvent]:
+        """Return all events that wait, at least one; none at the session's end. Cheaper than one by one."""
+        while not self._events and not self._is_closed:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        events = list(self._events)
+        self._events.clear()
+        return events
+
 
 class Fanout:
     """Numbers a session's events and hands them to its readers. One that nobody holds any more is forgotten."""

@@ -73,7 +73,7 @@ class Gate:
         try:
             with self._timeline.span("question", call.name):
                 question = Question(text, choices, QuestionKind.APPROVAL)
-                answer = await self._lines.questions.ask(self._lines.turn, question, call.id)
+                answer = await self._lines.questions.ask(question, call.id)
         except NobodyToAsk:
             why = "; ".join(prepared.ruling.reasons)
             return f"This needs a person's approval, and nobody is there to give it.{f' Why: {why}.' if why else ''}"

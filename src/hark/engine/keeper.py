@@ -101,9 +101,12 @@ class Keeper:
                 if session.was_cut:
                     tasks.start_soon(self._tell_last_owner, session)
                 await session.run()
-                tasks.cancel_scope.cancel()
+                # Not by a cancel, whose traceback would hold the session until the next collection of garbage.
+                session.let_go()
+                self.knock.set()
         finally:
             self.session = None
+            session.let_go()
             self._told = max(self._told or 0, session.told) if session.told else self._told
             if guest is not None and guest.is_asking:
                 self.guest = guest  # it still owes somebody an answer
@@ -115,6 +118,8 @@ class Keeper:
         """Take what others put into the inbox. Wakes may be lost, so it is looked at now and then anyway."""
         while True:
             await self.knock.wait()
+            if session.is_over:
+                return
             self.knock.clear()
             entries = await self._bench.store.inbox.after(self.id, session.state.cursor)
             for entry in entries:
@@ -124,8 +129,9 @@ class Keeper:
 
     async def _tell_last_owner(self, session: Session) -> None:
         """Wake whoever ran the turn that was found open: it may live, and have nothing to write that would tell it."""
-        await session.flush()
-        await self._bench.store.bus.wake(self.id)
+        with suppress(StoreError):  # whoever runs the session hears of it
+            await session.flush()
+            await self._bench.store.bus.wake(self.id)
 
     async def _visit(self) -> bool:
         """Follow the owner for a while; False when nobody here needs it."""

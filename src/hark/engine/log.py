@@ -72,6 +72,11 @@ class Log:
         """Call `broken` once when nothing can be written any more."""
         self._broken.append(broken)
 
+    def let_go(self) -> None:
+        """Tell nobody any more."""
+        self._told.clear()
+        self._broken.clear()
+
     async def prove(self) -> None:
         """Make sure that the journal is still ours.
 

@@ -1,4 +1,4 @@
-"""Questions that a turn asks a person: open until answered, or withdrawn with the turn."""
+"""Questions that a turn asks a person: open until answered, out of time, or withdrawn with the turn."""
 
 import asyncio
 
@@ -16,25 +16,31 @@ class Questions:
         self._clock = clock
         self._can_ask = can_ask
         self._open: dict[str, asyncio.Future[str]] = {}
+        self._asked: dict[str, tuple[str, Question, str]] = {}  # whoever comes later can still read them
 
-    async def ask(self, turn: str, question: Question, call: str = "") -> str:
+    async def ask(self, turn: str, question: Question, call: str = "", seconds: float | None = None) -> str:
         """Return the answer. Cancelling withdraws the question on every surface.
 
         Raises:
-            NobodyToAsk: The rules say that no person is there.
+            NobodyToAsk: The rules say that no person is there, or none answered within `seconds`.
         """
         if not self._can_ask:
             raise NobodyToAsk
         name = self._clock.new_id()
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open[name] = answer
+        self._asked[name] = turn, question, call
         self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices, question.kind, call)
         reason = "withdrawn"
         try:
-            text = await answer
+            async with asyncio.timeout(seconds):
+                text = await answer
             reason = "answered"
+        except TimeoutError as error:
+            reason = "unanswered"
+            raise NobodyToAsk from error
         finally:
-            del self._open[name]
+            del self._open[name], self._asked[name]
             self._fanout.emit(QuestionClosed, turn, name, reason)
         return text
 
@@ -47,6 +53,11 @@ class Questions:
         return True
 
     @property
+    def asked(self) -> list[tuple[str, str, Question, str]]:
+        """The questions that wait for an answer, the oldest first: name, turn, question, and call."""
+        return [(name, *self._asked[name]) for name in self.open_names]
+
+    @property
     def open_names(self) -> list[str]:
         """The questions that wait for an answer, the oldest first."""
         return [name for name in self._open if self.is_open(name)]
@@ -55,3 +66,20 @@ class Questions:
         """Tell whether an answer would be taken."""
         answer = self._open.get(question)
         return answer is not None and not answer.done()
+
+
+class TurnQuestions:
+    """The questions of one turn. In one that no person began, they wait for `seconds` at the most."""
+
+    def __init__(self, questions: Questions, turn: str, seconds: float | None) -> None:
+        self._questions = questions
+        self._turn = turn
+        self._seconds = seconds
+
+    async def ask(self, question: Question, call: str) -> str:
+        """Return the answer. Cancelling withdraws the question.
+
+        Raises:
+            NobodyToAsk: No person is there, or none answered in time.
+        """
+        return await self._questions.ask(self._turn, question, call, self._seconds)

@@ -11,6 +11,7 @@ from hark.engine.workbench import Workbench
 from hark.protocol.store import BACKGROUND, StoreError
 
 HEARTBEAT_SECONDS = 3.0
+MOST_IDLE = 1_000
 BEHIND_THE_SCENES = Charter(("memory",))
 
 
@@ -91,13 +92,19 @@ class Router:
                 self._is_empty.set()
 
     def put_to_sleep(self) -> None:
-        """Let the sessions go that nobody has needed for a while; the next one who asks has them opened anew."""
+        """Let the sessions go that nobody has needed for a while; the next one who asks has them opened anew.
+
+        When very many are idle, those that were so for longest go earlier: the memory that thousands take at the same
+        time is hardly ever given back to the system.
+        """
         beats = max(1, round(self._bench.rules.limits.sleep_seconds / HEARTBEAT_SECONDS))
         self._idle_beats = {
             door.id: self._idle_beats.get(door.id, 0) + 1 for door in self._doors.values() if door.is_unneeded
         }
-        for session, idle in self._idle_beats.items():
-            if idle >= beats:
+        surplus = len(self._idle_beats) - MOST_IDLE
+        longest_first = sorted(self._idle_beats.items(), key=lambda item: -item[1])
+        for place, (session, idle) in enumerate(longest_first):
+            if idle >= beats or place < surplus:
                 self._charters.pop(session, None)
                 self._doors.pop(session).close()  # out of the table first: from here on there is a new door
 

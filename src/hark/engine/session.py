@@ -10,16 +10,18 @@ from hark.engine.context import TurnLines
 from hark.engine.decide import NEW_MESSAGE, Moment
 from hark.engine.fanout import Fanout
 from hark.engine.log import Log
-from hark.engine.questions import Questions
+from hark.engine.questions import Questions, TurnQuestions
 from hark.engine.signal import Signal
 from hark.engine.state import SHUTDOWN, SessionState
 from hark.engine.transcript import CRASH
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Change, Compact, Delivery, Interrupt, Say
+from hark.protocol.events import QuestionAsked
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
+from hark.protocol.schedules import SCHEDULED
 from hark.protocol.store import Entry, Lease
 
 FENCED = "the session was taken over"
@@ -47,6 +49,7 @@ class Session:
         self._changed = Signal()
         self._proven = bench.tenure.lapses
         self._is_closing = False
+        self.is_over = False
 
     @property
     def turn(self) -> Turn | None:
@@ -114,6 +117,15 @@ class Session:
         """The questions that wait for an answer, the oldest first."""
         return self._questions.open_names
 
+    @property
+    def asked(self) -> list[QuestionAsked]:
+        """The same, as whoever comes only now reads them."""
+        at = self._bench.clock.now()
+        return [
+            QuestionAsked(self.id, turn, 0, at, name, question.text, question.choices, question.kind, call)
+            for name, turn, question, call in self._questions.asked
+        ]
+
     def close(self, source: str = SHUTDOWN) -> None:
         """End the running turn and then `run`; what waits stays for the next owner."""
         self._is_closing = True
@@ -125,6 +137,11 @@ class Session:
         """Let the running turn come to its end, then end `run`; what waits stays for the next owner."""
         self._is_closing = True
         self._changed.set()
+
+    def let_go(self) -> None:
+        """Nothing more comes: hold on to nothing, so that the memory is free at once."""
+        self.is_over = True
+        self._log.let_go()
 
     def on_durable(self, told: Callable[[AnyRecord], None]) -> None:
         """Call `told` for each record that becomes durable from now on, in order."""
@@ -202,7 +219,9 @@ class Session:
         stop = self._arrivals.stop_on(say.id)
         is_running = self.state.turn is not None
         if is_running and say.delivery is Delivery.INTERRUPT and stop is None:
-            self._last_turn().interrupt(Interrupt(say.id, NEW_MESSAGE))
+            turn = self._last_turn()
+            shown = say.shown.characters if say.shown and say.shown.turn == turn.id else None
+            turn.interrupt(Interrupt(say.id, NEW_MESSAGE, turn.id, shown))
         self._append(*decide.on_say(self.state, say, moment, is_stopped=stop is not None))
         if is_running and say.delivery is Delivery.STEER:
             self._last_turn().steering.set()
@@ -244,12 +263,18 @@ class Session:
         done = self._log.append(*records)
         for record in records:
             if isinstance(record, TurnStarted):
-                lines = TurnLines(self.id, record.turn, self._fanout, self._questions, self._prove)
                 bench = self._bench.under(self._bench.current.terms)  # what is changed later is for the next turn
+                questions = TurnQuestions(self._questions, record.turn, self._patience(record))
+                lines = TurnLines(self.id, record.turn, self._fanout, questions, self._prove)
                 self._turns.append((Turn(record, bench, self._log, lines), done))
                 self._bench.starts.tell(record)
                 self._changed.set()
         return done
+
+    def _patience(self, started: TurnStarted) -> float | None:
+        """Return how long a question of this turn waits: for ever where a person is, not where a schedule began it."""
+        is_scheduled = bool(started.messages) and all(one.id.startswith(SCHEDULED) for one in started.messages)
+        return self._bench.rules.unattended_seconds if is_scheduled else None
 
     async def _prove(self) -> None:
         """Return when the session is surely ours: nothing may begin in the name of one that another has taken."""

@@ -9,6 +9,7 @@ from hark.engine.listeners import Listeners
 from hark.engine.quarantine import Quarantine
 from hark.engine.routes import Routes
 from hark.engine.spending import Spending
+from hark.engine.streams import Streams
 from hark.engine.tenure import Tenure
 from hark.protocol.clock import Clock
 from hark.protocol.records import TurnEnded, TurnStarted
@@ -117,6 +118,7 @@ class Workbench:
     snapshots: Snapshots = field(default_factory=NoSnapshots)
     starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided
     ends: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # told when they are durable
+    streams: Streams = field(default_factory=Streams)
 
     @property
     def rules(self) -> Rules:

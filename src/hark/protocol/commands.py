@@ -16,14 +16,22 @@ class Delivery(StrEnum):
     QUEUE = "queue"
 
 
+class Shown(Struct, frozen=True):
+    """How many characters of a turn's running reply its person had seen, or heard."""
+
+    turn: str
+    characters: int
+
+
 class Say(Struct, frozen=True, omit_defaults=True, tag="say"):
-    """A person's message."""
+    """A person's message. If it interrupts the turn that `shown` names, no more than that of its reply is kept."""
 
     id: str
     text: str
     delivery: Delivery = Delivery.INTERRUPT
     author: str = ""
     attachments: tuple[Attachment, ...] = ()
+    shown: Shown | None = None
 
 
 class Interrupt(Struct, frozen=True, omit_defaults=True, tag="interrupt"):

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from hark.protocol.commands import Delivery
-from hark.protocol.events import AnyEvent
+from hark.protocol.commands import Delivery, Shown
+from hark.protocol.events import AnyEvent, QuestionAsked
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
 from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+from hark.protocol.schedules import Schedules
 from hark.protocol.store import Hit
 
 PastMessage = UserMessage | AssistantMessage | Note
@@ -76,6 +77,26 @@ class Past(Struct, frozen=True):
     cut: list[str]
 
 
+class RunningTurn(Struct, frozen=True):
+    """What runs, for whoever comes only now: the reply so far, but for about the last second, and what is asked."""
+
+    turn: str
+    text: str = ""
+    questions: tuple[QuestionAsked, ...] = ()
+
+
+class EventReader(Protocol):
+    """A session's events, from the moment that it was made."""
+
+    async def take(self) -> list[AnyEvent]:
+        """Return all that came, in order; wait when nothing did. None means that the session is closed."""
+        ...
+
+    def close(self) -> None:
+        """Take no more; `take` returns what came, and then nothing."""
+        ...
+
+
 class ApiSession(Protocol):
     """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps."""
 
@@ -93,6 +114,7 @@ class ApiSession(Protocol):
         author: str = "",
         attachments: Sequence[Attachment] = (),
         is_stopped: bool = False,
+        shown: Shown | None = None,
     ) -> Receipt:
         """Accept a message, durably; return what became of it. One that is a slash command is that command.
 
@@ -136,6 +158,10 @@ class ApiSession(Protocol):
         """Return when the session is loaded: what is told from then on comes behind all that was told before."""
         ...
 
+    def running(self) -> RunningTurn | None:
+        """Return what runs, as far as this process knows it."""
+        ...
+
     async def past(self) -> Past:
         """Return what was said so far."""
         ...
@@ -152,6 +178,10 @@ class ApiSession(Protocol):
         """Tell whoever reads along."""
         ...
 
+    def reader(self) -> EventReader:
+        """Return a reader of the events from this call on."""
+        ...
+
     def events(self) -> AsyncIterator[AnyEvent]:
         """Yield the events from this call on, until the session closes."""
         ...
@@ -163,6 +193,11 @@ class Gateway(Protocol):
     @property
     def standing(self) -> Standing:
         """How it stands."""
+        ...
+
+    @property
+    def schedules(self) -> Schedules:
+        """Its schedules."""
         ...
 
     def session(self, name: str) -> ApiSession:

@@ -85,6 +85,10 @@ class TransientProviderError(ProviderError):
         self.retry_after = retry_after
 
 
+class Unreachable(TransientProviderError):
+    """Nobody listens at the address, or there is no such address."""
+
+
 class RateLimited(TransientProviderError):
     """Too many requests for this key: it must wait, others need not."""
 

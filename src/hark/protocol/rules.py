@@ -64,10 +64,11 @@ class SteerBefore(StrEnum):
 
 
 class Rules(Struct, frozen=True, omit_defaults=True):
-    """All of them."""
+    """All of them. `unattended_seconds`: how long a question waits in a turn that no person began."""
 
     after_stop: AfterStop = AfterStop.HOLD
     limits: Limits = field(default_factory=Limits)
     approvals: Approvals = field(default_factory=Approvals)
     can_ask: bool = True
     steer_before: SteerBefore = SteerBefore.STEP
+    unattended_seconds: Amount | None = None

@@ -1,6 +1,6 @@
 """The ports to speech: words out of audio, and audio out of words."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -28,6 +28,10 @@ class Utterance(Struct, frozen=True):
 class Transcriber(Protocol):
     """Turns audio into words."""
 
+    def warm_up(self) -> None:
+        """Get ready, as a recording may come soon. It waits for nothing, and fails at nothing."""
+        ...
+
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
         """Return the spoken words; `progress` gets the words so far of a long recording.
 
@@ -51,5 +55,43 @@ class Speaker(Protocol):
 
         Raises:
             SpeechError: It can't be spoken.
+        """
+        ...
+
+
+class Narrator(Protocol):
+    """Speaks replies, where their people want it."""
+
+    def wants(self, session: str, *, is_heard: bool) -> bool:
+        """Tell whether a reply in a session is to be spoken; `is_heard`: it answers a voice message."""
+        ...
+
+    async def speak(self, texts: AsyncIterator[str]) -> bytes:
+        """Return one voice message of all the texts, b"" when nothing in them can be said.
+
+        Each is spoken as it comes. Cancelling ends it at once, and nothing of it goes on.
+
+        Raises:
+            SpeechError: It can't be spoken.
+        """
+        ...
+
+
+class Dictation(Protocol):
+    """What a person says at this machine's microphone."""
+
+    async def record(self, until: Callable[[], Awaitable[None]]) -> Audio:
+        """Record until `until` returns. Cancelling drops the recording, and ends what recorded.
+
+        Raises:
+            SpeechError: Nothing can be recorded here; it says what to do.
+        """
+        ...
+
+    async def words(self, audio: Audio) -> str:
+        """Return what was said. Cancelling ends the work at once.
+
+        Raises:
+            SpeechError: There are no words, or they can't be had; it says where the recording is.
         """
         ...

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Mapping
 
 import aiohttp
 
-from hark.protocol.provider import Chunk, ProviderError, TransientProviderError
+from hark.protocol.provider import Chunk, ProviderError, TransientProviderError, Unreachable
 from hark.protocol.secrets import redacted
 from hark.providers.body import NETWORK_ERRORS, Body, reason
 from hark.providers.endpoint import Endpoint
+from hark.providers.pace import Pace, joined
 from hark.providers.reply_fold import ReplyFold
 from hark.providers.reply_stream import ReplyStream
 
@@ -24,6 +25,7 @@ class Line:
         self._url = endpoint.base_url.rstrip("/") + path
         usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._headers = {**usual, **endpoint.extra_headers, **headers}
+        self._pace = Pace()
 
     async def ask(self, body: bytes, fold: ReplyFold) -> AsyncGenerator[Chunk, None]:
         """Yield the reply's chunks; see `Provider.stream`. The key is in no error, even if the server repeats it."""
@@ -34,14 +36,25 @@ class Line:
                 if response.status >= 300:
                     raise await Body(response).refusal()
                 reply = ReplyStream(response, fold)
-                while chunks := await reply.next():
-                    for chunk in chunks:
-                        yield chunk
+                with self._pace.stream():
+                    while chunks := await reply.next():
+                        for chunk in joined(chunks) if self._pace.seconds else chunks:
+                            yield chunk
+                        if self._pace.seconds and not fold.is_complete:
+                            await self._rest(response)
             finally:
                 response.close()
         except ProviderError as error:
             error.args = (redacted(str(error), self._endpoint.secrets),)
             raise
+
+    async def _rest(self, response: aiohttp.ClientResponse) -> None:
+        """Leave what comes to the kernel for a moment: one read brings it all."""
+        connection = response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.pause_reading()
+            await self._pace.rest()
+            connection.transport.resume_reading()
 
     async def _post(self, body: bytes) -> aiohttp.ClientResponse:
         where = self._endpoint.base_url.rpartition("@")[2]  # a password may stand before the @
@@ -52,6 +65,8 @@ class Line:
         except aiohttp.ClientConnectorCertificateError as error:
             text = f"The certificate of {where} can't be trusted: {reason(error)}"
             raise ProviderError(text, code="bad_certificate") from error
+        except aiohttp.ClientConnectorError as error:
+            raise Unreachable(f"No answer from {where}: {reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             pass
         except NETWORK_ERRORS as error:

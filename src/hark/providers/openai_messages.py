@@ -60,9 +60,8 @@ def _message(message: Message) -> Wire | None:
 
 def _user(message: UserMessage) -> Wire:
     text = text_of(message)
-    pictures = [_picture(file) for file in pictures_of(message)]
     wire: Wire = {"role": "user", "content": text}
-    if pictures:
+    if message.attachments and (pictures := [_picture(file) for file in pictures_of(message)]):
         wire["content"] = [{"type": "text", "text": text}, *pictures] if text else pictures
     if message.author:
         wire["name"] = _NOT_IN_NAMES.sub("_", message.author)[:MAX_NAME]

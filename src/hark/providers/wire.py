@@ -25,6 +25,8 @@ def encoded(body: Wire) -> bytes:
 
 def text_of(message: UserMessage | CallResult) -> str:
     """Return a person's or a tool's words, with the names of the files that can't be shown."""
+    if not message.attachments:
+        return message.text
     return "\n".join([message.text, *(_mention(file) for file in message.attachments if not _is_picture(file))])
 
 

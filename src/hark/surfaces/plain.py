@@ -107,8 +107,8 @@ class Plain:
                 pass
 
     def _close(self, question: str, reason: str) -> None:
-        if reason == "withdrawn":
-            self._line("[the question is withdrawn]")
+        if reason != "answered":
+            self._line(f"[the question is {reason}]")
         if self._asked is not None and self._asked.question == question:
             self._asked = None
 

@@ -20,6 +20,7 @@ from hark.voice.worker_process import Answer, WorkerGone, WorkerProcess, WorkerS
 MOST_BYTES = 64 << 20
 MOST_SECONDS = 1800.0
 IDLE_SECONDS = 300.0
+FIRST_IDLE_TIMES = 12  # as long is one kept ready, so that a conversation with pauses need not wait for it again
 FEWEST_AT_ONCE, MOST_AT_ONCE = 2, 4  # one long recording must not keep a short one waiting
 OTHERWISE = 'Or set [voice] stt = "openai" and a base_url to use another one.'
 # What a program may need to run here; no secrets.
@@ -29,7 +30,8 @@ PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TM
 class Moonshine:
     """Transcribes with the model from the package `moonshine-voice`.
 
-    Its processes are started when they are needed, stay warm for `idle_seconds`, and are started again when they died.
+    Its processes are started when they are needed, or before by `warm_up`. Without work they end after
+    `idle_seconds`, the first after twelve times that; they are started again when they died.
     """
 
     def __init__(self, settings: VoiceSettings, spawn: Spawn, idle_seconds: float = IDLE_SECONDS) -> None:
@@ -67,6 +69,12 @@ class Moonshine:
                     f"Record it again, or type it. {OTHERWISE}"
                 ) from error
 
+    def warm_up(self) -> None:
+        """Have a process ready for the next recording, without waiting for it; what is wrong is told by that one."""
+        if not self._is_closed and not self._missing() and not any(worker.is_alive for worker in self._idle):
+            with contextlib.suppress(SpeechError):
+                self._idle.append(self._start())
+
     async def close(self) -> None:
         """End its processes, within a second."""
         self._is_closed = True
@@ -74,16 +82,17 @@ class Moonshine:
         self._workers.clear()
 
     def _check(self, audio: Audio) -> None:
-        if wrong := complaint(self._settings):
+        if wrong := complaint(self._settings) or self._missing():
             raise SpeechError(wrong)
         if len(audio.data) > MOST_BYTES:
             raise SpeechError(f"The recording is larger than {MOST_BYTES >> 20} MB. Send it in parts.")
         if not audio.data:
             raise SpeechError("The recording is empty. Record it again.")
+
+    def _missing(self) -> str:
         if find_spec("moonshine_voice") is None or find_spec("av") is None:
-            raise SpeechError(
-                f"Speech recognition is not installed. Install it: pip install 'hark-agent[voice]'. {OTHERWISE}"
-            )
+            return f"Speech recognition is not installed. Install it: pip install 'hark-agent[voice]'. {OTHERWISE}"
+        return ""
 
     async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> Answer:
         worker = self._take()
@@ -95,14 +104,11 @@ class Moonshine:
             raise SpeechError(
                 "The recording could not be transcribed: it took too long. Send it again in shorter parts, or type it."
             ) from error
-        except anyio.get_cancelled_exc_class():
-            await worker.end()
-            self._warm_up()  # so that the next recording need not wait
-            raise
         finally:
             if not is_done:
                 await worker.end()
                 self._workers.discard(worker)
+                self.warm_up()  # so that the next recording need not wait
         self._idle.append(worker)
         return answer
 
@@ -117,7 +123,8 @@ class Moonshine:
         return self._start()
 
     def _start(self) -> WorkerProcess:
-        words = [sys.executable, "-I", moonshine_worker.__file__, str(self._idle_seconds)]
+        idle_seconds = self._idle_seconds * (1 if self.pids else FIRST_IDLE_TIMES)
+        words = [sys.executable, "-I", moonshine_worker.__file__, str(idle_seconds)]
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         try:
             process = self._spawn(words, Path("/"), environment, lambda _: None)
@@ -126,11 +133,6 @@ class Moonshine:
         worker = WorkerProcess(process)
         self._workers.add(worker)
         return worker
-
-    def _warm_up(self) -> None:
-        if not self._is_closed:
-            with contextlib.suppress(SpeechError):  # the next one will say it
-                self._idle.append(self._start())
 
 
 def at_once() -> int:

@@ -14,7 +14,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypedDict
@@ -66,18 +66,19 @@ def main(idle_seconds: float) -> None:
     jobs: queue.Queue[tuple[Job, bytes]] = queue.Queue()
     # A thread of its own reads, so that the end of stdin is heard in the middle of inference.
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
-    supply = Supply()
+    model = Model()  # loaded before the first recording comes, so that few have to wait for it
     while True:
         try:
             job, audio = jobs.get(timeout=idle_seconds)
         except queue.Empty:
             os._exit(0)
-        model = supply.take()
+        is_well = True
         for answer in _answers(model, job, audio):
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
-        model.close()
-        supply.fill()
+            is_well = answer.get("error") != "model"
+        if not is_well:
+            os._exit(1)  # one that failed is not asked again: another process takes its place
 
 
 def _read(jobs: "queue.Queue[tuple[Job, bytes]]") -> None:
@@ -92,35 +93,11 @@ def _read(jobs: "queue.Queue[tuple[Job, bytes]]") -> None:
     os._exit(0)
 
 
-class Supply:
-    """Models that have heard nothing yet: loaded in a thread between recordings, so that few have to wait for one."""
-
-    def __init__(self) -> None:
-        self._ready: queue.Queue[Model] = queue.Queue()
-        self._missing = threading.Semaphore(1)
-        self._is_started = False
-        threading.Thread(target=self._load, daemon=True).start()
-
-    def take(self) -> "Model":
-        """Return one, when there is one."""
-        return self._ready.get()
-
-    def fill(self) -> None:
-        """Load another in the place of one that was taken. Two are kept; the first recording waits for one only."""
-        self._missing.release(1 if self._is_started else 2)
-        self._is_started = True
-
-    def _load(self) -> None:
-        while self._missing.acquire():
-            self._ready.put(Model())
-
-
 class Model:
-    """The embedded model, good for one recording: its voice detector still hears that one in the next."""
+    """The embedded model. One that can't be loaded says so when it is asked for its first words."""
 
     def __init__(self) -> None:
         self._transcriber: Any = None
-        self._stream: Any = None
         self._failure = ""
         self._errors: tuple[type[Exception], ...] = ()
         try:
@@ -135,36 +112,46 @@ class Model:
                 update_interval=1e9,  # words are wanted when this program says so, never by a timer
                 options={"return_audio_data": "false"},
             )
-            self._stream = self._transcriber.create_stream()
-            self._stream.start()
         except (ImportError, OSError, *self._errors) as error:
             self._failure = str(error) or type(error).__name__
 
-    def close(self) -> None:
-        """Give its memory back."""
-        for part in (self._stream, self._transcriber):
-            if part is not None:
-                part.close()
-
-    def text(self, samples: list[float], flags: int = 0) -> str:
-        """Hear these samples, too, and return all the words so far.
+    @contextlib.contextmanager
+    def listening(self) -> "Generator[Ear]":
+        """Have an ear for one recording, that has heard nothing yet.
 
         Raises:
-            BadModel: It can't be done.
+            BadModel: It can't be had, or what it heard can't be turned into words.
         """
         if self._failure:
             raise BadModel(self._failure)
         try:
-            self._stream.add_audio(samples, SAMPLES_PER_SECOND)
-            transcript = self._stream.update_transcription(flags)
+            stream = self._transcriber.create_stream()
+            try:
+                stream.start()
+                yield Ear(stream)
+            finally:
+                stream.close()
         except self._errors as error:
             raise BadModel(str(error)) from error
+
+
+class Ear:
+    """Hears one recording, piece by piece."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def text(self, samples: list[float], flags: int = 0) -> str:
+        """Hear these samples, too, and return all the words so far."""
+        self._stream.add_audio(samples, SAMPLES_PER_SECOND)
+        transcript = self._stream.update_transcription(flags)
         return " ".join(text for line in transcript.lines if (text := line.text.strip()))
 
 
 def _answers(model: Model, job: Job, audio: bytes) -> Iterator[Answer]:
     try:
-        yield from _transcribed(model, audio, job["most_seconds"])
+        with model.listening() as ear:
+            yield from _transcribed(ear, audio, job["most_seconds"])
     except BadModel as error:
         yield {"done": True, "error": "model", "reason": str(error)}
     except BadAudio as error:
@@ -173,13 +160,13 @@ def _answers(model: Model, job: Job, audio: bytes) -> Iterator[Answer]:
         yield {"done": True, "error": "audio", "reason": "it needs too much memory"}
 
 
-def _transcribed(model: Model, audio: bytes, most_seconds: float) -> Iterator[Answer]:
+def _transcribed(ear: Ear, audio: bytes, most_seconds: float) -> Iterator[Answer]:
     """Yield the words so far after each piece. The model's own voice detector cuts at the silences between."""
     seconds = 0.0
     piece = [0.0] * 0
     for following in _pieces(audio):
         if piece:
-            yield {"text": model.text(piece), "seconds": seconds}
+            yield {"text": ear.text(piece), "seconds": seconds}
         piece = following
         seconds += len(piece) / SAMPLES_PER_SECOND
         if seconds > most_seconds:
@@ -188,7 +175,7 @@ def _transcribed(model: Model, audio: bytes, most_seconds: float) -> Iterator[An
         raise BadAudio("there is no sound in it, or it is of a kind that is not known")
     # Silence behind it, so that the last word has an end.
     piece += [0.0] * int(TAIL_SECONDS * SAMPLES_PER_SECOND)
-    yield {"text": model.text(piece, FORCE_UPDATE), "seconds": seconds, "done": True}
+    yield {"text": ear.text(piece, FORCE_UPDATE), "seconds": seconds, "done": True}
 
 
 def _pieces(audio: bytes) -> Iterator[list[float]]:

@@ -49,6 +49,9 @@ class OpenAiSpeech:
         self._settings = settings
         self._http: aiohttp.ClientSession | None = None
 
+    def warm_up(self) -> None:
+        """A server is ready when it is asked."""
+
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
         """Return the spoken words. Cancelling closes the connection.
 

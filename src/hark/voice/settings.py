@@ -12,6 +12,7 @@ class VoiceSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     its words are known. `language`: such as `en` or `de`; "" leaves it to the model. `base_url`, `model` and
     `api_key_env` are for `stt = "openai"`: any server with `/audio/transcriptions`. `speak`: replies to voice messages
     are spoken, too; by `speak_command`, which gets a sentence on its input and prints a WAV, or else by espeak-ng.
+    `record_command` prints what the terminal's microphone hears, as a WAV or another kind, until it is ended.
     """
 
     stt: Literal["moonshine", "openai", "off"] = "moonshine"
@@ -24,6 +25,7 @@ class VoiceSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     timeout_seconds: Annotated[float, Meta(gt=0)] = 60.0
     speak: bool = False
     speak_command: tuple[str, ...] = ()
+    record_command: tuple[str, ...] = ()
 
 
 def complaint(settings: VoiceSettings) -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -151,13 +152,14 @@ async def chatting(
     chat: TestChat | None = None,
     settings: ChatSettings | None = None,
     ears: Transcriber | None = None,
+    **sections: Any,
 ) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
     """A platform on a real agent, whose owner has let Ann in by the settings."""
     chat = chat or TestChat()
     settings = settings or ChatSettings(allow=("1",))
     provider = ScriptedProvider(script)
 
-    async with hark.open(home=home, workspace=home, routes=[{"provider": provider}]) as agent:
+    async with hark.open(home=home, workspace=home, routes=[{"provider": provider}], **sections) as agent:
         ledger = SqliteChatLedger(home / "gateway.db")
         people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
         ingress = VoiceIngress(ears, Shelf(home / "voice"), VoiceSettings())

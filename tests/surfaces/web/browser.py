@@ -12,7 +12,12 @@ from tests.app.command_line import Hark, Running, opened
 from tests.fakes.behaviours import Behaviour
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-FLAGS = ("--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+FLAGS = (
+    "--no-sandbox",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+    "--autoplay-policy=no-user-gesture-required",
+)
 PATIENCE_MS = 20_000
 SERVE = "[serve]\ndrain_seconds = 0\n"
 
@@ -41,10 +46,10 @@ class Visit:
 
 
 @asynccontextmanager
-async def browser() -> AsyncGenerator[Browser]:
+async def browser(*flags: str) -> AsyncGenerator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
         try:
             yield chromium
         finally:

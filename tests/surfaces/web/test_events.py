@@ -57,7 +57,7 @@ async def test_a_place_that_is_not_kept_any_more_is_told_to_read_the_transcript(
 
 
 async def test_a_reader_that_fell_out_of_the_ring_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_module, "KEPT_EVENTS", 5)
+    monkeypatch.setattr(feed_module, "KEPT_EVENTS", 20)
     async with served(tmp_path, [tokens(50)]) as world, world.events("demo") as reader:
         await world.say("demo", "go")
         first = await reader.until("message.accepted")

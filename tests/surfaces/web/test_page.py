@@ -265,6 +265,9 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[Audio] = []
 
+    def warm_up(self) -> None:
+        pass
+
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
         self.heard.append(audio)
         return Utterance("what time is it")

@@ -6,6 +6,7 @@ from pathlib import Path
 from yarl import URL
 
 from hark.protocol.gateway import Standing
+from tests.app.command_line import shell_call
 from tests.fakes.behaviours import hanging, text
 from tests.surfaces.web.world import served
 
@@ -100,3 +101,32 @@ async def test_the_api_describes_itself_and_the_page_is_there(tmp_path: Path) ->
         assert "unsafe" not in headers["content-security-policy"]
         for name in ("../app.py", "%2e%2e/app.py", "..%2fapp.py", "nothing.js", "%00"):
             assert (await world.fetch(URL(f"/page/{name}", encoded=True)))[0] == 404
+
+
+async def test_who_comes_in_the_midst_of_a_turn_that_was_begun_elsewhere_sees_it(tmp_path: Path) -> None:
+    async with served(tmp_path, [hanging(1)]) as world:
+        await world.agent.session("demo").say("go", author="schedule daily")
+        await world.model.request(1)
+        _, body = await world.call("GET", "/api/sessions/demo/transcript")
+        assert (body["running"]["turn"], body["seq"]) == ("demo.t1", None)
+        async with world.events("demo"):
+            _, body = await world.call("GET", "/api/sessions/demo/transcript")
+            assert body["running"]["turn"] == "demo.t1"
+        await world.call("POST", "/api/sessions/demo/interrupt", {"turn": "demo.t1"})
+        _, body = await world.call("GET", "/api/sessions/demo/transcript")
+        assert body["running"] is None
+
+
+async def test_who_comes_when_something_is_asked_already_can_answer_it(tmp_path: Path) -> None:
+    async with served(tmp_path, [shell_call("rm -rf /nowhere"), text(["fine"])]) as world:
+        session = world.agent.session("demo")
+        events = session.events()
+        await session.say("clean up")
+        await anext(event async for event in events if event.type == "question.asked")
+        async with world.events("demo") as stream:
+            _, body = await world.call("GET", "/api/sessions/demo/transcript")
+            [asked] = body["running"]["questions"]
+            assert "rm -rf /nowhere" in asked["text"]
+            path = f"/api/sessions/demo/answers/{asked['question']}"
+            assert (await world.call("POST", path, {"choice": "no"}))[0] == 200
+            await stream.until("turn.ended")

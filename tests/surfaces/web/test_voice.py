@@ -30,6 +30,9 @@ class Ear:
             self._changed.clear()
             await self._changed.wait()
 
+    def warm_up(self) -> None:
+        pass
+
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
         self.heard.append(audio)
         self._changed.set()

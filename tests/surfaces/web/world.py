@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hark.app.agent_gateway import AgentGateway
 from hark.app.build import Agent, open_agent
 from hark.app.loop_lag import LoopLag
 from hark.app.stop_words import STOP_WORDS, StopWords
+from hark.app.voice import spoken
 from hark.protocol.speech import Transcriber
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.app import make_app
@@ -147,7 +149,15 @@ async def served(
             gateway = AgentGateway(agent, lag)
             ingress = VoiceIngress(transcriber, Shelf(agent.home / "voice"), VoiceSettings())
             agent.bench.ends.listen(metrics.ended)
-            place = WebPlace(gateway, Access(chosen, token), feeds, metrics, ingress, StopWords(STOP_WORDS).fits)
+            place = WebPlace(
+                gateway,
+                Access(chosen, token),
+                feeds,
+                metrics,
+                ingress,
+                StopWords(STOP_WORDS).fits,
+                speak=partial(spoken, agent.parts.speaker()),
+            )
             server = make_server(make_app(place, "0"))
             serving = asyncio.create_task(server.serve([listener]))
             try:

@@ -25,6 +25,7 @@ from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import GIVEN_CHARACTERS, OpenQuestions
 from hark.surfaces.chat.reply import Reply
+from hark.surfaces.chat.spoken import Spoken
 
 TYPING_SECONDS = 4.0
 QUESTION_ROOM = 2 * GIVEN_CHARACTERS + 40  # for the sign before it, and for how it ended
@@ -44,11 +45,14 @@ SIGNS = {
 class Conversation:
     """Shows one session at one address, for as long as it is run."""
 
-    def __init__(self, line: Line, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions) -> None:
+    def __init__(
+        self, line: Line, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions, spoken: Spoken
+    ) -> None:
         self._line = line
         self._ledger = ledger
         self._outbox = outbox
         self._questions = questions
+        self._spoken = spoken
         self._reply: Reply | None = None
         self._showing: asyncio.Task[None] | None = None
 
@@ -68,8 +72,9 @@ class Conversation:
             async for event in events:
                 await self._show(event)
         finally:
-            with anyio.CancelScope(shield=True):  # both only wait, and hear the cancel
+            with anyio.CancelScope(shield=True):  # all only wait, and hear the cancel
                 await self._stop_showing()
+                await self._spoken.close()
                 await self._outbox.close()
 
     async def _deliver_owed(self, delivered: int) -> None:
@@ -81,11 +86,14 @@ class Conversation:
     async def _show(self, event: AnyEvent) -> None:
         match event:
             case TurnStart():
+                self._spoken.begin(event.turn or "", event.messages)
                 await self._begin(event.turn or "")
             case ReplyDelta(text=text) if self._reply is not None:
                 self._reply.add(text)
+                self._spoken.add(text)
             case ReplyRestarted() if self._reply is not None:
                 self._reply.restart_step()
+                self._spoken.restart_step()
             case StepStart() if self._reply is not None:
                 self._reply.next_step()
             case CallStart(call=call, name=name) if self._reply is not None:
@@ -130,7 +138,9 @@ class Conversation:
         await self._stop_showing()
         turn = event.turn or ""
         reply = self._reply or Reply(turn, self._line.surface.manners, self._outbox)
-        await reply.finish(await self._line.session.reply_of(turn), event.outcome)
+        text = await self._line.session.reply_of(turn)
+        await reply.finish(text, event.outcome)
+        self._spoken.finish(text, event.outcome)
         self._reply = None
         await self._ledger.delivered(self._line.address, number_of(turn))
 

@@ -11,7 +11,7 @@ from hark.protocol.chat_ledger import ChatLedger, Kept
 from hark.protocol.chat_session import ChatSession
 from hark.protocol.hearing import Ingress
 from hark.protocol.receipts import Receipt
-from hark.protocol.speech import SpeechError
+from hark.protocol.speech import Narrator, SpeechError
 from hark.protocol.store import SessionLine
 from hark.surfaces.chat.conversation import Conversation
 from hark.surfaces.chat.gathering import goes_on, joined, may_go_on
@@ -19,6 +19,7 @@ from hark.surfaces.chat.inward import Inward
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import OpenQuestions
+from hark.surfaces.chat.spoken import Spoken
 from hark.surfaces.chat.voice import ChatListener, Echo, note_of
 
 WINDOW_SECONDS = 0.8
@@ -27,13 +28,14 @@ SLEEP_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What all platforms share: the ledger, the sessions, the way in for voice, and what is a wish to stop."""
+    """What all platforms share: ledger, sessions, the way in for voice, what is a wish to stop, and who speaks."""
 
     ledger: ChatLedger
     open_session: Callable[[str], ChatSession]
     sessions: Callable[[], Awaitable[list[SessionLine]]]
     ingress: Ingress
     is_stop: Callable[[str], bool]
+    narrator: Narrator | None = None
 
 
 class Room:
@@ -45,7 +47,8 @@ class Room:
         self._outbox = Outbox(line.surface, line.address, house.ledger)
         questions = OpenQuestions()
         self._inward = Inward(line, house.ledger, self._outbox, questions)
-        self._conversation = Conversation(line, house.ledger, self._outbox, questions)
+        self._spoken = Spoken(house.narrator, line.session.id, self._outbox)
+        self._conversation = Conversation(line, house.ledger, self._outbox, questions, self._spoken)
         self._waiting: list[Kept] = []
         self._under_way = 0
         self._is_begun = False
@@ -170,6 +173,7 @@ class Room:
     async def _hear(self, kept: Kept, message: Written) -> bool:
         """Have a recording heard; False when that must be tried again by the next process."""
         echo = Echo(self._outbox, f"voice:{message.id}")
+        self._spoken.heard(self._line.name_of(message.id))
         listener = ChatListener(kept, self._inward, echo, self._house.is_stop)
         hearing = self._house.ingress.hear(note_of(self._line, message), listener)
         async with anyio.create_task_group() as tasks:

@@ -41,6 +41,7 @@ class Acts:
             "editor": self._editor,
             "unfold": app.log_view.unfold,
             "waiting": self._waiting,
+            "talk": app.talk.press,
             "page_up": app.log_view.action_page_up,
             "page_down": app.log_view.action_page_down,
         }
@@ -79,6 +80,8 @@ class Acts:
 
     def _stop(self, now: float) -> None:
         """Stop the turn that is on the screen; twice in a row goes back to an earlier message."""
+        if self._app.talk.drop():
+            return  # a recording is dropped, and nothing else
         if self.is_editing:
             self.end_edit(None)
         elif now - self._stopped_at < REWIND_SECONDS:
@@ -87,6 +90,10 @@ class Acts:
         else:
             self._stopped_at = now
             self._app.start(self._interrupt())
+
+    def stop_spoken(self) -> None:
+        """Stop the turn: the person said so."""
+        self._app.start(self._interrupt())
 
     async def _interrupt(self) -> None:
         app = self._app
@@ -100,6 +107,8 @@ class Acts:
     def _leave(self, now: float) -> None:
         """Clear the line, else stop the turn, else leave when asked twice."""
         app = self._app
+        if app.talk.drop():
+            return
         if self.is_editing:
             self.end_edit(None)
         elif app.composer.text:

@@ -32,6 +32,7 @@ from hark.surfaces.terminal.progress import Progress
 from hark.surfaces.terminal.questions import QuestionPanel
 from hark.surfaces.terminal.queue_panel import QueuePanel
 from hark.surfaces.terminal.safe import NoControls
+from hark.surfaces.terminal.talk import Talk
 
 PROGRESS_SECONDS = 0.25
 DRAFT_SECONDS = 0.3
@@ -59,6 +60,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self.progress = Progress()
         self.failure: Exception | None = None
         self.outbox = Outbox(self)
+        self.talk = Talk(self)
         self._acts = Acts(self)
         self._own = OwnCommands(self)
         self._choices = Choices(self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)])
@@ -115,6 +117,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         """End what the app started; what is unsent stays as a draft."""
         if self._reading is not None:
             self._reading.cancel()
+        await self.talk.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LEAVE_SECONDS)
         self.save_draft()
@@ -280,6 +283,18 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         elif text := self.composer.take():
             self._say_soon(text, delivery)
 
+    def say_spoken(self, session: DeskSession, text: str) -> None:
+        """Go on with what was said aloud in a session as with typed words: a stop, an answer, or a message."""
+        question = self.questions.takes_words if session is self.session else ""
+        if self.place.is_stop(text):
+            self._acts.stop_spoken()
+        elif question:
+            self._acts.answer(text, question)
+        elif session is self.session:
+            self._say_soon(text, None)
+        else:
+            self.outbox.send(session.new_id(), text, None, session)
+
     def _say_soon(self, text: str, delivery: Delivery | None) -> None:
         message = self.session.new_id()
         self.log_view.sending(message, text)
@@ -310,7 +325,8 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         """Say what goes on, and which keys do what."""
         now = time.time()
         line = self.progress.line(now)
-        self._line.update(f"⋯ {line} · {self.progress.total(now)} in all" if line else "", layout=False)
+        line = f"⋯ {line} · {self.progress.total(now)} in all" if line else ""
+        self._line.update(self.talk.line or line, layout=False)
         self._footer.update(footer_words(self), layout=False)
         where = where_words(self.session.id)
         self._where.display = bool(where)

@@ -16,6 +16,7 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     waiting: str = "f2"
     children: str = "f3"
     rewind: str = "f4"
+    talk: str = "ctrl+t"
 
     def acts(self) -> dict[str, str]:
         """Return the key of each act that is not the line's own."""
@@ -36,6 +37,7 @@ MEANINGS = {
     "waiting": "into the list of waiting messages",
     "children": "the tree of child agents: open one, stop one, go back",
     "rewind": "go back to an earlier message, with or without its file changes",
+    "talk": "talk: once begins to record, once more sends what you said, Esc drops it ([voice](voice.md))",
     "end": "leave, when the line is empty",
     "page_up": "scroll up",
     "page_down": "scroll down",

@@ -28,9 +28,9 @@ class Outbox:
         """A receipt came: the message is accepted."""
         self._texts.pop(message, None)
 
-    def send(self, message: str, text: str, delivery: Delivery | None) -> None:
-        """Send a message to the session on the screen; returns at once."""
-        session = self._app.session
+    def send(self, message: str, text: str, delivery: Delivery | None, to: DeskSession | None = None) -> None:
+        """Send a message to a session, or the one on the screen; returns at once."""
+        session = to or self._app.session
         if delivery is None and CHILD in session.id:
             delivery = Delivery.STEER  # a message that cut a child's turn would end its work for its parent
         self._texts[message] = text

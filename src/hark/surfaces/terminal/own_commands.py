@@ -14,6 +14,7 @@ LINES = (
     CommandLine("sessions", "[WORDS]", "choose another session"),
     CommandLine("resume", "[NAME]", "go on with another session"),
     CommandLine("copy", "", "put the last reply into the clipboard"),
+    CommandLine("voice", "", "talk instead of typing: once more sends it"),
     CommandLine("theme", "[NAME]", "show or choose the colours"),
     CommandLine("quit", "", "leave"),
 )
@@ -32,6 +33,7 @@ class OwnCommands:
             "sessions": self._resume,
             "copy": self._copy,
             "theme": self._theme,
+            "voice": self._voice,
         }
 
     def not_in(self, commands: Sequence[CommandLine]) -> list[CommandLine]:
@@ -40,8 +42,9 @@ class OwnCommands:
         return [line for line in LINES if line.name not in known]
 
     def knows(self, text: str) -> bool:
-        """Tell whether a message is one of them."""
-        return text.startswith("/") and _name(text) in self._runs
+        """Tell whether a message is one of them; /voice with words behind it is every surface's."""
+        is_own = text.startswith("/") and _name(text) in self._runs
+        return is_own and (_name(text) != "voice" or text.strip().lower() == "/voice")
 
     async def run(self, text: str) -> None:
         """Carry one out."""
@@ -72,6 +75,9 @@ class OwnCommands:
         text = self._app.log_view.last_reply
         self._app.copy_to_clipboard(text)
         self._app.log_view.tell(f"{len(text)} characters are in the clipboard." if text else "There is no reply yet.")
+
+    async def _voice(self, words: str) -> None:
+        self._app.talk.press()
 
     async def _theme(self, words: str) -> None:
         names = sorted(self._app.available_themes)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from hark.protocol.speech import Dictation, SpeechError
 from hark.surfaces.terminal.keys import Keys
 
 
@@ -29,9 +30,17 @@ def _be_deaf(*, is_again: bool) -> None:
     return
 
 
+def _be_mute() -> Dictation:
+    raise SpeechError("There is no voice here.")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the app is given. `take_over` ends whoever reads the terminal before it; `leaving` hears of its end."""
+    """What the app is given. `take_over` ends whoever reads the terminal before it; `leaving` hears of its end.
+
+    `dictation` is asked for when the person wants to talk; it raises SpeechError when nobody can. A text that
+    `is_stop` stops the turn when it is spoken.
+    """
 
     home: Path
     workspace: Path
@@ -42,3 +51,5 @@ class Place:
     take_over: Callable[[], Before] = Before
     leaving: Callable[[], None] = lambda: None
     when_deaf: WhenDeaf = _be_deaf
+    dictation: Callable[[], Dictation] = _be_mute
+    is_stop: Callable[[str], bool] = lambda _: False

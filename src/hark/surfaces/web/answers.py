@@ -33,6 +33,8 @@ class Answers:
         if not text.strip():
             raise ApiError(400, "empty", "The answer is empty.")
         feed = self._place.feeds.known(session.id)
+        if feed is not None:
+            await feed.level()
         asked = feed.questions.get(question) if feed else None
         if sent.choice is not None and asked is not None and asked.choices and text not in asked.choices:
             raise ApiError(400, "bad_choice", f"The choices are: {', '.join(asked.choices)}.")

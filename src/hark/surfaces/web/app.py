@@ -21,8 +21,10 @@ from hark.surfaces.web.openapi import document
 from hark.surfaces.web.page_files import PageFiles
 from hark.surfaces.web.place import WebPlace
 from hark.surfaces.web.queue import Queue
+from hark.surfaces.web.schedules import ScheduleTable
 from hark.surfaces.web.security import Guard
 from hark.surfaces.web.sessions import Reading
+from hark.surfaces.web.speech import Speech
 from hark.surfaces.web.voice import Voice
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -43,6 +45,7 @@ def routes_of(place: WebPlace, version: str) -> list[Route]:
     """Return the addresses, and what answers there; what surfaces bring comes before them."""
     messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
     completions, login, page = Completions(place), Login(place), PageFiles()
+    schedules = ScheduleTable(place)
     told = document(version)
 
     async def openapi(request: Request) -> Response:
@@ -56,7 +59,9 @@ def routes_of(place: WebPlace, version: str) -> list[Route]:
         ("GET", f"{_SESSION}/transcript", reading.transcript),
         ("GET", f"{_SESSION}/queue", queue.show),
         ("POST", f"{_SESSION}/answers/{{question}}", Answers(place).answer),
+        ("POST", "/api/speech", Speech(place).speak),
         ("GET", "/api/sessions", reading.sessions),
+        ("POST", "/api/schedules/{name}/run", schedules.run),
         ("GET", "/api/search", reading.search),
         ("GET", "/api/turns/{turn}/timeline", reading.timeline),
         ("GET", "/api/status", reading.status),
@@ -71,17 +76,22 @@ def routes_of(place: WebPlace, version: str) -> list[Route]:
         ("GET", "/page/{name:path}", page.file),
     ]
     routes = [Route(path, endpoint, methods=[method]) for method, path, endpoint in table]
-    return [*routes, _QueueRoute(queue)]
+    return [
+        *routes,
+        _TwoWays(f"{_SESSION}/queue/{{message}}", PATCH=queue.change, DELETE=queue.withdraw),
+        _TwoWays("/api/schedules", GET=schedules.show, POST=schedules.add),
+        _TwoWays("/api/schedules/{name}", PATCH=schedules.change, DELETE=schedules.remove),
+    ]
 
 
-class _QueueRoute(Route):
+class _TwoWays(Route):
     """One address with two methods; as two routes, a wrong third one would name only the first."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, path: str, **ways: Endpoint) -> None:
         async def act(request: Request) -> Response:
-            return await (queue.change if request.method == "PATCH" else queue.withdraw)(request)
+            return await ways[request.method if request.method in ways else "GET"](request)  # HEAD is a GET
 
-        super().__init__(f"{_SESSION}/queue/{{message}}", act, methods=["PATCH", "DELETE"])
+        super().__init__(path, act, methods=list(ways))
 
 
 class Counted:

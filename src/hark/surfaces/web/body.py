@@ -6,11 +6,13 @@ import anyio
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
+from hark.protocol.commands import Shown
 from hark.surfaces.web.errors import ApiError
 
 BODY_SECONDS = 300.0
 ID_CHARACTERS = 200
 _CLOSE = {"Connection": "close"}
+MOST_SHOWN = 2**31
 JSON_TYPES = ("application/json", "text/json")
 
 T = TypeVar("T")
@@ -102,3 +104,14 @@ def checked_names(name: str, author: str) -> tuple[str, str]:
 def _too_large(most: int) -> ApiError:
     words = f"The body is larger than {most / 1_000_000:g} MB. A larger one is allowed by [serve] max_body_mb."
     return ApiError(413, "too_large", words, _CLOSE)
+
+
+def checked_shown(turn: str, characters: int) -> Shown:
+    """Return how much of a turn's reply was seen or heard.
+
+    Raises:
+        ApiError: It can't be that much.
+    """
+    if not 0 <= characters < MOST_SHOWN:
+        raise ApiError(400, "bad_request", "shown must be a number of characters, from 0 on.")
+    return Shown(checked_text(turn, "turn", ID_CHARACTERS * 2), characters)

@@ -1,8 +1,8 @@
 """The last events of one session, kept for readers that come back."""
 
-import time
+import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import anyio
@@ -17,6 +17,7 @@ from hark.protocol.events import (
     MessageAccepted,
     QuestionAsked,
     QuestionClosed,
+    ReasoningDelta,
     ReplyDelta,
     ReplyRestarted,
     StepStart,
@@ -29,7 +30,10 @@ from hark.surfaces.web.stream import sse
 
 KEPT_EVENTS = 4_096
 KEPT_BYTES = 1_000_000
-REST_SECONDS = 0.2
+REST_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+MOST_IDLE = 500
+PIECES = (ReplyDelta, ReasoningDelta, CallOutput)
 _EVENT_BYTES = 250  # about what an event takes without its text
 
 
@@ -67,46 +71,67 @@ class Feed:
     """
 
     def __init__(self, session: ApiSession) -> None:
-        """It follows from here on."""
+        """It follows from here on; what has begun before is asked for."""
         self.readers = 0
         self.is_over = False
         self.used_at = anyio.current_time()
         self.turn: str | None = None
         self.questions: dict[str, QuestionAsked] = {}
         self._reply: list[str] = []
-        self._events = session.events()
+        self._events = session.reader()
+        running = session.running()
+        if running is not None:
+            self.turn = running.turn
+            self.questions.update((asked.question, asked) for asked in running.questions)
+            self._reply.append(running.text)
         self._kept: deque[_Kept] = deque()
         self._bytes = 0
         self._count = 0
-        self._news = anyio.Event()
-        self._came = anyio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._rest: asyncio.Future[None] | None = None
         self._is_level = False
 
     async def run(self) -> None:
         """Follow until the session closes, or until cancelled.
 
-        With nobody reading, an event that has only just come is left to be the last for a moment: those that follow
-        are taken together, so that thousands of sessions that nobody looks at cost next to nothing.
+        With nobody reading, it rests after a piece of text: those that follow are taken together, so that thousands
+        of sessions that nobody looks at cost next to nothing.
         """
         try:
-            async for event in self._all():
-                self._add(event)
-                if not self.readers and time.time() - event.at < REST_SECONDS:
-                    with anyio.move_on_after(REST_SECONDS):
-                        await self._came.wait()
+            while events := await self._take():
+                for event in joined(events) if not self.readers else events:
+                    self._add(event)
+                self._tell()
+                if not self.readers and isinstance(events[-1], PIECES):
+                    await self._rest_a_while()
         finally:
             self.is_over = True
             self._tell()
 
-    async def _all(self) -> AsyncGenerator[AnyEvent]:
-        """Yield the events. Others see `_is_level` only while it waits for one: then all that came is here."""
-        while True:
-            self._is_level = True
-            event = await anext(self._events, None)
-            self._is_level = False
-            if event is None:
-                return
-            yield event
+    def close(self) -> None:
+        """Follow no longer. No cancel: its traceback would hold all that was kept until garbage is collected."""
+        self.is_over = True
+        self._events.close()
+        if self._rest is not None:
+            _wake(self._rest)
+
+    async def _take(self) -> list[AnyEvent]:
+        """Return what came. Others see `_is_level` only while it waits: then all that came before is here."""
+        self._is_level = True
+        events = await self._events.take()
+        self._is_level = False
+        return events
+
+    async def _rest_a_while(self) -> None:
+        """Return after a while, or when a reader comes."""
+        loop = asyncio.get_running_loop()
+        self._rest = loop.create_future()
+        timer = loop.call_later(REST_SECONDS, _wake, self._rest)
+        try:
+            await self._rest
+        finally:
+            timer.cancel()
+            self._rest = None
 
     async def level(self) -> None:
         """Return when all is here that was told before this call."""
@@ -146,19 +171,20 @@ class Feed:
 
     async def news(self) -> None:
         """Return when there is an event more, or the end."""
-        await self._news.wait()
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        await waiting
 
     @contextmanager
     def reading(self) -> Generator[None]:
         """Count a reader: the feed is kept for it."""
         self.readers += 1
-        self._came.set()
+        if self._rest is not None:
+            _wake(self._rest)
         try:
             yield
         finally:
             self.readers -= 1
-            if not self.readers:
-                self._came = anyio.Event()
             self.used_at = anyio.current_time()
 
     def _add(self, event: AnyEvent) -> None:
@@ -170,14 +196,15 @@ class Feed:
         while len(self._kept) > KEPT_EVENTS or (self._bytes > KEPT_BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.popleft().size
         self._note(event)
-        self._tell()
 
     def _note(self, event: AnyEvent) -> None:
         """Know what a reader that comes now has to be told of the running turn."""
         match event:
-            case ReplyDelta(text=text):
+            case ReplyDelta(turn=turn, text=text):
+                self.turn = turn
                 self._reply.append(text)
-            case StepStart() | ReplyRestarted():
+            case StepStart(turn=turn) | ReplyRestarted(turn=turn):
+                self.turn = turn
                 self._reply.clear()
             case TurnStart(turn=turn):
                 self.turn = turn
@@ -195,8 +222,31 @@ class Feed:
                 pass
 
     def _tell(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
+        waiting, self._waiting = self._waiting, []
+        for reader in waiting:
+            _wake(reader)
+
+
+def joined(events: Sequence[AnyEvent]) -> list[AnyEvent]:
+    """Return the events with neighbouring pieces of a reply put together: the last one's number stands for all."""
+    together: list[AnyEvent] = []
+    pieces: list[str] = []
+    for place, event in enumerate(events):
+        if isinstance(event, ReplyDelta):
+            pieces.append(event.text)
+            following = events[place + 1] if place + 1 < len(events) else None
+            if isinstance(following, ReplyDelta) and following.turn == event.turn:
+                continue
+            if len(pieces) > 1:
+                event = ReplyDelta(event.session, event.turn, event.seq, event.at, "".join(pieces))
+            pieces.clear()
+        together.append(event)
+    return together
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 class Feeds:
@@ -204,7 +254,7 @@ class Feeds:
 
     def __init__(self, idle_seconds: float = 300.0) -> None:
         self._idle_seconds = idle_seconds
-        self._feeds: dict[str, tuple[Feed, anyio.CancelScope]] = {}
+        self._feeds: dict[str, Feed] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
@@ -213,35 +263,34 @@ class Feeds:
             self._tasks = tasks
             task_status.started()
             while True:
-                await anyio.sleep(self._idle_seconds / 10)
+                await anyio.sleep(min(self._idle_seconds / 10, LOOK_SECONDS))
                 self.let_go()
 
     def of(self, session: ApiSession) -> Feed:
         """Return a session's feed; it follows from the first time on."""
         found = self._feeds.get(session.id)
-        if found is not None and not found[0].is_over:
-            found[0].used_at = anyio.current_time()
-            return found[0]
+        if found is not None and not found.is_over:
+            found.used_at = anyio.current_time()
+            return found
         assert self._tasks is not None, "the feeds are not running"
-        feed, scope = Feed(session), anyio.CancelScope()
-        self._feeds[session.id] = feed, scope
-        self._tasks.start_soon(self._follow, session.id, feed, scope)
+        feed = self._feeds[session.id] = Feed(session)
+        self._tasks.start_soon(self._follow, session.id, feed)
         return feed
 
     def known(self, session: str) -> Feed | None:
         """Return a session's feed, if there is one."""
-        found = self._feeds.get(session)
-        return found[0] if found is not None else None
+        return self._feeds.get(session)
 
-    async def _follow(self, session: str, feed: Feed, scope: anyio.CancelScope) -> None:
-        with scope:
-            await feed.run()
-        if self._feeds.get(session) == (feed, scope):
+    async def _follow(self, session: str, feed: Feed) -> None:
+        await feed.run()
+        if self._feeds.get(session) is feed:
             del self._feeds[session]
 
     def let_go(self) -> None:
-        """Forget the feeds that nobody has used for a while."""
+        """Forget the feeds that nobody has used for a while; of very many, all but those that were used last."""
         before = anyio.current_time() - self._idle_seconds
-        for feed, scope in list(self._feeds.values()):
-            if not feed.readers and feed.turn is None and feed.used_at < before:
-                scope.cancel()
+        idle = [feed for feed in self._feeds.values() if not feed.readers and feed.turn is None]
+        idle.sort(key=lambda feed: feed.used_at)
+        for place, feed in enumerate(idle):
+            if feed.used_at < before or place < len(idle) - MOST_IDLE:
+                feed.close()

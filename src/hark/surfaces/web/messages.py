@@ -4,11 +4,11 @@ from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hark.protocol.commands import Delivery
+from hark.protocol.commands import Delivery, Shown
 from hark.protocol.receipts import Receipt, Settled
 from hark.surfaces.web.answer import json_answer
 from hark.surfaces.web.attachments import SentAttachment, all_checked
-from hark.surfaces.web.body import ID_CHARACTERS, checked_names, checked_text, read_json
+from hark.surfaces.web.body import ID_CHARACTERS, checked_names, checked_shown, checked_text, read_json
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.place import WebPlace
 
@@ -25,6 +25,7 @@ class SentMessage(Struct, frozen=True):
     delivery: Delivery | None = None
     attachments: list[SentAttachment] = field(default_factory=list[SentAttachment])
     author: str = ""
+    shown: Shown | None = None
 
 
 class SentInterrupt(Struct, frozen=True):
@@ -49,12 +50,14 @@ class Messages:
         attachments = all_checked(sent.attachments)
         if not sent.text.strip() and not attachments:
             raise ApiError(400, "empty", "The message says nothing: give it a text, or attachments.")
+        shown = checked_shown(sent.shown.turn, sent.shown.characters) if sent.shown else None
         self._place.feeds.of(session)
         ingress = self._place.ingress
 
         async def say(is_stopped: bool) -> Receipt:
+            names = {"id": name, "author": author}
             return await session.say(
-                sent.text, sent.delivery, id=name, author=author, attachments=attachments, is_stopped=is_stopped
+                sent.text, sent.delivery, **names, attachments=attachments, is_stopped=is_stopped, shown=shown
             )
 
         if sent.text.strip().lower() == STOP:
@@ -72,8 +75,8 @@ class Messages:
         sent = await read_json(request, SentInterrupt, self._place.access.max_body, may_be_empty=True)
         source = checked_text(sent.source, "source", SOURCE_CHARACTERS, may_be_empty=False)
         turn = checked_text(sent.turn or "", "turn", ID_CHARACTERS * 2)
-        if sent.shown is not None and not 0 <= sent.shown < 2**31:
-            raise ApiError(400, "bad_request", "shown must be a number of characters, from 0 on.")
+        if sent.shown is not None:
+            checked_shown(turn, sent.shown)
 
         async def interrupt() -> Settled | None:
             return await session.interrupt(source, turn, sent.shown)

@@ -2,13 +2,26 @@
 
 from hark.protocol.commands import Delivery
 from hark.surfaces.web.access import COOKIE
-from hark.surfaces.web.openapi_values import TEXT, TRUTH, Json, a_list, an_object, ref, schemas
+from hark.surfaces.web.body import MOST_SHOWN
+from hark.surfaces.web.openapi_schedules import schedule_paths, schedule_schemas
+from hark.surfaces.web.openapi_values import schemas
+from hark.surfaces.web.openapi_words import (
+    TEXT,
+    TRUTH,
+    Json,
+    a_list,
+    an_object,
+    content,
+    in_path,
+    in_query,
+    operation,
+    ref,
+)
 from hark.surfaces.web.sessions import MOST_SESSIONS, USUAL_SESSIONS, WORDS_CHARACTERS
+from hark.surfaces.web.speech import TEXT_CHARACTERS
 
 SESSION_NAME = r"^[A-Za-z0-9._:@+-]{1,200}$"
 EVENT_STREAM = "text/event-stream"
-_OF_BODIES = (408, 413, 415)
-_ALWAYS = (403, 405, 503)  # foreign pages and names, other methods, a start or a store that is not there
 
 
 def document(version: str) -> Json:
@@ -21,35 +34,36 @@ def document(version: str) -> Json:
             "description": "An agent that listens while it works. Errors are always {error: {code, message}}.",
         },
         "security": [{}, {"token": []}, {"login": []}],
-        "paths": {**_session_paths(), **_other_paths()},
+        "paths": {**_session_paths(), **_other_paths(), **schedule_paths()},
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "login": {"type": "apiKey", "in": "cookie", "name": COOKIE},
             },
-            "schemas": schemas(),
+            "schemas": {**schemas(), **schedule_schemas()},
         },
     }
 
 
 def _session_paths() -> Json:
     session = "/api/sessions/{session}"
-    name = _in_path("session", {"type": "string", "pattern": SESSION_NAME})
-    message = _in_path("message", {"type": "string", "minLength": 1})
-    question = _in_path("question", {"type": "string", "minLength": 1})
-    delivery = _in_query("delivery", {"type": "string", "enum": list(Delivery)})
-    voice_query = [delivery, _in_query("id", TEXT), _in_query("author", TEXT)]
+    name = in_path("session", {"type": "string", "pattern": SESSION_NAME})
+    message = in_path("message", {"type": "string", "minLength": 1})
+    question = in_path("question", {"type": "string", "minLength": 1})
+    delivery = in_query("delivery", {"type": "string", "enum": list(Delivery)})
+    shown = in_query("shown", {"type": "integer", "minimum": 0, "maximum": MOST_SHOWN - 1})
+    voice_query = [delivery, in_query("id", TEXT), in_query("author", TEXT), in_query("turn", TEXT), shown]
     audio = {"type": "string", "format": "binary"}
     queue = an_object(["queue"], queue=a_list(ref("QueueItem")))
     return {
         f"{session}/messages": {
             "parameters": [name],
-            "post": _operation("Say something", {202: ref("Receipt")}, body=ref("Message"), errors=(400,)),
+            "post": operation("Say something", {202: ref("Receipt")}, body=ref("Message"), errors=(400,)),
         },
         f"{session}/voice": {
             "parameters": [name, *voice_query],
             "post": {
-                **_operation("Say something aloud", {202: ref("Receipt")}, errors=(400, 404, 408, 409, 413, 415)),
+                **operation("Say something aloud", {202: ref("Receipt")}, errors=(400, 404, 408, 409, 413, 415)),
                 "requestBody": {
                     "required": True,
                     "content": {"application/octet-stream": {"schema": audio}, "audio/ogg": {}},
@@ -58,7 +72,7 @@ def _session_paths() -> Json:
         },
         f"{session}/interrupt": {
             "parameters": [name],
-            "post": _operation(
+            "post": operation(
                 "End the running turn; answers when it has settled",
                 {200: ref("Settled")},
                 body=ref("Interrupt"),
@@ -69,27 +83,27 @@ def _session_paths() -> Json:
         f"{session}/events": {
             "parameters": [
                 name,
-                _in_query("last_event_id", TEXT),
+                in_query("last_event_id", TEXT),
                 {"name": "Last-Event-ID", "in": "header", "required": False, "schema": TEXT},
             ],
-            "get": _operation("The events as they come", {}, errors=(400,), others={"200": _content(EVENT_STREAM)}),
+            "get": operation("The events as they come", {}, errors=(400,), others={"200": content(EVENT_STREAM)}),
         },
         f"{session}/transcript": {
             "parameters": [name],
-            "get": _operation("What was said", {200: ref("Transcript")}, errors=(400,)),
+            "get": operation("What was said", {200: ref("Transcript")}, errors=(400,)),
         },
         f"{session}/queue": {
             "parameters": [name],
-            "get": _operation("What waits", {200: queue}, errors=(400,)),
+            "get": operation("What waits", {200: queue}, errors=(400,)),
         },
         f"{session}/queue/{{message}}": {
             "parameters": [name, message],
-            "patch": _operation("Edit or move", {200: queue}, body=ref("QueueChange"), errors=(400, 404, 409)),
-            "delete": _operation("Take out of the queue", {200: queue}, errors=(400, 404, 409)),
+            "patch": operation("Edit or move", {200: queue}, body=ref("QueueChange"), errors=(400, 404, 409)),
+            "delete": operation("Take out of the queue", {200: queue}, errors=(400, 404, 409)),
         },
         f"{session}/answers/{{question}}": {
             "parameters": [name, question],
-            "post": _operation(
+            "post": operation(
                 "Answer a question",
                 {200: an_object(["question", "answer"], question=TEXT, answer=TEXT)},
                 body=ref("Answer"),
@@ -100,14 +114,14 @@ def _session_paths() -> Json:
 
 
 def _other_paths() -> Json:
-    turn = _in_path("turn", {"type": "string", "minLength": 1})
-    words = _in_query("q", {"type": "string", "maxLength": WORDS_CHARACTERS})
-    limit = _in_query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_SESSIONS})
-    hits = _in_query("limit", {"type": "integer", "minimum": 1, "maximum": USUAL_SESSIONS})
+    turn = in_path("turn", {"type": "string", "minLength": 1})
+    words = in_query("q", {"type": "string", "maxLength": WORDS_CHARACTERS})
+    limit = in_query("limit", {"type": "integer", "minimum": 1, "maximum": MOST_SESSIONS})
+    hits = in_query("limit", {"type": "integer", "minimum": 1, "maximum": USUAL_SESSIONS})
     return {
         "/api/sessions": {
             "parameters": [words, limit],
-            "get": _operation(
+            "get": operation(
                 "The sessions, the last changed first",
                 {200: an_object(["sessions"], sessions=a_list(ref("Session")))},
                 errors=(400,),
@@ -115,7 +129,7 @@ def _other_paths() -> Json:
         },
         "/api/search": {
             "parameters": [words, hits],
-            "get": _operation(
+            "get": operation(
                 "Messages with all the words",
                 {200: an_object(["hits"], hits=a_list({"type": "object"}))},
                 errors=(400,),
@@ -123,14 +137,23 @@ def _other_paths() -> Json:
         },
         "/api/turns/{turn}/timeline": {
             "parameters": [turn],
-            "get": _operation("Where a turn's time went", {200: {"type": "object"}}, errors=(400, 404)),
+            "get": operation("Where a turn's time went", {200: {"type": "object"}}, errors=(400, 404)),
         },
-        "/api/status": {"get": _operation("How all of it stands", {200: {"type": "object"}})},
+        "/api/speech": {
+            "post": operation(
+                "A text spoken aloud; 204 when there is nothing in it that can be said",
+                {},
+                body=an_object(["text"], text={"type": "string", "maxLength": TEXT_CHARACTERS}),
+                errors=(400, 404),
+                others={"200": content("audio/wav"), "204": {"description": "There is nothing to say"}},
+            )
+        },
+        "/api/status": {"get": operation("How all of it stands", {200: {"type": "object"}})},
         "/healthz": {
-            "get": _operation("Whether new turns are begun", {200: ref("Health"), 503: ref("Health")}, is_open=True)
+            "get": operation("Whether new turns are begun", {200: ref("Health"), 503: ref("Health")}, is_open=True)
         },
-        "/metrics": {"get": _operation("Counters for Prometheus", {}, others={"200": _content("text/plain")})},
-        "/v1/models": {"get": _operation("The routes", {200: an_object(["data"], data=a_list({"type": "object"}))})},
+        "/metrics": {"get": operation("Counters for Prometheus", {}, others={"200": content("text/plain")})},
+        "/v1/models": {"get": operation("The routes", {200: an_object(["data"], data=a_list({"type": "object"}))})},
         "/v1/chat/completions": {
             "parameters": [
                 {
@@ -140,16 +163,16 @@ def _other_paths() -> Json:
                     "schema": {"type": "string", "pattern": SESSION_NAME},
                 }
             ],
-            "post": _operation(
+            "post": operation(
                 "A turn as a chat completion; with `stream`, as it comes",
                 {},
                 body=ref("Completion"),
                 errors=(400, 404, 409, 502),
-                others={"200": _content("application/json", EVENT_STREAM)},
+                others={"200": content("application/json", EVENT_STREAM)},
             ),
         },
         "/login": {
-            "post": _operation(
+            "post": operation(
                 "Change the token for a cookie",
                 {200: an_object(["login"], login=TRUTH)},
                 body=an_object(["token"], token=TEXT),
@@ -157,52 +180,11 @@ def _other_paths() -> Json:
                 is_open=True,
             )
         },
-        "/logout": {"post": _operation("Forget the cookie", {200: an_object(["login"], login=TRUTH)}, is_open=True)},
-        "/openapi.json": {"get": _operation("This document", {200: {"type": "object"}})},
-        "/": {"get": _operation("The web page", {}, others={"200": _content("text/html")}, is_open=True)},
+        "/logout": {"post": operation("Forget the cookie", {200: an_object(["login"], login=TRUTH)}, is_open=True)},
+        "/openapi.json": {"get": operation("This document", {200: {"type": "object"}})},
+        "/": {"get": operation("The web page", {}, others={"200": content("text/html")}, is_open=True)},
         "/page/{name}": {
-            "parameters": [_in_path("name", {"type": "string", "minLength": 1})],
-            "get": _operation("A file of the page", {}, errors=(404,), others={"200": _content("*/*")}, is_open=True),
+            "parameters": [in_path("name", {"type": "string", "minLength": 1})],
+            "get": operation("A file of the page", {}, errors=(404,), others={"200": content("*/*")}, is_open=True),
         },
     }
-
-
-def _operation(
-    summary: str,
-    answers: dict[int, Json],
-    *,
-    body: Json | None = None,
-    needs_body: bool = True,
-    errors: tuple[int, ...] = (),
-    others: Json | None = None,
-    is_open: bool = False,
-) -> Json:
-    """Return an operation. `errors` are its own; those that any may have are added."""
-    responses: Json = {
-        str(status): {"description": summary, "content": {"application/json": {"schema": schema}}}
-        for status, schema in answers.items()
-    }
-    if body is not None:
-        errors = (*errors, *_OF_BODIES)
-    refusals = _ALWAYS if is_open else (*_ALWAYS, 401, 429)
-    operation: Json = {"summary": summary, "responses": _errors(*errors, *refusals) | responses | (others or {})}
-    if body is not None:
-        operation["requestBody"] = {"required": needs_body, "content": {"application/json": {"schema": body}}}
-    return operation
-
-
-def _errors(*statuses: int) -> Json:
-    answer = {"description": "Why not", "content": {"application/json": {"schema": ref("Error")}}}
-    return {str(status): answer for status in statuses}
-
-
-def _content(*types: str) -> Json:
-    return {"description": "As it is", "content": {kind: {} for kind in types}}
-
-
-def _in_path(name: str, schema: Json) -> Json:
-    return {"name": name, "in": "path", "required": True, "schema": schema}
-
-
-def _in_query(name: str, schema: Json) -> Json:
-    return {"name": name, "in": "query", "required": False, "schema": schema}

@@ -1,22 +1,16 @@
 """The values of the API, told in OpenAPI."""
 
-from typing import Any
-
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import ReceiptState
 from hark.surfaces.web.attachments import MOST_ATTACHMENTS, NAME_CHARACTERS
+from hark.surfaces.web.body import MOST_SHOWN
 from hark.surfaces.web.completion_words import ROLES
 from hark.surfaces.web.messages import ID_CHARACTERS, SOURCE_CHARACTERS
+from hark.surfaces.web.openapi_words import COUNT, NUMBER, TEXT, TRUTH, Json, a_list, an_object, ref
 from hark.surfaces.web.queue import MOST_POSITION
 
-Json = dict[str, Any]
-
-TEXT: Json = {"type": "string"}
-TRUTH: Json = {"type": "boolean"}
 MEDIA_TYPE = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}$"
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_NUMBER: Json = {"type": "number"}
-_COUNT: Json = {"type": "integer"}
 _SPOKEN: Json = {"type": "string", "pattern": r"\S"}
 
 
@@ -39,6 +33,14 @@ def schemas() -> Json:
             delivery={"type": ["string", "null"], "enum": [*Delivery, None]},
             attachments={"type": "array", "items": ref("Attachment"), "maxItems": MOST_ATTACHMENTS},
             author=short,
+            shown={
+                "type": ["object", "null"],
+                "required": ["turn", "characters"],
+                "properties": {
+                    "turn": {"type": "string", "maxLength": 2 * ID_CHARACTERS},
+                    "characters": {"type": "integer", "minimum": 0, "maximum": MOST_SHOWN - 1},
+                },
+            },
         ),
         "Receipt": an_object(
             ["id", "session", "state"],
@@ -74,8 +76,8 @@ def schemas() -> Json:
             ["session", "title", "turns", "updated_at", "is_open", "is_waiting"],
             session=TEXT,
             title=TEXT,
-            turns=_COUNT,
-            updated_at=_NUMBER,
+            turns=COUNT,
+            updated_at=NUMBER,
             is_open=TRUTH,
             is_waiting=TRUTH,
         ),
@@ -88,18 +90,3 @@ def schemas() -> Json:
             stream={"type": ["boolean", "null"]},
         ),
     }
-
-
-def ref(name: str) -> Json:
-    """Return what stands for one of the values."""
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def an_object(required: list[str], **properties: Json) -> Json:
-    """Return an object with these properties."""
-    return {"type": "object", "required": required, "properties": properties}
-
-
-def a_list(items: Json) -> Json:
-    """Return a list of these."""
-    return {"type": "array", "items": items}

@@ -1,12 +1,13 @@
 """What all endpoints work with."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
 from hark.protocol.gateway import ApiSession, Gateway
 from hark.protocol.hearing import Ingress
+from hark.protocol.speech import Audio
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.feed import Feeds
@@ -19,6 +20,7 @@ class WebPlace:
     """The agent, who may come in, the feeds of its sessions, what is counted, and the way in for voice.
 
     `is_stop` tells whether words are a wish to stop. `hooks` are the addresses that belong to chat platforms.
+    No `speak`, which returns a text as sound: no spoken replies.
     """
 
     gateway: Gateway
@@ -28,6 +30,7 @@ class WebPlace:
     ingress: Ingress
     is_stop: Callable[[str], bool]
     hooks: Hooks = field(default_factory=Hooks)
+    speak: Callable[[str], Awaitable[Audio]] | None = None
 
     def session(self, request: Request) -> ApiSession:
         """Return the session that the address names.

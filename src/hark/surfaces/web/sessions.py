@@ -5,7 +5,7 @@ import time
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from hark.protocol.gateway import Standing
+from hark.protocol.gateway import RunningTurn, Standing
 from hark.surfaces.web.answer import json_answer
 from hark.surfaces.web.body import read_number
 from hark.surfaces.web.errors import ApiError
@@ -40,9 +40,10 @@ class Reading:
         feed = self._place.feeds.known(session.id)
         if feed is not None:
             await feed.level()
-        running = None
-        if feed is not None and feed.turn is not None:
-            running = {"turn": feed.turn, "text": feed.reply, "questions": list(feed.questions.values())}
+        running = session.running()
+        if feed is not None:
+            asked = tuple(feed.questions.values())
+            running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
         seq = feed.last if feed is not None else None
         past = await session.past()
         return json_answer({"messages": past.rows, "running": running, "seq": seq, "cut": past.cut})

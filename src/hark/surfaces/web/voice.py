@@ -4,13 +4,13 @@ from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hark.protocol.commands import Delivery
+from hark.protocol.commands import Delivery, Shown
 from hark.protocol.gateway import ApiSession
 from hark.protocol.hearing import Fate, Hearing, VoiceNote
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.speech import Audio, SpeechError
 from hark.surfaces.web.answer import json_answer
-from hark.surfaces.web.body import checked_names, read_body
+from hark.surfaces.web.body import MOST_SHOWN, checked_names, checked_shown, read_body
 from hark.surfaces.web.errors import ApiError
 from hark.surfaces.web.place import WebPlace
 
@@ -47,8 +47,9 @@ class ApiListener:
         """Go on with the words exactly as if they had been typed."""
         about = self._note.about
         delivery = Delivery(about["delivery"]) if about.get("delivery") else None
+        shown = Shown(about["turn"], int(about["shown"])) if about.get("turn") else None
         return await self._session.say(
-            text, delivery, id=self._note.id, author=about.get("author", ""), is_stopped=is_stopped
+            text, delivery, id=self._note.id, author=about.get("author", ""), is_stopped=is_stopped, shown=shown
         )
 
     async def queue(self, text: str) -> Receipt:
@@ -75,6 +76,7 @@ class Voice:
         query = request.query_params
         name, author = checked_names(query.get("id", ""), query.get("author", ""))
         about = {"surface": API, "author": author, "delivery": _delivery(query.get("delivery", ""))}
+        about |= _shown(query.get("turn", ""), query.get("shown", ""))
         audio = Audio(await read_body(request, self._place.access.max_body), _audio_type(request))
         if not audio.data:
             raise ApiError(400, "empty", "There is no audio in the body.")
@@ -110,6 +112,15 @@ def _delivery(word: str) -> str:
     if word and word not in tuple(Delivery):
         raise ApiError(400, "bad_request", f"delivery must be one of {', '.join(Delivery)}.")
     return word
+
+
+def _shown(turn: str, word: str) -> dict[str, str]:
+    if not turn and not word:
+        return {}
+    if not turn or not (word.isascii() and word.isdigit()) or len(word) > len(str(MOST_SHOWN)):
+        raise ApiError(400, "bad_request", "turn and shown go together: shown is a number of characters, from 0 on.")
+    shown = checked_shown(turn, int(word))
+    return {"turn": shown.turn, "shown": str(shown.characters)}
 
 
 def _audio_type(request: Request) -> str:

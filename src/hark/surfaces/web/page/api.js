@@ -41,14 +41,27 @@ export const logout = () => send("POST", "/logout", {});
 export const sessions = (words) => get(`/api/sessions?limit=200&q=${encodeURIComponent(words)}`);
 export const search = (words) => get(`/api/search?limit=30&q=${encodeURIComponent(words)}`);
 export const status = () => get("/api/status");
+export const schedules = () => get("/api/schedules");
 export const timeline = (turn) => get(`/api/turns/${encodeURIComponent(turn)}/timeline`);
 export const transcript = (session) => get(`${at(session)}/transcript`);
 export const queue = (session) => get(`${at(session)}/queue`);
 export const say = (session, message) => send("POST", `${at(session)}/messages`, message);
-export const interrupt = (session, turn) => send("POST", `${at(session)}/interrupt`, { source: "user", turn });
+export const interrupt = (session, turn, shown) => send("POST", `${at(session)}/interrupt`, { source: "user", turn, shown });
 export const answer = (session, question, given) => send("POST", `${at(session)}/answers/${encodeURIComponent(question)}`, given);
 export const change = (session, id, what) => send("PATCH", `${at(session)}/queue/${encodeURIComponent(id)}`, what);
 export const withdraw = (session, id) => call("DELETE", `${at(session)}/queue/${encodeURIComponent(id)}`);
-export const voice = (session, id, audio) =>
-  call("POST", `${at(session)}/voice?id=${encodeURIComponent(id)}`, audio, { "Content-Type": audio.type || "audio/webm" });
+const heard = (shown) => (shown ? `&shown=${shown.characters}&turn=${encodeURIComponent(shown.turn)}` : "");
+export const voice = (session, id, audio, shown) =>
+  call("POST", `${at(session)}/voice?id=${encodeURIComponent(id)}${heard(shown)}`, audio, { "Content-Type": audio.type || "audio/webm" });
+
+/** Return a text as sound, or null when there is nothing in it to be said. */
+export async function speech(text, signal) {
+  const headers = { "Content-Type": "application/json" };
+  const response = await fetch("/api/speech", { method: "POST", body: JSON.stringify({ text }), headers, credentials: "same-origin", signal });
+  if (response.status === 204) return null;
+  if (response.ok) return response.blob();
+  const told = await response.json().catch(() => null);
+  throw new ApiError(response.status, told?.error?.code ?? "", told?.error?.message ?? "The reply can't be spoken.");
+}
+
 export const eventsPath = (session, seq) => `${at(session)}/events${seq === null ? "" : `?last_event_id=${seq}`}`;

@@ -6,6 +6,7 @@ import { Dashboard } from "./dashboard.js";
 import { find, isTyping, setText } from "./dom.js";
 import { askLogin } from "./login.js";
 import { SessionList } from "./sessions.js";
+import { Speaker } from "./speech.js";
 import { View } from "./view.js";
 import { VoiceRecorder } from "./voice.js";
 
@@ -20,7 +21,8 @@ const composer = new Composer({
   press: (key) => view?.conversation.question?.press(key) ?? false,
   complain,
 });
-const recorder = new VoiceRecorder({ receiver: () => view, complain });
+const speaker = new Speaker({ changed: () => view?.changed(), complain });
+const recorder = new VoiceRecorder({ receiver: () => view, begun: () => speaker.cut(), complain });
 
 /** Tell what went wrong, below the message field, for a while. */
 function complain(text) {
@@ -75,7 +77,7 @@ function openSession(name) {
   view?.close();
   showTitle(name);
   find("log").replaceChildren();
-  view = new View(name, { complain, sessions });
+  view = new View(name, { complain, sessions, speaker });
   composer.open(name);
   sessions.choose(name);
   if (matchMedia("(pointer: fine)").matches) find("input").focus();

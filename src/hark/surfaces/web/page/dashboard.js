@@ -28,15 +28,15 @@ export class Dashboard {
     clearTimeout(this.timer);
     if (!this.isOpen) return;
     try {
-      const status = await api.status();
-      if (this.isOpen) this.#draw(status);
+      const [status, { schedules }] = await Promise.all([api.status(), api.schedules()]);
+      if (this.isOpen) this.#draw(status, schedules);
     } catch (error) {
       this.node.replaceChildren(make("p", { class: "problem", role: "alert" }, `${error.message} Trying again …`));
     }
     this.timer = setTimeout(() => this.refresh(), EVERY_MS);
   }
 
-  #draw(status) {
+  #draw(status, schedules) {
     const focused = this.node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     this.node.replaceChildren(
       make("div", { class: "numbers" },
@@ -49,6 +49,8 @@ export class Dashboard {
         number("Event-loop lag", timeWords(status.lag_ms.p99), `p99 of the last minute · p50 ${timeWords(status.lag_ms.p50)} · most ${timeWords(status.lag_ms.most)}`)),
       panel("Interrupts", histogram(status.interrupts)),
       panel("Running turns", running(status.running)),
+      panel("Schedules", table(["Name", "When", "Session", "Next", "Last"], schedules.map((row) =>
+        [row.name, `${row.when} · ${row.timezone}`, sessionLink(row.session), row.next ? clock(row.next) : row.state, lastRun(row.last)]), "Nothing is scheduled.")),
       panel("Routes", table(["Route", "Model", "Health", "Failures"], status.routes.map((row) =>
         [row.name, row.model, health(row.is_well, row.is_well ? "well" : `rests for ${Math.ceil(row.rests_seconds)} s`), String(row.failures)]), "No routes.")),
       panel("MCP servers", table(["Server", "State", "Tools", "Restarts", "Last error"], status.mcp.map((row) =>
@@ -62,6 +64,16 @@ const counts = (counted) => Object.entries(counted).map(([name, count]) => `${co
 const number = (name, value, more) => make("section", { class: "number" }, make("h2", {}, name), make("p", { class: "value" }, String(value)), make("p", { class: "more" }, more));
 const panel = (name, body) => make("section", { class: "panel" }, make("h2", {}, name), body);
 const health = (isWell, words) => make("span", { class: isWell ? "health well" : "health ill" }, words);
+
+const sessionLink = (session) => make("a", { href: `#/s/${encodeURIComponent(session)}` }, session);
+const clock = (moment) => moment.slice(0, 16).replace("T", " "); // on the clocks of the schedule's own zone
+const moment = (at) => new Date(at * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+
+function lastRun(run) {
+  if (!run) return "";
+  const more = [run.detail, run.note].filter(Boolean).join("; ");
+  return health(!["failed", "missed", "limit_reached"].includes(run.state), `${moment(run.at)} ${run.state.replaceAll("_", " ")}${more ? ` (${more})` : ""}`);
+}
 
 function running(rows) {
   if (!rows.length) return make("p", { class: "none" }, "Nothing runs.");

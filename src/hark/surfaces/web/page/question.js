@@ -57,7 +57,8 @@ export class Question {
     this.isOpen = false;
     this.#lock(true);
     this.node.classList.add("closed", reason);
-    setText(this.state, reason === "answered" ? `✓ answered${this.given ? `: ${this.given}` : ""}` : "withdrawn: the turn was stopped");
+    const ends = { answered: `✓ answered${this.given ? `: ${this.given}` : ""}`, unanswered: "nobody answered in time: refused" };
+    setText(this.state, ends[reason] ?? "withdrawn: the turn was stopped");
   }
 
   #lock(isLocked) {

@@ -11,11 +11,12 @@ import { receiptWords, shortTurn } from "./words.js";
 const QUEUE_CHANGES = ["receipt", "turn.started", "turn.ended"];
 
 export class View {
-  /** `complain(text)` tells what went wrong; `sessions` is the list, to be read again when something changed. */
-  constructor(session, { complain, sessions }) {
+  /** `complain(text)` tells what went wrong; `sessions` is the list, to be read again when something changed; `speaker` speaks. */
+  constructor(session, { complain, sessions, speaker }) {
     this.session = session;
     this.complain = complain;
     this.sessions = sessions;
+    this.speaker = speaker;
     this.texts = new Map();
     this.authors = new Map();
     this.files = new Map();
@@ -31,6 +32,7 @@ export class View {
 
   close() {
     this.isClosed = true;
+    this.speaker.cut();
     this.stream.close();
     this.queue.close();
     this.conversation.close();
@@ -51,6 +53,7 @@ export class View {
 
   take(event) {
     this.conversation.take(event);
+    this.speaker.take(event);
     if (QUEUE_CHANGES.includes(event.type)) {
       this.queue.refresh();
       this.sessions.soon();
@@ -81,13 +84,14 @@ export class View {
     if (this.isClosed) return;
     const turn = this.conversation.running;
     const isStopping = this.stopping !== "" && this.stopping === (turn?.id ?? "voice");
-    const what = turn ? shortTurn(turn.id) : "listening";
+    const { isSounding } = this.speaker;
+    const what = turn ? shortTurn(turn.id) : this.listening ? "listening" : "speaking";
     const stop = find("stop");
-    stop.hidden = turn === null && !this.listening;
+    stop.hidden = turn === null && !this.listening && !isSounding;
     stop.disabled = isStopping;
     setText(stop, isStopping ? "Stopping …" : `■ Stop ${what}`);
     const isAsked = this.conversation.question !== null;
-    setText(find("activity"), turn ? (isAsked ? "waits for you" : "working") : this.listening ? "listening" : "");
+    setText(find("activity"), turn ? (isAsked ? "waits for you" : "working") : this.listening ? "listening" : isSounding ? "speaking" : "");
     find("steer").hidden = find("queue-up").hidden = turn === null;
     find("latest").hidden = this.conversation.isFollowing;
   }
@@ -99,7 +103,8 @@ export class View {
     this.conversation.follow();
     if (files.length) this.files.set(id, files.map(({ name, media_type }) => ({ name, media_type })));
     const attachments = files.map(({ media_type, name, data }) => ({ media_type, name, data }));
-    const message = { id, text, ...(delivery && { delivery }), ...(attachments.length && { attachments }) };
+    const shown = delivery === "queue" ? null : this.#heard();
+    const message = { id, text, ...(delivery && { delivery }), ...(attachments.length && { attachments }), ...(shown && { shown }) };
     this.line = this.line.then(() => this.#leave(id, text, () => api.say(this.session, message), () => this.send(text, delivery, files, id)));
   }
 
@@ -111,28 +116,38 @@ export class View {
   /** Send a recording; its words come back as a message. */
   async hear(audio, id = api.newId()) {
     const words = "🎙️ voice message";
+    const shown = this.#heard();
     this.listening++;
     this.queue.send(id, words);
     this.changed();
-    await this.#leave(id, words, () => api.voice(this.session, id, audio), () => this.hear(audio, id));
+    await this.#leave(id, words, () => api.voice(this.session, id, audio, shown), () => this.hear(audio, id));
     this.listening--;
     this.changed();
   }
 
   /** Stop the turn that runs, and no other; where none does, a recording that is being turned into words. */
   async stop() {
+    this.speaker.cut();
     const turn = this.conversation.running?.id;
     const what = turn ?? (this.listening ? "voice" : "");
     if (!what || this.stopping === what) return;
     this.stopping = what;
     this.changed();
     try {
-      await api.interrupt(this.session, turn);
+      const { heard } = this.speaker;
+      const named = this.listening ? undefined : turn; // what is being heard goes nowhere, either
+      await api.interrupt(this.session, named, heard?.turn === turn ? heard.characters : undefined);
     } catch (error) {
       this.complain(`Not stopped: ${error.message}`);
     }
     this.stopping = "";
     this.changed();
+  }
+
+  /** Be silent, and return how much of the last reply was heard; null when it was not spoken. */
+  #heard() {
+    this.speaker.cut();
+    return this.speaker.heard;
   }
 
   async #leave(id, text, post, again) {

@@ -5,9 +5,10 @@ import { announce, find, setText } from "./dom.js";
 const TYPES = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
 export class VoiceRecorder {
-  /** `receiver()` is who a recording that begins now is for: its hear(audio) takes it. */
-  constructor({ receiver, complain }) {
+  /** `receiver()` is who a recording that begins now is for: its hear(audio) takes it; `begun()` is told that one begins. */
+  constructor({ receiver, begun, complain }) {
     this.receiver = receiver;
+    this.begun = begun;
     this.complain = complain;
     this.recorder = null;
     this.pieces = [];
@@ -25,6 +26,7 @@ export class VoiceRecorder {
 
   async start() {
     let microphone;
+    this.begun();
     try {
       microphone = await navigator.mediaDevices.getUserMedia({ audio: true });
     } catch (error) {

@@ -1,0 +1,1 @@
+"""Schedules: prompts that are put into a session when their time has come."""
