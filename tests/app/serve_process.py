@@ -3,31 +3,19 @@
 import argparse
 import asyncio
 import json
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from hark.app.log_form import LogSettings
+from hark.app import config
 from hark.app.serve import serve
-from hark.app.settings import SettingsError
+from hark.app.settings import Settings, SettingsError
 from hark.app.shutdown import leave_at_once
-from hark.surfaces.web.settings import ServeSettings
 
 
-def load() -> tuple[ServeSettings, LogSettings, list[str]]:
-    file = Path(os.environ["HARK_HOME"]) / "serve.json"
+def load() -> Settings:
+    file = config.home_directory() / "serve.json"
     written: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    try:
-        return (
-            msgspec.convert(written.get("serve", {}), ServeSettings),
-            msgspec.convert(written.get("logs", {}), LogSettings),
-            [],
-        )
-    except msgspec.ValidationError as error:
-        raise SettingsError(str(error)) from error
+    return config.load(config.home_directory(), config.workspace(), written)
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Which model answers: what settings and presets make of a route, and what is found when nothing is set."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,8 +10,9 @@ from aiohttp import web
 from hark.app import detect as detection
 from hark.app.detect import detect, from_environment, local_servers
 from hark.app.presets import OLLAMA, VLLM, Preset
-from hark.app.routes import RouteMaker, completed, opened_maker
+from hark.app.routes import completed, opened_maker
 from hark.app.settings import RouteSettings, SettingsError
+from hark.engine.routes import Route
 from hark.providers.anthropic import Anthropic
 from hark.providers.catalog import ModelFacts
 from hark.providers.connections import open_session
@@ -27,9 +28,9 @@ def silent(text: str) -> None:
 
 
 @asynccontextmanager
-async def maker(**models: ModelFacts) -> AsyncGenerator[RouteMaker]:
-    async with open_session() as http, opened_maker(http, models, silent) as made:
-        yield made
+async def maker(**models: ModelFacts) -> AsyncGenerator[Callable[[RouteSettings], Route]]:
+    async with open_session() as http, opened_maker(http, silent) as made:
+        yield lambda route: made.make([route], models)[0]
 
 
 @asynccontextmanager
@@ -63,13 +64,13 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnu
 )
 async def test_a_provider_names_the_protocol(provider: str, kind: type) -> None:
     async with maker() as made:
-        assert isinstance(made.make(RouteSettings(provider=provider, base_url=URL, model="m")).provider, kind)
+        assert isinstance(made(RouteSettings(provider=provider, base_url=URL, model="m")).provider, kind)
 
 
 async def test_the_embedded_model_needs_neither_address_nor_name_and_is_started_only_when_it_is_first() -> None:
     async with maker() as made:
-        made.make(RouteSettings(base_url=URL, model="m"))
-        route = made.make(RouteSettings("spare", "local"))
+        made(RouteSettings(base_url=URL, model="m"))
+        route = made(RouteSettings("spare", "local"))
         assert isinstance(route.provider, LocalModel)
         await asyncio.sleep(0)
         assert route.provider.server.pid is None
@@ -78,10 +79,10 @@ async def test_the_embedded_model_needs_neither_address_nor_name_and_is_started_
 
 async def test_known_prices_come_from_the_catalogue_and_a_routes_own_win() -> None:
     async with maker(mine=ModelFacts(input_price=3.0, output_price=4.0)) as made:
-        known = made.make(RouteSettings(base_url=URL, model="gpt-5-nano"))
-        own = made.make(RouteSettings(base_url=URL, model="gpt-5-nano", input_price=7.0))
-        extended = made.make(RouteSettings(base_url=URL, model="mine"))
-        unknown = made.make(RouteSettings(base_url=URL, model="unknown"))
+        known = made(RouteSettings(base_url=URL, model="gpt-5-nano"))
+        own = made(RouteSettings(base_url=URL, model="gpt-5-nano", input_price=7.0))
+        extended = made(RouteSettings(base_url=URL, model="mine"))
+        unknown = made(RouteSettings(base_url=URL, model="unknown"))
     assert (known.input_price, known.output_price) == (0.05, 0.4)
     assert (own.input_price, own.output_price) == (7.0, 0.4)
     assert (extended.input_price, extended.output_price) == (3.0, 4.0)
@@ -102,7 +103,7 @@ async def test_known_prices_come_from_the_catalogue_and_a_routes_own_win() -> No
 async def test_a_route_that_can_not_work_is_told_with_its_name(route: RouteSettings, words: str) -> None:
     async with maker() as made:
         with pytest.raises(SettingsError, match=rf"Route 'main': .*{words}"):
-            made.make(route)
+            made(route)
 
 
 def test_a_preset_fills_what_is_left_open() -> None:

@@ -5,67 +5,14 @@ import json
 import signal
 import socket
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 
-from tests.app.command_line import Hark, Running, gated, opened
+from tests.app.command_line import gated, opened
+from tests.app.gateway import MODULE, configure, serving
 from tests.fakes.behaviours import echo, hanging, text
-
-MODULE = ("-m", "tests.app.serve_process")
-
-
-class Served:
-    """A gateway that runs in a process of its own."""
-
-    def __init__(self, running: Running, client: aiohttp.ClientSession, base: str) -> None:
-        self.running = running
-        self.base = base
-        self.client = client
-
-    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
-        async with self.client.request(method, path, json=body, **options) as response:
-            return response.status, await response.json()
-
-    async def say(self, session: str, words: str, **more: Any) -> Any:
-        status, receipt = await self.call("POST", f"/api/sessions/{session}/messages", {"text": words, **more})
-        assert status == 202, receipt
-        return receipt
-
-    async def texts(self, session: str) -> list[str]:
-        _, body = await self.call("GET", f"/api/sessions/{session}/transcript")
-        return [row["text"] for row in body["messages"]]
-
-    async def until_text(self, session: str, words: str) -> list[str]:
-        """Return the transcript's texts when one of them is this."""
-        while words not in (texts := await self.texts(session)):  # noqa: ASYNC110 another process tells
-            await asyncio.sleep(0.01)
-        return texts
-
-    async def health(self) -> str:
-        return (await self.call("GET", "/healthz"))[1]["status"]
-
-
-def configure(hark: Hark, **serve: Any) -> None:
-    (hark.home / "serve.json").write_text(json.dumps({"serve": {"port": 0, **serve}}))
-
-
-@asynccontextmanager
-async def serving(hark: Hark, *words: str, **environment: str) -> AsyncGenerator[Served]:
-    running = await hark.start_python(*MODULE, *words, PYTHONPATH=str(Path.cwd()), **environment)
-    try:
-        line = await running.until("serving on")
-        base = line.rpartition(" ")[2].strip()
-        async with aiohttp.ClientSession(base, timeout=aiohttp.ClientTimeout(30)) as client:
-            yield Served(running, client, base)
-    finally:
-        if running.process.returncode is None:
-            running.process.kill()
-        await running.end()
 
 
 async def test_it_serves_until_a_signal_and_its_code_tells_which(tmp_path: Path) -> None:
@@ -232,6 +179,28 @@ async def test_the_service_manager_is_told(tmp_path: Path) -> None:
                 assert manager.recv(500).startswith(b"READY=1\nSTATUS=serving on http://127.0.0.1:")
                 served.running.signal(signal.SIGTERM)
                 assert await asyncio.to_thread(manager.recv, 500) == b"STOPPING=1"
+
+
+async def test_a_watchdog_hears_from_the_event_loop_and_a_reload_is_told(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(20)
+        async with opened(tmp_path) as hark:
+            configure(hark)
+            async with serving(hark, NOTIFY_SOCKET=address, WATCHDOG_USEC="300000") as served:
+
+                async def until(words: bytes) -> bytes:
+                    while words not in (told := await asyncio.to_thread(manager.recv, 500)):
+                        assert told
+                    return told
+
+                await until(b"READY=1")
+                for _ in range(3):
+                    await until(b"WATCHDOG=1")
+                served.running.signal(signal.SIGHUP)
+                assert (await until(b"RELOADING=1")).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+                assert b"STATUS=the settings were read again" in await until(b"READY=1")
 
 
 async def test_logs_are_json_when_asked_for_and_hold_no_token(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
 from hark.engine.tenure import Tenure
-from hark.engine.workbench import Workbench
+from hark.engine.workbench import Current, Terms, Workbench
 from hark.protocol.commands import Command, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, ReceiptChanged, ReplyDelta, TurnEnd
 from hark.protocol.messages import CallResult, Message
@@ -215,14 +215,12 @@ def make_bench(
     return Workbench(
         store=store,
         routes=Routes([Route("main", provider)], clock),
-        tools=Toolbox(tools),
-        rules=rules or Rules(),
+        current=Current(Terms(rules or Rules(), Toolbox(tools), lambda: "You are a test.")),
         clock=clock,
         quarantine=Quarantine(),
         spending=Spending(store.journal, clock),
         tenure=Tenure(store.leases, clock),
         workspace=Path.cwd(),
-        system_prompt=lambda: "You are a test.",
         jitter=lambda: 0.0,
     )
 

@@ -66,7 +66,7 @@ def call(request: dict[str, Any]) -> None:
         case "wait":
             pass
         case "late":
-            time.sleep(given["seconds"])
+            time.sleep(given.get("seconds", 1.5))
             answer(request, "late")
         case "deaf":
             signal.pause()

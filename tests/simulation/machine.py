@@ -16,7 +16,7 @@ from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
 from hark.engine.tenure import Tenure
-from hark.engine.workbench import Workbench
+from hark.engine.workbench import Current, Terms, Workbench
 from hark.protocol.rules import Rules
 from tests.simulation.ledger import Ledger
 from tests.simulation.link import Link
@@ -56,14 +56,12 @@ class Machine:
         self._bench = Workbench(
             store=self._store,
             routes=Routes([Route("main", Model(ledger, link, random, quiet))], link),
-            tools=SimulatedTools(ledger, link, quiet),
-            rules=rules,
+            current=Current(Terms(rules, SimulatedTools(ledger, link, quiet), lambda: "You are simulated.")),
             clock=link,
             quarantine=Quarantine(),
             spending=Spending(self._store.journal, link),
             tenure=Tenure(self._store.leases, link),
             workspace=Path("/simulated"),
-            system_prompt=lambda: "You are simulated.",
             jitter=random.random,
         )
         self._router = Router(self._bench, sweeps=True)

@@ -16,7 +16,7 @@ from hark.engine.state import SessionState
 from hark.engine.text import clean
 from hark.protocol.commands import ChooseRoute, Delivery, Say, Shown
 from hark.protocol.events import AnyEvent
-from hark.protocol.gateway import EventReader, RunningTurn
+from hark.protocol.gateway import EventReader, Past, RunningTurn
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 
@@ -103,7 +103,7 @@ class AgentApiSession:
         turn = door.state.turn if door else None
         return RunningTurn(turn.id, turn.progress, tuple(door.asked)) if door and turn else None
 
-    async def rows(self) -> list[dict[str, Any]]:
+    async def past(self) -> Past:
         """Return what was said. Files are told by name: their bytes are not for a transcript."""
         state = SessionState()
         if self._is_open:
@@ -112,7 +112,9 @@ class AgentApiSession:
             state = door.state
         if not state.length:  # nobody has it open, or it is just being closed
             state = await load(self._agent.bench.store, self.id)
-        return [_told(row) for row in as_rows(state)]
+        return Past(
+            [_told(row) for row in as_rows(state)], [turn for turn in state.cut if state.transcript.knows(turn)]
+        )
 
     async def choose_route(self, route: str) -> Refusal | None:
         """Have a route serve first; return why not."""

@@ -16,12 +16,12 @@ from hark.app.handle import SessionHandle
 from hark.app.known_secrets import known_secrets
 from hark.app.log_form import hide_in_logs
 from hark.app.parts import Parts, Places, as_tools
-from hark.app.prompt import SystemPrompt
 from hark.app.reflection import Reflection
-from hark.app.remembered import Remembered
+from hark.app.reload import Follow, MakeRoutes, Reload
 from hark.app.running import running
 from hark.app.settings import Settings, SettingsError
 from hark.app.telemetry import opened_telemetry
+from hark.app.terms import TermsMaker
 from hark.engine.charter import Charter
 from hark.engine.door import Door
 from hark.engine.quarantine import Quarantine
@@ -29,13 +29,11 @@ from hark.engine.router import Router
 from hark.engine.routes import Route, Routes
 from hark.engine.spending import Spending
 from hark.engine.tenure import Tenure
-from hark.engine.workbench import Workbench
+from hark.engine.workbench import Current, Workbench
 from hark.protocol.clock import Clock
-from hark.protocol.rules import Rules
 from hark.protocol.store import Store
 from hark.tools.delegate import ChildOrder
 from hark.tools.processes.cookies import this_process
-from hark.tools.toolbox import Toolbox
 from hark.tools.undo.undo import Undo
 
 REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
@@ -48,13 +46,21 @@ ToolGiven = Any
 class Agent:
     """A running agent: sessions by name."""
 
-    def __init__(self, bench: Workbench, router: Router, parts: Parts) -> None:
+    def __init__(self, bench: Workbench, router: Router, parts: Parts, follow: Follow) -> None:
+        """`follow` takes other settings while it runs: all of them or, with a SettingsError, none."""
         self.bench = bench
         self.parts = parts
-        self.settings = parts.settings
+        self.follow = follow
         self.home = parts.places.home
-        self.reflection = Reflection(lambda name: self.child(name, REFLECTS)) if self.settings.memory.reflect else None
+        self.reflection = Reflection(
+            lambda name: self.child(name, REFLECTS), is_wanted=lambda: self.settings.memory.reflect
+        )
         self._router = router
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.parts.settings
 
     def session(self, name: str, surface: str = "python") -> SessionHandle:
         """Return a session; it is made when new, and loads behind the scenes.
@@ -71,8 +77,7 @@ class Agent:
             ValueError: A session can't have that name.
         """
         session = kind(name, self._router, self.bench, self.parts, surface)
-        if self.reflection is not None:
-            self.reflection.follow(session)
+        self.reflection.follow(session)
         return session
 
     @property
@@ -134,33 +139,29 @@ async def open_agent(
     hide_in_logs(known_secrets(settings))
     if left := config.left_out(places.home, places.workspace):
         notice(left)
-    delivery = settings.delivery
-    alone = settings.schedules.question_seconds
-    rules = Rules(delivery.after_stop, settings.limits, settings.approvals, can_ask, delivery.steer_before, alone)
     owner = this_process(places.home)
     async with (
         _opened_store(settings, places.home, clock) as store,
-        _opened_routes(settings, routes, notice) as opened,
+        _opened_routes(routes, notice) as make_routes,
     ):
         parts = Parts(settings, places, owner, notice)
         own = parts.tools(store, lambda name, order: agent.child(name, order))
+        terms = TermsMaker(parts, own, as_tools(tools, owner), can_ask=can_ask)
         bench = Workbench(
             store=store,
-            routes=Routes(opened, clock),
-            tools=Toolbox([*own, *as_tools(tools, owner)], [parts.servers] if parts.servers else []),
-            rules=rules,
+            routes=Routes(await make_routes(settings), clock),
+            current=Current(terms.make(settings)),
             clock=clock,
             quarantine=Quarantine(),
             spending=Spending(store.journal, clock),
             tenure=Tenure(store.leases, clock),
             workspace=places.workspace,
-            system_prompt=_prompt(parts),
             jitter=random.random,
             grants=GrantsFile(places.home / "allowed"),
             snapshots=Undo(places.home / "undo"),
         )
         router = Router(bench, sweeps=sweeps)
-        agent = Agent(bench, router, parts)
+        agent = Agent(bench, router, parts, Reload(bench, parts, terms, make_routes))
         async with opened_telemetry(agent, routes or ()), running(agent, router, leaving):
             yield agent
 
@@ -187,23 +188,32 @@ async def _opened_store(settings: Settings, home: Path, clock: Clock) -> AsyncGe
 
 @asynccontextmanager
 async def _opened_routes(
-    settings: Settings, given: Sequence[RouteGiven] | None, notice: Callable[[str], None]
-) -> AsyncGenerator[list[Route]]:
+    given: Sequence[RouteGiven] | None, notice: Callable[[str], None]
+) -> AsyncGenerator[MakeRoutes]:
+    """Have what makes the routes of settings; those that a program gives are always the same."""
     if given and all(_is_object(route) for route in given):
-        yield [_object_route(route) for route in given]
+        objects = [_object_route(route) for route in given]
+        yield lambda _: _same(objects)
         return
     from hark.app.detect import detect
     from hark.app.routes import opened_maker
     from hark.providers.connections import open_session
 
-    async with open_session() as http, opened_maker(http, settings.models, notice) as maker:
-        if given:
-            yield [
-                _object_route(route) if _is_object(route) else maker.make(config.read_routes([route])[0])
-                for route in given
-            ]
-        else:
-            yield [maker.make(route) for route in settings.routes or (await detect(http),)]
+    async with open_session() as http, opened_maker(http, notice) as maker:
+
+        async def make(settings: Settings) -> list[Route]:
+            return maker.make(settings.routes or (await detect(http),), settings.models)
+
+        async def make_given(settings: Settings) -> list[Route]:
+            written = [route for route in given or () if not _is_object(route)]
+            made = iter(maker.make(config.read_routes(written), settings.models))
+            return [_object_route(route) if _is_object(route) else next(made) for route in given or ()]
+
+        yield make_given if given else make
+
+
+async def _same(routes: list[Route]) -> list[Route]:
+    return routes
 
 
 def _is_object(route: RouteGiven) -> bool:
@@ -213,9 +223,3 @@ def _is_object(route: RouteGiven) -> bool:
 def _object_route(route: RouteGiven) -> Route:
     given: dict[str, Any] = {"name": "main", **route}
     return Route(**given)
-
-
-def _prompt(parts: Parts) -> SystemPrompt:
-    places = parts.places
-    notes = Remembered(places.home, places.workspace, parts.settings.memory.prompt_characters)
-    return SystemPrompt(places.workspace, (parts.skills_text, notes))

@@ -80,6 +80,8 @@ async def chat(options: argparse.Namespace) -> int:
         sys.stdout.write(
             f"hark: session {session.id}, model {agent.bench.routes.names[0]}. /stop stops, Ctrl-D ends.\n"
         )
+        if told := await offered(session, options):
+            sys.stdout.write(f"hark: {told}\n")
         sys.stdout.flush()
         await asyncio.wait([reading])
         watchdog.arm()
@@ -102,6 +104,16 @@ async def session_name(options: argparse.Namespace, store: Store) -> str | None:
         lines = await store.journal.sessions()
         return next((line.session for line in lines if BACKGROUND not in line.session), None)
     return options.session
+
+
+async def offered(session: SessionHandle, options: argparse.Namespace) -> str:
+    """Return the line that offers to go on with what was cut, when an earlier session is opened again; else ""."""
+    if not (options.resume or options.continues or options.session):
+        return ""
+    from hark.app.going_on import offer
+
+    await session.opened()
+    return offer(session.door.state)
 
 
 def _tell(text: str) -> None:

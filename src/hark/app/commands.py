@@ -5,16 +5,14 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from hark.app.log_form import LogSettings
 from hark.app.settings import Settings, SettingsError
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.engine.text import first_of
 from hark.protocol.store import StoreError
-from hark.surfaces.web.settings import ServeSettings
 
 
 def run(options: argparse.Namespace) -> int:
@@ -117,7 +115,7 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
 
             hooks = Hooks()
             beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up]
-            return serve(options, _serve_settings, beside, hooks)
+            return serve(options, _settings, beside, hooks)
         case "schedule":
             from hark.app.schedules.command import schedule
 
@@ -134,13 +132,6 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
             from hark.app.session_commands import sessions
 
             return sessions(options)
-
-
-def _serve_settings() -> tuple[ServeSettings, LogSettings, Sequence[str]]:
-    from hark.app.known_secrets import known_secrets
-
-    settings = _settings()
-    return settings.serve, settings.logs, known_secrets(settings)
 
 
 def _settings() -> Settings:

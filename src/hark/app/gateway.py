@@ -1,22 +1,23 @@
 """The chat surfaces of `hark serve`: each supervised, all on one agent."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 from msgspec import structs
 
 from hark.app.build import Agent
 from hark.app.chat_sessions import ChatSessionHandle
 from hark.app.pairing import Pairing
 from hark.app.settings import SettingsError
-from hark.app.stop_words import StopWords
 from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.records import TurnStarted
@@ -29,31 +30,90 @@ from hark.surfaces.web.hooks import Hooks
 
 Kind = TypeVar("Kind", bound=ChatSettings)
 Made = tuple[ChatSurface, ChatSettings]
+LOG = logging.getLogger(__name__)
 
 
 async def run_surfaces(agent: Agent, hooks: Hooks) -> None:
-    """Run every chat surface that the settings have, until cancelled; those that are called by HTTP bring their hooks.
+    """Run the chat surfaces that the settings have, as they have them, until cancelled.
+
+    Those that are called by HTTP bring their hooks.
 
     Raises:
         SettingsError: The settings of a surface are wrong.
     """
-    chosen = {name: table for name, table in agent.settings.surfaces.items() if name in MAKERS}
-    if not chosen:
-        return
-    pairing = Pairing(agent.home / "pairing.json")
-    made = [MAKERS[name](Order(name, table, agent, pairing, hooks)) for name, table in chosen.items()]
+    while not _wanted(agent):
+        await agent.parts.changed()
     ledger = SqliteChatLedger(agent.home / "gateway.db")
     try:
-        house = house_of(agent, ledger)
         async with anyio.create_task_group() as tasks:
-            for surface, settings in made:
-                people = People(surface.name, settings.allow, pairing, settings.per_minute)
-                platform = Platform(surface, settings, people, house)
-                agent.bench.starts.listen(partial(_tell_start, platform))
-                tasks.start_soon(platform.run, name=f"surface {surface.name}")
+            surfaces = Surfaces(agent, house_of(agent, ledger), hooks, tasks)
+            while True:
+                settings = agent.settings
+                await surfaces.follow(_wanted(agent))
+                while agent.settings is settings:
+                    await agent.parts.changed()
     finally:
         with anyio.move_on_after(1.0, shield=True):
             await ledger.close()
+
+
+def _wanted(agent: Agent) -> dict[str, Mapping[str, Any]]:
+    return {name: table for name, table in agent.settings.surfaces.items() if name in MAKERS}
+
+
+class Surfaces:
+    """The surfaces that run. One that changes is run anew; the others don't notice."""
+
+    def __init__(self, agent: Agent, house: House, hooks: Hooks, tasks: TaskGroup) -> None:
+        self._agent = agent
+        self._house = house
+        self._hooks = hooks
+        self._tasks = tasks
+        self._pairing = Pairing(agent.home / "pairing.json")
+        self._running: dict[str, RunningSurface] = {}
+
+    async def follow(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+        """Run these. What is gone has let go of its platform before what is new begins.
+
+        Raises:
+            SettingsError: The settings of one are wrong.
+        """
+        gone = [one for name, one in self._running.items() if wanted.get(name) != one.table]
+        for one in gone:
+            one.scope.cancel()
+        for one in gone:
+            await one.ended.wait()
+            del self._running[one.name]
+            self._hooks.forget(one.name)
+            LOG.info("%s is stopped", one.name)
+        for name, table in wanted.items():
+            if name not in self._running:
+                made = MAKERS[name](Order(name, table, self._agent, self._pairing, self._hooks))
+                self._running[name] = running = RunningSurface(name, table)
+                self._tasks.start_soon(self._run, running, *made, name=f"surface {name}")
+
+    async def _run(self, running: "RunningSurface", surface: ChatSurface, settings: ChatSettings) -> None:
+        """Run one until it is gone from the settings. What it still owes is in the ledger, for the next one."""
+        people = People(surface.name, settings.allow, self._pairing, settings.per_minute)
+        platform = Platform(surface, settings, people, self._house)
+        began = partial(_tell_start, platform)
+        self._agent.bench.starts.listen(began)
+        try:
+            with running.scope:
+                await platform.run()
+        finally:
+            self._agent.bench.starts.leave(began)
+            running.ended.set()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSurface:
+    """A surface that runs, and the settings that it was made from."""
+
+    name: str
+    table: Mapping[str, Any]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    ended: anyio.Event = field(default_factory=anyio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +204,7 @@ def _webhook(order: Order) -> Made:
     from hark.surfaces.webhook.surface import Webhook
 
     settings = order.read(WebhookSettings)
-    stop_words = StopWords(order.agent.settings.delivery.stop_words)
+    stop_words = order.agent.parts.stop_words
     with order.telling() as hooks:
         surface = Webhook(settings, stop_words.fits)
         hooks.bring(order.name, *surface.hooks())
@@ -168,9 +228,8 @@ def house_of(agent: Agent, ledger: ChatLedger) -> House:
     def opened(name: str) -> ChatSessionHandle:
         return agent.session_of(ChatSessionHandle, name, name.partition(":")[0])
 
-    stop_words = StopWords(agent.settings.delivery.stop_words)
     sessions, parts = agent.bench.store.journal.sessions, agent.parts
-    return House(ledger, opened, sessions, parts.ingress(), stop_words.fits, parts.narrator())
+    return House(ledger, opened, sessions, parts.ingress(), parts.stop_words.fits, parts.narrator())
 
 
 def _tell_start(platform: Platform, start: TurnStarted) -> None:

@@ -44,8 +44,7 @@ class SessionHandle:
         self._router = router
         self.bench = bench
         self.parts = parts
-        delivery = parts.settings.delivery
-        self._usual = delivery.surfaces.get(surface, delivery.default)
+        self._surface = surface
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -61,7 +60,8 @@ class SessionHandle:
     @property
     def delivery(self) -> Delivery:
         """What a message does to a running turn, if it does not say so itself."""
-        return self.parts.deliveries.get(self._id, self._usual)
+        usual = self.parts.settings.delivery
+        return self.parts.deliveries.get(self._id) or usual.surfaces.get(self._surface, usual.default)
 
     def choose_delivery(self, delivery: Delivery) -> None:
         """Have messages do this to a running turn, on every surface, as long as the program runs."""

@@ -1,6 +1,6 @@
 """What belongs to the app beside the workbench: nothing that happens to a turn or a session touches it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,6 +10,7 @@ import anyio
 
 from hark.app.settings import Settings, SettingsError
 from hark.app.slash import TakenIds
+from hark.app.stop_words import StopWords
 from hark.protocol.commands import Delivery
 from hark.protocol.store import Store
 from hark.protocol.tool import Tool
@@ -21,10 +22,13 @@ from hark.tools.processes.shell_state import ShellStates
 from hark.tools.python import PythonTool
 from hark.tools.shell import Shell
 from hark.tools.skills.shelf import Shelves, skill_places
+from hark.tools.toolbox import Source
+from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from hark.app.narrator import AgentNarrator, Wishes
     from hark.mcp.servers import Servers
+    from hark.mcp.settings import ServerSettings
     from hark.protocol.speech import Speaker, Transcriber
     from hark.store.schedule_book import SqliteScheduleBook
     from hark.tools.delegate import OpenChild
@@ -59,10 +63,77 @@ class Parts:
         self.states = ShellStates()
         self.background = Background(self.launcher, self.states, Detached(places.detached))
         self.python = PythonTool(self.launcher)
-        self.servers = _servers(settings, places, owner, notice)
+        self.servers: Servers | None = None
+        self.sources: list[Source] = []
+        self._notice = notice
+        self._has_servers = anyio.Event()
+        self._changed = anyio.Event()
+        self._have_servers(servers_of(settings))
+        self.stop_words = StopWords(settings.delivery.stop_words)
         self._transcribers: list[Transcriber] = []
+        self._retired: list[Transcriber] = []
         self._ingresses: list[VoiceIngress] = []
         self._books: list[SqliteScheduleBook] = []
+
+    def follow(self, settings: Settings, servers: "Mapping[str, ServerSettings]") -> None:
+        """Take other settings: what has not changed is not touched. Waits for nothing."""
+        before, self.settings = self.settings, settings
+        self.stop_words.change(settings.delivery.stop_words)
+        if settings.voice != before.voice:
+            self._change_voice()
+        self.shelves.change(skill_places(self.places.workspace, self.places.home, settings.skills.folders))
+        self._have_servers(servers)
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    async def changed(self) -> None:
+        """Return when the settings are others than at the call."""
+        await self._changed.wait()
+
+    async def run(self) -> None:
+        """Own what comes and goes with the settings, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run_servers)
+            while True:
+                await self.changed()
+                tasks.start_soon(self._end_retired)
+
+    async def _run_servers(self) -> None:
+        """Own the MCP servers, from when the settings have any."""
+        await self._has_servers.wait()
+        assert self.servers is not None
+        await self.servers.run()
+
+    def _change_voice(self) -> None:
+        """Have the next recording heard as the settings want it; what is being heard ends with whom it began."""
+        self._retired.extend(self._transcribers)
+        self._transcribers.clear()
+        for ingress in self._ingresses:
+            ingress.change(self.transcriber(), self.settings.voice)
+
+    async def _end_retired(self) -> None:
+        """End who hears no more, once all that was being heard is."""
+        retired = list(self._retired)
+        for ingress in self._ingresses if retired else ():
+            await ingress.quiet()
+        for transcriber in retired:
+            await transcriber.close()
+            if transcriber in self._retired:
+                self._retired.remove(transcriber)
+
+    def _have_servers(self, servers: "Mapping[str, ServerSettings]") -> None:
+        """Have these servers; as long as there was never one, nothing of it is imported."""
+        if self.servers is not None:
+            self.servers.change(servers)
+        elif servers:
+            from hark.app.mcp_processes import spawner
+            from hark.mcp.place import Places as McpPlaces
+            from hark.mcp.servers import Servers
+
+            places = McpPlaces.in_home(self.places.home, self.places.workspace)
+            self.servers = Servers(servers, places, spawner(self.owner), self._notice)
+            self.sources.append(self.servers)
+            self._has_servers.set()
 
     async def close(self) -> None:
         """End all processes, side by side, within a second."""
@@ -71,7 +142,7 @@ class Parts:
             tasks.start_soon(self.python.close)
             for ingress in self._ingresses:
                 tasks.start_soon(ingress.close)
-            for part in (*self._transcribers, *self._books):
+            for part in (*self._transcribers, *self._retired, *self._books):
                 tasks.start_soon(part.close)
 
     def transcriber(self) -> "Transcriber | None":
@@ -134,8 +205,15 @@ class Parts:
         return "\n".join(["Skills (view one with the skills tool before such work):", *lines, ""]) if lines else ""
 
     def tools(self, store: Store, open_child: "OpenChild") -> list[Tool]:
-        """Return the agent's own tools."""
+        """Return the agent's own tools, but for those of the web."""
         return [*self._file_tools(), *self._process_tools(), *self._other_tools(store, open_child)]
+
+    def web_tools(self, web: WebSettings) -> list[Tool]:
+        """Return the tools that reach out, as these settings want them."""
+        from hark.tools.web.fetch import Fetch
+        from hark.tools.web.search import search_tools
+
+        return [Fetch(web, self._is_denied), *search_tools(web)]
 
     def _process_tools(self) -> list[Tool]:
         from hark.tools.process_tool import ProcessTool
@@ -170,15 +248,10 @@ class Parts:
         from hark.tools.notes.recall import Recall
         from hark.tools.notes.todo import Todo
         from hark.tools.skills.skills import Skills
-        from hark.tools.web.fetch import Fetch
-        from hark.tools.web.search import search_tools
 
-        home, web = self.places.home, self.settings.web
         return [
-            Fetch(web, self._is_denied),
-            *search_tools(web),
-            Todo(home),
-            Memory(home),
+            Todo(self.places.home),
+            Memory(self.places.home),
             Recall(store.search),
             Skills(self.shelves),
             Ask(),
@@ -190,20 +263,20 @@ class Parts:
         return any(fnmatchcase(f"fetch:{url}", pattern) for pattern in self.settings.approvals.deny)
 
 
-def _servers(settings: Settings, places: Places, owner: Owner, notice: Callable[[str], None]) -> "Servers | None":
-    """Return the MCP servers; None when the settings have none, so that nothing of it is imported."""
+def servers_of(settings: Settings) -> "dict[str, ServerSettings]":
+    """Return the MCP servers that the settings name.
+
+    Raises:
+        SettingsError: Something is wrong with one of them.
+    """
     if not settings.mcp:
-        return None
-    from hark.app.mcp_processes import spawner
-    from hark.mcp.place import Places as McpPlaces
-    from hark.mcp.servers import Servers
+        return {}
     from hark.mcp.settings import ServerSettingsError, read_servers
 
     try:
-        servers = read_servers(settings.mcp)
+        return read_servers(settings.mcp)
     except ServerSettingsError as error:
         raise SettingsError(str(error)) from error
-    return Servers(servers, McpPlaces.in_home(places.home, places.workspace), spawner(owner), notice)
 
 
 def as_tools(given: Iterable[Any], owner: Owner) -> list[Tool]:

@@ -38,8 +38,17 @@ class Reflection:
     is given up. Failures are logged, and touch nobody.
     """
 
-    def __init__(self, open_child: Callable[[str], SessionPort], pause_seconds: float = PAUSE_SECONDS) -> None:
-        """`open_child` opens a session of that name, which must have the memory tool and no other."""
+    def __init__(
+        self,
+        open_child: Callable[[str], SessionPort],
+        pause_seconds: float = PAUSE_SECONDS,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`open_child` opens a session of that name, which must have the memory tool and no other.
+
+        Nothing is begun while it is not wanted.
+        """
+        self._is_wanted = is_wanted
         self._open_child = open_child
         self._pause_seconds = pause_seconds
         self._tasks: TaskGroup | None = None
@@ -65,7 +74,9 @@ class Reflection:
 
     def follow(self, session: SessionPort) -> None:
         """Reflect on this session's turns from now on, once however often it is said; waits for nothing."""
-        if self._tasks is not None and session.id not in self._followed and not _is_child(session.id):
+        if self._tasks is None or not self._is_wanted():
+            return
+        if session.id not in self._followed and not _is_child(session.id):
             self._followed.add(session.id)
             self._tasks.start_soon(self._follow, session)
 
@@ -77,7 +88,9 @@ class Reflection:
     def turn_ended(self, session: str, text: str) -> None:
         """Reflect on this exchange when the session has been quiet for a while; waits for nothing."""
         self.turn_started(session)
-        if self._tasks is None or _is_child(session) or not text.strip() or len(self._scopes) >= MOST_WAITING:
+        if self._tasks is None or not self._is_wanted() or _is_child(session):
+            return
+        if not text.strip() or len(self._scopes) >= MOST_WAITING:
             return
         scope = self._scopes[session] = anyio.CancelScope()
         self._tasks.start_soon(self._reflect, session, text, scope)

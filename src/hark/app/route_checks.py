@@ -50,18 +50,18 @@ async def tried(settings: Settings, http: "aiohttp.ClientSession") -> list[Findi
         routes = settings.routes or (await detect(http),)
     except SettingsError as error:
         return [Finding("route", Level.BAD, str(error), "hark setup helps to choose one.")]
-    async with opened_maker(http, settings.models, lambda _: None) as maker:
-        found = await asyncio.gather(*(_route(maker, given, is_detected=not settings.routes) for given in routes))
+    async with opened_maker(http, lambda _: None) as maker:
+        found = await asyncio.gather(*(_route(maker, settings, given) for given in routes))
     return [finding for findings in found for finding in findings]
 
 
-async def _route(maker: RouteMaker, given: RouteSettings, *, is_detected: bool) -> list[Finding]:
+async def _route(maker: RouteMaker, settings: Settings, given: RouteSettings) -> list[Finding]:
     try:
-        route = maker.make(given)
+        route = maker.make([given], settings.models)[0]
     except SettingsError as error:
         return [Finding("route", Level.BAD, str(error))]
     return [
-        Finding("route", Level.OK, _described(given, is_detected=is_detected)),
+        Finding("route", Level.OK, _described(given, is_detected=not settings.routes)),
         await _trial(route, completed(given).base_url),
     ]
 

@@ -1,8 +1,9 @@
 """From settings to routes: which model answers, through which protocol, at which price."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -23,41 +24,51 @@ if TYPE_CHECKING:
     from hark.providers.endpoint import Endpoint
 
 PROVIDERS = ("openai", "responses", "anthropic", "local")
+EMBEDDED_MODEL = "SmolLM2-135M"
 HOMES = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that a route is made of: two that are equal make the same route."""
+
+    route: RouteSettings
+    key: str = field(repr=False)
+    facts: ModelFacts
 
 
 class RouteMaker:
     """Makes routes over one pool of connections; `close` ends what they started."""
 
-    def __init__(
-        self,
-        http: "aiohttp.ClientSession",
-        models: Mapping[str, ModelFacts],
-        notice: Callable[[str], None],
-    ) -> None:
+    def __init__(self, http: "aiohttp.ClientSession", notice: Callable[[str], None]) -> None:
         self._http = http
-        self._catalog = Catalog(models)
         self._notice = notice
         self._ends = AsyncExitStack()
-        self._is_first = True
+        self._made: dict[Recipe, Route] = {}
+        self._gates: dict[tuple[str, str], anyio.CapacityLimiter] = {}
 
-    def make(self, given: RouteSettings) -> Route:
-        """Return a route, ready to use.
+    def make(self, given: Sequence[RouteSettings], models: Mapping[str, ModelFacts]) -> list[Route]:
+        """Return routes, ready to use; one of which nothing has changed is the same object as the last time.
 
         Raises:
-            SettingsError: It can't work.
+            SettingsError: One can't work; then nothing has changed.
         """
-        route = completed(given)
-        is_first, self._is_first = self._is_first, False
+        catalog = Catalog(models)
+        recipes = [_recipe(completed(one), catalog) for one in given]
+        is_first = not self._made
+        made: dict[Recipe, Route] = {}
+        for recipe in recipes:
+            made[recipe] = self._made.get(recipe) or self._route(recipe, starts=is_first and not made)
+        self._made = made
+        return list(made.values())
+
+    def _route(self, recipe: Recipe, *, starts: bool) -> Route:
+        route, facts = recipe.route, recipe.facts
         if route.provider == "local":
-            return self._embedded(route, starts=is_first)
-        provider = self._provider(route, _endpoint(route))
-        facts = ModelFacts(route.context_tokens, route.input_price, route.output_price, route.cached_price).over(
-            self._catalog.facts(route.model)
-        )
+            return self._embedded(recipe, starts=starts)
         return Route(
             route.name,
-            provider,
+            self._provider(route, _endpoint(recipe)),
             facts.input_price,
             facts.output_price,
             facts.cached_price,
@@ -66,8 +77,16 @@ class RouteMaker:
             is_local=_is_local(route.base_url),
             first_byte_seconds=route.first_byte_seconds,
             idle_seconds=route.idle_seconds,
-            gate=anyio.CapacityLimiter(route.max_concurrent) if route.max_concurrent else None,
+            gate=self._gate(route),
         )
+
+    def _gate(self, route: RouteSettings) -> anyio.CapacityLimiter | None:
+        """Return what lets so many requests through at a time: the same one for the same server, as long as we run."""
+        if not route.max_concurrent:
+            return None
+        gate = self._gates.setdefault((route.name, route.base_url), anyio.CapacityLimiter(route.max_concurrent))
+        gate.total_tokens = route.max_concurrent
+        return gate
 
     async def close(self) -> None:
         """End what the routes started."""
@@ -88,32 +107,30 @@ class RouteMaker:
 
                 return OpenAIChat(self._http, endpoint)
 
-    def _embedded(self, route: RouteSettings, *, starts: bool) -> Route:
+    def _embedded(self, recipe: Recipe, *, starts: bool) -> Route:
         from hark.providers.local import LocalModel
 
         model = LocalModel(self._http, self._notice)
         self._ends.push_async_callback(model.close)
         if starts:
             model.server.start()  # while the person still types
-        facts = self._catalog.facts("SmolLM2-135M")
+        facts = recipe.facts
         return Route(
-            route.name,
+            recipe.route.name,
             model,
             facts.input_price,
             facts.output_price,
             context_tokens=facts.context_tokens,
-            model="SmolLM2-135M",
+            model=EMBEDDED_MODEL,
             is_local=True,
             offers_tools=False,
         )
 
 
 @asynccontextmanager
-async def opened_maker(
-    http: "aiohttp.ClientSession", models: Mapping[str, ModelFacts], notice: Callable[[str], None]
-) -> AsyncGenerator[RouteMaker]:
+async def opened_maker(http: "aiohttp.ClientSession", notice: Callable[[str], None]) -> AsyncGenerator[RouteMaker]:
     """A maker of routes, for as long as they are needed. `notice` gets lines that a person should see."""
-    maker = RouteMaker(http, models, notice)
+    maker = RouteMaker(http, notice)
     try:
         yield maker
     finally:
@@ -150,6 +167,15 @@ def completed(route: RouteSettings) -> RouteSettings:
     return route
 
 
+def problem_of(route: RouteSettings) -> str:
+    """Return why a route can't work, as far as that can be told without asking its server; "" when it can."""
+    try:
+        _key(completed(route))
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
 def _at_home(route: RouteSettings) -> RouteSettings:
     """Return the route; without an address, a protocol is spoken where it comes from."""
     home = HOMES.get(route.provider)
@@ -159,10 +185,18 @@ def _at_home(route: RouteSettings) -> RouteSettings:
     return structs.replace(route, base_url=home.base_url, api_key_env=key_env)
 
 
-def _endpoint(route: RouteSettings) -> "Endpoint":
+def _recipe(route: RouteSettings, catalog: Catalog) -> Recipe:
+    if route.provider == "local":
+        return Recipe(route, "", catalog.facts(EMBEDDED_MODEL))
+    own = ModelFacts(route.context_tokens, route.input_price, route.output_price, route.cached_price)
+    return Recipe(route, _key(route), own.over(catalog.facts(route.model)))
+
+
+def _endpoint(recipe: Recipe) -> "Endpoint":
     from hark.providers.endpoint import Endpoint
 
-    return Endpoint(route.base_url, route.model, _key(route), route.stream)
+    route = recipe.route
+    return Endpoint(route.base_url, route.model, recipe.key, route.stream)
 
 
 def _is_local(base_url: str) -> bool:

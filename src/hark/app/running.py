@@ -26,18 +26,15 @@ async def running(agent: "Agent", router: Router, leaving: Callable[[str], None]
         tasks.start_soon(
             sweep, parts.owner, Detached(parts.places.detached).cookies()
         )  # what a crash left running; nobody waits for it
-        if parts.servers is not None:
-            tasks.start_soon(parts.servers.run)
-        if agent.reflection is not None:
-            await tasks.start(agent.reflection.run)
+        tasks.start_soon(parts.run)
+        await tasks.start(agent.reflection.run)
         try:
             yield
         except BaseException as error:  # noqa: BLE001 raised again below, outside of the group that would wrap it
             failure = error
         with anyio.move_on_after(bench.rules.limits.exit_seconds * EXIT_SHARE, shield=True):
             leaving(_turns(router))
-            if agent.reflection is not None:
-                agent.reflection.close()
+            agent.reflection.close()
             await router.close()
             leaving(", ".join(bench.quarantine.names) or "tools")
             await bench.quarantine.close()

@@ -1,10 +1,8 @@
 """`hark serve`: the gateway, from its first word to a way out that loses nothing and is always bounded."""
 
 import argparse
-import asyncio
 import logging
 import resource
-import signal
 import socket
 import sys
 import time
@@ -19,17 +17,19 @@ from anyio import to_thread
 
 from hark.app.build import Agent, open_agent
 from hark.app.config import home_directory
-from hark.app.log_form import LogSettings, apply_log_settings
+from hark.app.known_secrets import known_secrets
+from hark.app.log_form import apply_log_settings
 from hark.app.logs import start_logs
 from hark.app.serve_options import Chosen, address_of, choose
+from hark.app.serve_reload import Load, ServeReload
 from hark.app.settings import SettingsError
+from hark.app.settings_check import require
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
-from hark.app.stop_words import StopWords
-from hark.app.systemd import notify, notify_reloading
+from hark.app.systemd import notify, ping_watchdog
 from hark.app.voice import spoken
+from hark.engine.state import RESTART
 from hark.protocol.gateway import Standing
 from hark.surfaces.web.hooks import Hooks
-from hark.surfaces.web.settings import ServeSettings
 
 if TYPE_CHECKING:
     from hark.surfaces.web.access import Access
@@ -37,13 +37,11 @@ if TYPE_CHECKING:
     from hark.surfaces.web.server import Server
 
 NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
-RESTART = "restart"
 SETTLE_SECONDS = 2.0
 FEED_SECONDS = 300.0
 MOST_FILES = 65_536
 LOG = logging.getLogger(__name__)
 
-Load = Callable[[], tuple[ServeSettings, LogSettings, Sequence[str]]]
 Beside = Callable[[Agent], Awaitable[None]]
 
 
@@ -62,9 +60,10 @@ async def serve(
         raise SettingsError(NEEDED)
     start_logs(home_directory(), is_verbose=options.verbose)
     _allow_many_connections()
-    settings, logs, secrets = load()
-    chosen = choose(settings, options)
-    apply_log_settings(logs, [chosen.token, *secrets])
+    settings = load()
+    require(settings, options)
+    chosen = choose(settings.serve, options)
+    apply_log_settings(settings.logs, [chosen.token, *known_secrets(settings)])
 
     from hark.surfaces.web.app import Doorway
     from hark.surfaces.web.server import make_server
@@ -81,14 +80,23 @@ async def serve(
             try:
                 async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
                     running = Running(agent, chosen, server, watchdog)
-                    async with running.opened(doorway, beside, hooks or Hooks()) as access:
-                        _hear_reload(lambda: _reload(load, options, access, running))
+                    async with (
+                        running.opened(doorway, beside, hooks or Hooks()) as access,
+                        anyio.create_task_group() as around,
+                    ):
+                        reload = ServeReload(load, options, agent.follow, chosen)
+                        reload.on_chosen(running.follow)
+                        reload.on_chosen(lambda chosen: access.change(chosen.settings, chosen.token))
+                        reload.listen()
+                        around.start_soon(reload.run)
+                        around.start_soon(ping_watchdog)
                         notify("READY=1", f"STATUS=serving on {address_of(listener)}")
                         sys.stdout.write(f"hark: serving on {address_of(listener)}\n")
                         sys.stdout.flush()
                         await wish.wait()
                         watchdog.arm()
                         await running.drain()
+                        around.cancel_scope.cancel()
             finally:
                 server.should_exit = True
     return signals.code or COMPLETED
@@ -137,9 +145,9 @@ class Running:
                 tasks.start_soon(_supervised, run, self._agent)
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
-            stop_words = StopWords(self._agent.settings.delivery.stop_words)
             speak = partial(spoken, self._agent.parts.speaker())
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, stop_words.fits, hooks, speak)
+            is_stop = self._agent.parts.stop_words.fits
+            place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak)
             take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access
@@ -189,28 +197,6 @@ async def _supervised(run: Beside, agent: Agent) -> None:
         await run(agent)
     except Exception:
         LOG.exception("a surface failed")
-
-
-def _hear_reload(reload: Callable[[], None]) -> None:
-    """Have SIGHUP read the settings again, unless our starter has us ignore it."""
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-
-
-def _reload(load: Load, options: argparse.Namespace, access: "Access", running: Running) -> None:
-    """Take what may change while it runs: logs, token, hosts, sizes, drain time. The rest needs a restart."""
-    notify_reloading()
-    try:
-        settings, logs, secrets = load()
-        chosen = choose(settings, options)
-    except SettingsError as error:
-        _tell(f"the settings were not read again: {error}")
-    else:
-        apply_log_settings(logs, [chosen.token, *secrets])
-        access.change(chosen.settings, chosen.token)
-        running.follow(chosen)
-        LOG.info("the settings were read again")
-    notify("READY=1")
 
 
 def _tell(text: str) -> None:

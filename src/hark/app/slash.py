@@ -103,6 +103,9 @@ COMMANDS = {
         _row("approve", "[session|always]", "allow what is asked", "slash_turn"),
         _row("deny", "[WHY]", "don't allow what is asked", "slash_turn"),
         _row("mode", "[ask|auto|all]", "how often you are asked in this session", "slash_turn"),
+        SlashCommand(
+            "continue", "[TURN]", "go on with a turn that a restart or a crash cut", _lazily("going_on", "go_on")
+        ),
         _row("retry", "", "take the last turn back and run it anew", "slash_session"),
         _row("rewind", "[TURN]", "go back to before a turn; its file changes stay (/undo)", "slash_session"),
         _row("undo", "[step]", "put back the files that the last turn or step changed", "slash_session"),

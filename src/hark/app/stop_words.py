@@ -15,6 +15,11 @@ class StopWords:
     """Tells whether a message is a wish to stop, and nothing else."""
 
     def __init__(self, words: Iterable[str]) -> None:
+        self._words: frozenset[str] = frozenset()
+        self.change(words)
+
+    def change(self, words: Iterable[str]) -> None:
+        """Take other words from now on."""
         self._words = frozenset(_plain(word) for word in words)
 
     def fits(self, text: str) -> bool:

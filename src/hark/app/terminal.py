@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hark.app.agent_desk import AgentDesk
 from hark.app.build import Agent, open_agent
-from hark.app.chat import choose_route, sections, session_name
+from hark.app.chat import choose_route, offered, sections, session_name
 from hark.app.first_line import FirstLine
 from hark.app.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
@@ -55,6 +55,8 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 if not known:
                     route = agent.bench.routes.names[0]
                     notices += welcome(route, is_embedded=route == EMBEDDED.route().name)
+            elif told := await offered(agent.session(name, "terminal"), options):
+                notices.append(told)
             place = Place(
                 agent.home,
                 agent.bench.workspace,

@@ -12,7 +12,7 @@ def as_rows(state: SessionState) -> list[dict[str, object]]:
     """Return the transcript as programs read it."""
     rows: list[dict[str, object]] = []
     for message, turn in zip(state.transcript.messages, state.transcript.turns, strict=True):
-        rows.append({**msgspec.to_builtins(message), "turn": turn})
+        rows.append({"text": "", **msgspec.to_builtins(message), "turn": turn})
     return rows
 
 

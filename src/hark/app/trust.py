@@ -1,4 +1,4 @@
-"""What a project's own settings may not do before its person trusts it: start programs, or ask less often."""
+"""What a project's own settings may not do before it is trusted: reach keys, start programs, or ask less often."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +7,9 @@ from typing import Any
 from hark.protocol.rules import ApprovalMode
 
 _LOOSENING = ("allow", "writable")
+# Routes, voice and web would send the person's keys and words to servers of the project's choice, mcp and voice start
+# programs, serve and surfaces open doors, sandbox takes walls away, and store and telemetry put what is said elsewhere.
+_TRUSTED_ALONE = ("routes", "mcp", "serve", "surfaces", "voice", "web", "sandbox", "store", "telemetry")
 
 
 def is_trusted(home: Path, workspace: Path) -> bool:
@@ -37,7 +40,7 @@ def without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """
     kept = dict(layer)
     left: list[str] = []
-    left.extend(key for key in ("mcp", "serve", "surfaces", "telemetry") if kept.pop(key, None))
+    left.extend(key for key in _TRUSTED_ALONE if kept.pop(key, None))
     approvals = kept.get("approvals")
     if isinstance(approvals, dict):
         given: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it

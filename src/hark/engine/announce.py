@@ -18,7 +18,7 @@ from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined
 CRASH_NOTICE = (
     "The last turn was cut by a crash. What it had said is kept, but for about the last second; what its running tools "
     "did is not known. "
-    "Nothing was run again: say how to go on."
+    "Nothing was run again: say how to go on, or /continue."
 )
 
 

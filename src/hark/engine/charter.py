@@ -1,12 +1,11 @@
 """What a session may do less than others: a child gets a part of the tools, and limits of its own."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 import msgspec
 from msgspec import Struct
 
-from hark.engine.workbench import Tools, Workbench
+from hark.engine.workbench import Terms, Tools, Workbench
 from hark.protocol.rules import Limits
 from hark.protocol.tool import Tool, ToolSpec
 
@@ -21,7 +20,7 @@ class Charter(Struct, frozen=True):
         """Return the workbench as a session with this charter has it."""
         tools = bench.tools if self.tools is None else Selection(bench.tools, self.tools)
         rules = bench.rules if self.limits is None else msgspec.structs.replace(bench.rules, limits=self.limits)
-        return replace(bench, tools=tools, rules=rules)
+        return bench.under(Terms(rules, tools, bench.system_prompt))
 
 
 class Selection:

@@ -8,8 +8,7 @@ from hark.engine.arrivals import Arrival
 from hark.engine.fanout import Subscription
 from hark.engine.keeper import Keeper
 from hark.engine.receipts import queue_items
-from hark.engine.session import SHUTDOWN
-from hark.engine.state import SessionState
+from hark.engine.state import SHUTDOWN, SessionState
 from hark.engine.text import clean
 from hark.engine.workbench import Workbench
 from hark.protocol.commands import Answer, Change, Interrupt, Say

@@ -9,8 +9,9 @@ import anyio
 from hark.engine.arrivals import Arrivals
 from hark.engine.fanout import Fanout
 from hark.engine.guest import Guest
-from hark.engine.session import SHUTDOWN, Session
+from hark.engine.session import Session
 from hark.engine.signal import Signal
+from hark.engine.state import SHUTDOWN
 from hark.engine.text import first_of
 from hark.engine.workbench import Workbench
 from hark.protocol.events import Notice

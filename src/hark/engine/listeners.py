@@ -16,6 +16,10 @@ class Listeners(Generic[T]):
         """Tell this one, too, from now on."""
         self._listeners.append(listener)
 
+    def leave(self, listener: Callable[[T], None]) -> None:
+        """Tell this one no more."""
+        self._listeners.remove(listener)
+
     def tell(self, news: T) -> None:
         """Tell all of them."""
         for listener in self._listeners:

@@ -62,6 +62,14 @@ class Routes:
         self._routes.sort(key=lambda route: route.name != name)
         return self._routes[0].name == name
 
+    def change(self, routes: Sequence[Route]) -> None:
+        """Have these serve what begins from now on; one that is the same object stays as well, or as ill, as it is.
+
+        A running turn ends on the route that it has: what it tells of one that is gone changes nothing.
+        """
+        health = {route.name: self._health[route.name] if self._has(route) else Health() for route in routes}
+        self._routes, self._health = list(routes), health
+
     def first(self, turn: str, chosen: str = "") -> Route:
         """Return the route for a new turn: the chosen one or the first that is well.
 
@@ -86,7 +94,8 @@ class Routes:
 
     def succeeded(self, route: Route) -> None:
         """A reply came: the route is well."""
-        self._health[route.name] = Health()
+        if self._has(route):
+            self._health[route.name] = Health()
 
     def is_trusted(self, route: Route) -> bool:
         """Tell whether the last turn there did not fail: then a failure may well pass."""
@@ -94,15 +103,16 @@ class Routes:
 
     def let_go(self, route: Route, turn: str) -> None:
         """A turn ended without learning anything about the route: by an interrupt, or a bad request of its own."""
-        health = self._health[route.name]
-        if health.tried_by == turn:
-            health.tried_by = ""
+        if self._has(route) and self._health[route.name].tried_by == turn:
+            self._health[route.name].tried_by = ""
 
     def failed(self, route: Route, retry_after: float | None = None) -> None:
         """A route failed for good in a turn: it rests, longer each time.
 
         Turns that fail while it rests already met the same trouble: they prolong nothing but the server's own wish.
         """
+        if not self._has(route):
+            return
         health = self._health[route.name]
         health.tried_by = ""
         now = self._clock.now()
@@ -115,6 +125,9 @@ class Routes:
     def health(self, name: str) -> Health:
         """Return what is known of a route."""
         return self._health[name]
+
+    def _has(self, route: Route) -> bool:
+        return any(route is one for one in self._routes)
 
     def _chain(self, chosen: str) -> list[Route]:
         return sorted(self._routes, key=lambda route: route.name != chosen)

@@ -12,7 +12,7 @@ from hark.engine.fanout import Fanout
 from hark.engine.log import Log
 from hark.engine.questions import Questions, TurnQuestions
 from hark.engine.signal import Signal
-from hark.engine.state import SessionState
+from hark.engine.state import SHUTDOWN, SessionState
 from hark.engine.transcript import CRASH
 from hark.engine.turn import Turn
 from hark.engine.workbench import Workbench
@@ -24,7 +24,6 @@ from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
 from hark.protocol.schedules import SCHEDULED
 from hark.protocol.store import Entry, Lease
 
-SHUTDOWN = "shutdown"
 FENCED = "the session was taken over"
 
 
@@ -264,9 +263,10 @@ class Session:
         done = self._log.append(*records)
         for record in records:
             if isinstance(record, TurnStarted):
+                bench = self._bench.under(self._bench.current.terms)  # what is changed later is for the next turn
                 questions = TurnQuestions(self._questions, record.turn, self._patience(record))
                 lines = TurnLines(self.id, record.turn, self._fanout, questions, self._prove)
-                self._turns.append((Turn(record, self._bench, self._log, lines), done))
+                self._turns.append((Turn(record, bench, self._log, lines), done))
                 self._bench.starts.tell(record)
                 self._changed.set()
         return done

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from hark.engine.transcript import Transcript
+from hark.engine.transcript import CRASH, Transcript
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import Call, UserMessage
+from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
@@ -35,6 +36,9 @@ from hark.protocol.rules import ApprovalMode
 from hark.protocol.store import Summary
 
 TITLE_CHARACTERS = 80
+# A turn that the program's own end cut is offered to be gone on with; the message that does so has this id.
+RESTART, SHUTDOWN = "restart", "shutdown"
+GOES_ON = "continue:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ class SessionState:
         self.title = ""
         self.updated_at = 0.0
         self.last_end: TurnEnded | None = None
+        self.cut: list[str] = []  # the turns that an end of the program cut, and that nobody has gone on with
         self.tokens = 0
         self.cost = 0.0
         self.chosen_route = ""
@@ -115,6 +120,8 @@ class SessionState:
                 self.transcript.end_turn(record.turn, record.outcome)
                 self.turn = None
                 self.last_end = record
+                if isinstance(record.outcome, Interrupted) and record.outcome.source in (CRASH, RESTART, SHUTDOWN):
+                    self.cut.append(record.turn)
                 self.tokens += record.usage.input_tokens + record.usage.output_tokens
                 self.cost += record.cost or 0.0
             case Compacted():
@@ -127,6 +134,7 @@ class SessionState:
                 self.grants.add(record.grant)
             case Rewound():
                 self.transcript.rewind(record.turn)
+                self.cut = [turn for turn in self.cut if turn in self.transcript.turns]
             case Remarked():
                 self.transcript.remark(record.text)
             case Refused() | Handled() | Quarantined():
@@ -172,6 +180,7 @@ class SessionState:
         return self.turn
 
     def _queue(self, record: Queued) -> None:
+        self._go_on(record.message)
         waiting = Waiting(record.message, record.delivery, record.turn)
         if not record.is_first:
             self.queue.append(waiting)
@@ -198,7 +207,12 @@ class SessionState:
     def _add_messages(self, turn: str, messages: tuple[UserMessage, ...]) -> None:
         self._take(tuple(message.id for message in messages))
         for message in messages:
+            self._go_on(message)
             self.transcript.add(turn, message)
+
+    def _go_on(self, message: UserMessage) -> None:
+        if self.cut and message.id.startswith(GOES_ON):
+            self.cut = [turn for turn in self.cut if turn != message.id.removeprefix(GOES_ON)]
 
     def _start(self, record: TurnStarted) -> None:
         self.turns += 1

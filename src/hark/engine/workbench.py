@@ -1,7 +1,7 @@
 """What every session works with: it belongs to the app, and nothing that happens to a turn touches it."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -86,22 +86,55 @@ class NoSnapshots:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What a turn works under, and the settings decide."""
+
+    rules: Rules
+    tools: Tools
+    system_prompt: Callable[[], str]
+
+
+class Current:
+    """The terms in force. A reload changes them for what begins from then on; a turn takes them once, at its start."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+
+
+@dataclass(frozen=True, slots=True)
 class Workbench:
     """The parts, put together by the app."""
 
     store: Store
     routes: Routes
-    tools: Tools
-    rules: Rules
+    current: Current
     clock: Clock
     quarantine: Quarantine
     spending: Spending
     tenure: Tenure
     workspace: Path
-    system_prompt: Callable[[], str]
     jitter: Callable[[], float]
     grants: Grants = field(default_factory=GrantsInMemory)
     snapshots: Snapshots = field(default_factory=NoSnapshots)
     starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided
     ends: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # told when they are durable
     streams: Streams = field(default_factory=Streams)
+
+    @property
+    def rules(self) -> Rules:
+        """The rules in force."""
+        return self.current.terms.rules
+
+    @property
+    def tools(self) -> Tools:
+        """The abilities on offer."""
+        return self.current.terms.tools
+
+    @property
+    def system_prompt(self) -> Callable[[], str]:
+        """What returns the system prompt."""
+        return self.current.terms.system_prompt
+
+    def under(self, terms: Terms) -> "Workbench":
+        """Return the same parts under terms that nothing changes any more."""
+        return replace(self, current=Current(terms))

@@ -13,7 +13,7 @@ from hark.mcp.errand import Errand, Lost
 from hark.mcp.failure import ServerFailure
 from hark.mcp.offer import Offer, RemoteTool, ServerStatus, State
 from hark.mcp.place import ServerPlace
-from hark.mcp.settings import Start
+from hark.mcp.settings import ServerSettings, Start
 from hark.mcp.verdict import Verdict
 from hark.mcp.wishes import Wish
 from hark.protocol.messages import Effect
@@ -55,6 +55,9 @@ class Server:
         self._has_worked = False
         self._rests_until = 0.0
         self._last_error = ""
+        self._requests = 0
+        self._is_unused = asyncio.Event()
+        self._is_unused.set()
         if self._offer is not None or not place.settings.enabled or self._cache.was_late(place.name, place.settings):
             self._settled.set()
 
@@ -84,6 +87,15 @@ class Server:
             restarts=max(0, self._lives - 1),
             last_error=self._last_error,
         )
+
+    @property
+    def settings(self) -> ServerSettings:
+        """What it was made from."""
+        return self._place.settings
+
+    async def unused(self) -> None:
+        """Return when nothing that was asked of it is under way. Safe to cancel."""
+        await self._is_unused.wait()
 
     def is_offered(self, tool: str) -> bool:
         """Tell whether the settings let a tool of that name through."""
@@ -123,6 +135,16 @@ class Server:
 
     async def request(self, wish: Wish, context: CallContext) -> ToolOutput:
         """Have a wish done, waiting for the server when it is on its way up. Cancelling withdraws it at once."""
+        self._requests += 1
+        self._is_unused.clear()
+        try:
+            return await self._done(wish, context)
+        finally:
+            self._requests -= 1
+            if not self._requests:
+                self._is_unused.set()
+
+    async def _done(self, wish: Wish, context: CallContext) -> ToolOutput:
         for is_last in (False, True):
             try:
                 connection = await self._connected()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
+from anyio.abc import TaskGroup
 
 from hark.mcp.backoff import Backoff
 from hark.mcp.mcp_tool import McpTool
@@ -35,23 +36,57 @@ class Servers:
         backoff: Backoff | None = None,
     ) -> None:
         """`notice` gets lines that a person should see."""
-        patience = backoff or Backoff()
+        self._places = places
+        self._spawn = spawn
+        self._notice = notice
+        self._patience = backoff or Backoff()
         self._tools: dict[str, Tool] | None = None
-        self._servers: dict[str, Server] = {}
         self._signs: dict[str, SignsOfLife] = {}
-        for name, one in settings.items():
-            started = self._noting(name, spawn)
-            place = ServerPlace(
-                name, one, places, ServerLog(places.logs / f"mcp-{name}.log", list(one.secrets())), started
-            )
-            self._servers[name] = Server(place, patience, notice, self._forget)
+        self._tasks: TaskGroup | None = None
+        self._ends: dict[Server, anyio.Event] = {}
+        self._servers = {name: self._made(name, one) for name, one in settings.items()}
 
     async def run(self) -> None:
         """Own all servers until cancelled; then they are ended whole, side by side, in less than a second."""
-        async with anyio.create_task_group() as tasks:
-            for server in self._enabled():
-                tasks.start_soon(server.run)
+        async with anyio.create_task_group() as self._tasks:
+            for server in self._servers.values():
+                self._start(server)
             await anyio.sleep_forever()
+
+    def change(self, settings: Mapping[str, ServerSettings]) -> None:
+        """Have these servers from now on. One of which nothing has changed is not touched; waits for nothing.
+
+        One that is gone is not on offer any more, and ended once the calls that it has under way are done.
+        """
+        before = self._servers
+        same = {name: server for name, server in before.items() if settings.get(name) == server.settings}
+        self._servers = {name: same.get(name) or self._made(name, one) for name, one in settings.items()}
+        self._forget()
+        for name, server in before.items():
+            if name not in same and server in self._ends:
+                self._ends[server].set()
+        for name, server in self._servers.items():
+            if name not in same:
+                self._start(server)
+
+    def _made(self, name: str, settings: ServerSettings) -> Server:
+        log = ServerLog(self._places.logs / f"mcp-{name}.log", list(settings.secrets()))
+        place = ServerPlace(name, settings, self._places, log, self._noting(name, self._spawn))
+        return Server(place, self._patience, self._notice, self._forget)
+
+    def _start(self, server: Server) -> None:
+        if self._tasks is not None and server.is_enabled:
+            self._ends[server] = anyio.Event()
+            self._tasks.start_soon(self._keep, server, self._ends[server])
+
+    async def _keep(self, server: Server, is_gone: anyio.Event) -> None:
+        """Run a server until it is gone from the settings, and done with what it had been asked."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.run)
+            await is_gone.wait()
+            await server.unused()
+            tasks.cancel_scope.cancel()
+        del self._ends[server]
 
     async def settled(self, seconds: float) -> None:
         """Return when of every server is known what it offers, or that it fails; after `seconds` at the latest.

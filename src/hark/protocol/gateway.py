@@ -70,6 +70,13 @@ class Busy(Struct, frozen=True):
     turns: dict[str, str]
 
 
+class Past(Struct, frozen=True):
+    """The transcript, and those of its turns that an end of the program cut and `/continue` would go on with."""
+
+    rows: list[dict[str, Any]]
+    cut: list[str]
+
+
 class RunningTurn(Struct, frozen=True):
     """What runs, for whoever comes only now: the reply so far, but for about the last second, and what is asked."""
 
@@ -155,8 +162,8 @@ class ApiSession(Protocol):
         """Return what runs, as far as this process knows it."""
         ...
 
-    async def rows(self) -> list[dict[str, Any]]:
-        """Return the transcript: what was said so far."""
+    async def past(self) -> Past:
+        """Return what was said so far."""
         ...
 
     async def choose_route(self, route: str) -> Refusal | None:

@@ -33,6 +33,16 @@ class VoiceIngress:
         """Whether there is somebody who turns speech into words."""
         return self._transcriber is not None
 
+    def change(self, transcriber: Transcriber | None, settings: VoiceSettings) -> None:
+        """Have what comes from now on heard like this; what is being heard ends with whom it began."""
+        self._transcriber = transcriber
+        self._settings = settings
+
+    async def quiet(self) -> None:
+        """Return when all that is being heard at the call has been. Safe to cancel."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
     def hear(self, note: VoiceNote, listener: Listener) -> NoteHearing:
         """Take a voice message; its place in the line is taken when this returns. One on its way is not doubled."""
         key = note.line, note.id

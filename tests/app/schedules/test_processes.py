@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from tests.app.command_line import Ended, Hark, opened
-from tests.app.test_serve import Served
+from tests.app.gateway import Served
 from tests.fakes.behaviours import Behaviour, echo, hanging
 
 AUTHOR = "schedule job"

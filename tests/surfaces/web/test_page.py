@@ -11,9 +11,9 @@ from playwright.async_api import Page, expect
 
 from hark.protocol.provider import EndChunk, TextChunk
 from hark.protocol.speech import Audio, Utterance
-from tests.app.command_line import shell_call
+from tests.app.command_line import opened, shell_call
 from tests.fakes.behaviours import Behaviour, Exchange, echo, hanging, reply, text
-from tests.surfaces.web.browser import CHROMIUM, Visit, browser, gateway, visiting
+from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, browser, gateway, visiting
 from tests.surfaces.web.world import served
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
@@ -442,3 +442,26 @@ async def test_every_control_has_a_name_and_is_reached_by_tab(tmp_path: Path) ->
             "record",
             "send",
         } <= reached
+
+
+async def test_a_turn_that_a_crash_cut_has_a_button_that_goes_on_with_it_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, [hanging(2), text(["finished"])]) as hark:
+        hark.configure(SERVE)
+        async with browser() as chromium:
+            async with gateway(hark) as (base, running):
+                page = await Visit(chromium, base, running, hark).page()
+                await say(page, "a long task")
+                await hark.server.request(1)
+                running.process.kill()
+                await running.process.wait()
+            async with gateway(hark) as (base, running):
+                visit = Visit(chromium, base, running, hark)
+                page, other = await visit.page(), await visit.page()
+                button = page.get_by_role("button", name="Go on with turn t1")
+                await expect(other.get_by_role("button", name="Go on with turn t1")).to_be_visible()
+                assert len(hark.server.requests) == 1
+                await button.click()
+                await expect(page.locator(".reply").last).to_have_text("finished")
+                await expect(button).to_have_count(0)
+                await expect(other.get_by_role("button", name="Go on with turn t1")).to_have_count(0)
+    assert len(hark.server.requests) == 2

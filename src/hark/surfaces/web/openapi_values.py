@@ -66,10 +66,11 @@ def schemas() -> Json:
         "Answer": an_object([], choice=_SPOKEN, text=_SPOKEN)
         | {"oneOf": [{"required": ["choice"]}, {"required": ["text"]}]},
         "Transcript": an_object(
-            ["messages", "running", "seq"],
+            ["messages", "running", "seq", "cut"],
             messages=a_list(an_object(["role", "text", "turn"], role=TEXT, text=TEXT, turn=TEXT)),
             running={"type": ["object", "null"]},
             seq={"type": ["integer", "null"]},
+            cut=a_list(TEXT),
         ),
         "Session": an_object(
             ["session", "title", "turns", "updated_at", "is_open", "is_waiting"],

@@ -45,7 +45,8 @@ class Reading:
             asked = tuple(feed.questions.values())
             running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
         seq = feed.last if feed is not None else None
-        return json_answer({"messages": await session.rows(), "running": running, "seq": seq})
+        past = await session.past()
+        return json_answer({"messages": past.rows, "running": running, "seq": seq, "cut": past.cut})
 
     async def timeline(self, request: Request) -> Response:
         """Tell where a turn's time went."""

@@ -45,6 +45,10 @@ class Shelves:
         self._shelf = Shelf()
         self._lines: tuple[str, ...] = ()
 
+    def change(self, places: Sequence[Path]) -> None:
+        """Have skills in these folders from now on."""
+        self._places = places
+
     def look(self) -> Shelf:
         """Return the skills as they are now."""
         stamps = self._stamps()

@@ -8,10 +8,12 @@ import { receiptWords, shortTurn } from "./words.js";
 
 const NEAR_PX = 120;
 const BEFORE = "before"; // what belongs to no turn, such as a past that was brought along
+const CUT_BY = ["restart", "crash", "shutdown"]; // the program ended, and nobody stopped the turn
+const GOES_ON = "continue:"; // and the turn's id: the message that goes on with it
 const TAKING_BACK = ["reset", "rewind", "retry", "compact"]; // commands after which turns may be gone
 
 export class Conversation {
-  /** `world` has session, resync(), changed() and texts, the words of messages that wait, by id. */
+  /** `world` has session, resync(), changed(), goOn(turn) and texts, the words of messages that wait, by id. */
   constructor(log, world) {
     this.log = log;
     this.world = world;
@@ -56,6 +58,7 @@ export class Conversation {
       turn.timeline.node.open = open.has(turn.id);
       if (!turn.isRunning) setText(turn.ending, shortTurn(turn.id));
     }
+    for (const id of transcript.cut ?? []) if (this.turns.has(id)) this.#offer(this.turns.get(id));
     this.#greet();
     this.follow();
   }
@@ -116,10 +119,21 @@ export class Conversation {
     turn.take(event);
     if (event.type !== "turn.ended") return;
     if (this.running === turn) this.running = null;
+    if (CUT_BY.includes(event.outcome.source)) this.#offer(turn);
     if (!turn.isTrue(event.outcome)) this.world.resync();
   }
 
+  #offer(turn) {
+    turn.offer(() => this.world.goOn(turn.id));
+  }
+
+  /** A message that goes on with a turn was taken: once is enough. */
+  #goneOn(message) {
+    if (message.startsWith(GOES_ON)) this.turns.get(message.slice(GOES_ON.length))?.withdrawOffer();
+  }
+
   #started(event) {
+    event.messages.forEach((id) => this.#goneOn(id));
     const turn = this.#run(this.turn(event.turn), event.at);
     turn.isWhole = true;
     const isKnown = event.messages.map((id) => this.#userMessage(turn, id, { state: "started", turn: event.turn }));
@@ -132,6 +146,7 @@ export class Conversation {
   }
 
   #receipt(receipt) {
+    this.#goneOn(receipt.id);
     if (receipt.state === "steered") {
       if (!this.#userMessage(this.turn(receipt.turn), receipt.id, receipt)) this.#readWords();
     } else if (receipt.state === "edited") {

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { Call } from "./call.js";
-import { announce, make, setText } from "./dom.js";
+import { announce, button, make, setText } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { Question } from "./question.js";
 import { TimelineFold } from "./timeline.js";
@@ -113,6 +113,17 @@ export class Turn {
     const words = [outcomeWords(outcome, timings), timings?.total && timeWords(timings.total), tokenWords(usage), costWords(cost)];
     setText(this.ending, words.filter(Boolean).join(" · "));
     this.#tell(outcome);
+  }
+
+  /** Offer to go on with it, since the program's own end cut it. */
+  offer(act) {
+    this.withdrawOffer();
+    const go = button("▶ Go on", () => { go.disabled = true; act(); }, { class: "go-on", "aria-label": `Go on with turn ${shortTurn(this.id)}` });
+    this.node.append(go);
+  }
+
+  withdrawOffer() {
+    this.node.querySelector(".go-on")?.remove();
   }
 
   /** Say whether what was shown is what the turn ended with. */

@@ -108,6 +108,11 @@ export class View {
     this.line = this.line.then(() => this.#leave(id, text, () => api.say(this.session, message), () => this.send(text, delivery, files, id)));
   }
 
+  /** Have the agent go on with a turn that a restart or a crash cut. */
+  goOn(turn) {
+    this.send(`/continue ${turn}`, "", []);
+  }
+
   /** Send a recording; its words come back as a message. */
   async hear(audio, id = api.newId()) {
     const words = "🎙️ voice message";
