@@ -10,7 +10,7 @@ from hark.surfaces.chat.settings import ChatSettings
 from tests.surfaces.chat.test_platform import said
 from tests.surfaces.chat.world import ANN, HOME, TestChat, chatting
 
-LONG = "a" * 190
+LONG = "a" * 250
 
 
 async def left(home: Path, *incoming: Incoming) -> None:

@@ -144,11 +144,11 @@ async def test_an_album_and_a_text_that_was_split_are_one_message(tmp_path: Path
         await chat.put(Written("1", HOME, ANN, "look", album="x"))
         await chat.put(Written("2", HOME, ANN, "at these", album="x"))
         await chat.until(lambda: "album" in chat.texts)
-        await chat.put(Written("3", HOME, ANN, "a" * 190))
+        await chat.put(Written("3", HOME, ANN, "a" * 250))
         await chat.put(Written("4", HOME, ANN, "b" * 20))
         await chat.until(lambda: "long" in chat.texts)
     assert said(provider.requests[0]) == ["look\nat these"]
-    assert said(provider.requests[1])[-1] == "a" * 190 + "b" * 20
+    assert said(provider.requests[1])[-1] == "a" * 250 + "b" * 20
 
 
 async def test_a_long_reply_comes_in_pieces_that_fit(tmp_path: Path) -> None:
@@ -323,3 +323,13 @@ async def test_a_chat_that_sleeps_wakes_with_what_came(tmp_path: Path, monkeypat
             await chat.says(f"reply {number}")
             await asyncio.sleep(0.01 * (number % 3))  # about the time at which it falls asleep
     assert len(provider.requests) == 20
+
+
+async def test_a_doubtful_sending_of_a_full_message_still_fits(tmp_path: Path) -> None:
+    chat = TestChat(failing=[ConnectionResetError("lost")])
+    settings = ChatSettings(allow=("1",), streams=False)
+    words = "word " * 100
+    async with chatting(tmp_path, [[words]], chat, settings) as (chat, _):
+        await chat.write("hi")
+        await chat.until(lambda: "".join(chat.texts).count("word") == 100)
+    assert chat.texts[0].startswith("(This may have reached you before.)")

@@ -45,7 +45,7 @@ class TestChat:
     """A platform: what is put into `inbox` is delivered, what is sent is shown."""
 
     __test__ = False
-    manners: Manners = field(default_factory=lambda: Manners(200, 0.01, has_reactions=True))
+    manners: Manners = field(default_factory=lambda: Manners(260, 0.01, has_reactions=True))
     name: str = "test"
     shown: list[Shown] = field(default_factory=list[Shown])
     signs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])

@@ -183,7 +183,7 @@ class Conversation:
 
     def _question(self, text: str) -> str:
         """Return a question as one message: a long one is cut, as its buttons belong to one."""
-        most = self._line.surface.manners.characters - QUESTION_ROOM
+        most = self._outbox.characters - QUESTION_ROOM
         return f"❓ {text}" if len(text) <= most else f"❓ {text[:most]}…"
 
     async def _sign(self, receipt: Receipt) -> None:

@@ -50,6 +50,11 @@ class Outbox:
         self._resumes_at = 0.0
         self._is_told: dict[str, bool] = {}
 
+    @property
+    def characters(self) -> int:
+        """How long a message may be, with room for the word that it may have come before."""
+        return self._surface.manners.characters - len(AGAIN)
+
     async def send(self, key: str, message: Outgoing) -> Posted:
         """Send a message once, ever, under this key.
 
@@ -68,7 +73,7 @@ class Outbox:
 
     async def tell(self, key: str, text: str) -> None:
         """Say something that belongs to no turn, in as many messages as it takes."""
-        for place, part in enumerate(pieces(text, self._surface.manners.characters)):
+        for place, part in enumerate(pieces(text, self.characters)):
             await self.send(f"{key}:{place}" if place else key, Outgoing(part))
 
     async def close(self) -> None:

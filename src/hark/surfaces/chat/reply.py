@@ -113,7 +113,7 @@ class Reply:
 
     async def _show(self, text: str, buttons: tuple[Button, ...], *, is_last: bool) -> None:
         """Put each piece where it belongs; one that is not whole yet is put right by the next look."""
-        parts = pieces(text, self._manners.characters)
+        parts = pieces(text, self._outbox.characters)
         for place, part in enumerate(parts):
             is_end = place == len(parts) - 1
             wanted = Outgoing(part, buttons if is_end else ())
