@@ -26,8 +26,12 @@ def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | Non
 
 
 async def warm_up(agent: "Agent") -> None:
-    """Have voice ready before the first voice message comes, so that it need not wait for the model to be loaded."""
-    if (transcriber := agent.parts.transcriber()) is not None:
+    """Have voice ready before the first voice message comes, so that it need not wait for the model to be loaded.
+
+    Only where chats are served: elsewhere few speak, and the process takes hundreds of megabytes.
+    """
+    transcriber = agent.parts.transcriber() if agent.settings.surfaces else None
+    if transcriber is not None:
         transcriber.warm_up()
 
 
