@@ -14,6 +14,7 @@ from hark.protocol.provider import (
     ReasoningChunk,
     TextChunk,
     TransientProviderError,
+    Unreachable,
     UsageChunk,
 )
 from hark.providers import body, sse
@@ -236,7 +237,7 @@ async def test_a_server_that_is_not_there_is_a_network_error() -> None:
     async with chat(text(["never"])) as (provider, server):
         await server.stop()
         heard = await hear(provider)
-    assert isinstance(heard.error, TransientProviderError)
+    assert isinstance(heard.error, Unreachable)
     assert heard.error.code == "network"
 
 

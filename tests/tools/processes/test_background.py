@@ -92,7 +92,9 @@ async def test_closing_does_not_wait_for_a_slow_stop_that_is_under_way(tmp_path:
     await background.close()
     assert time.perf_counter() - began < 1
     await stop
-    assert living(this_process(tmp_path).home) == {}
+    async with asyncio.timeout(1):  # it was killed; a busy machine may take a moment to have it die
+        while living(this_process(tmp_path).home):
+            await asyncio.sleep(0.01)
 
 
 async def test_a_process_that_ends_by_itself_is_seen_as_ended(tmp_path: Path) -> None:
