@@ -93,7 +93,7 @@ async def test_closing_does_not_wait_for_a_slow_stop_that_is_under_way(tmp_path:
     assert time.perf_counter() - began < 1
     await stop
     async with asyncio.timeout(1):  # it was killed; a busy machine may take a moment to have it die
-        while living(this_process(tmp_path).home):
+        while living(this_process(tmp_path).home):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
