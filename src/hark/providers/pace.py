@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from hark.protocol.provider import Chunk, TextChunk
 
 FREE_STREAMS = 300  # so many are read as their tokens come
-READS_A_SECOND = 5_000  # of the others; what comes between two reads is taken together
+READS_A_SECOND = 2_500  # of the others; what comes between two reads is taken together
 LEAST_SECONDS = 0.04
-LONGEST_SECONDS = 0.4
-TICK_SECONDS = 0.01
+LONGEST_SECONDS = 0.8
+TICK_SECONDS = 0.005
+AT_A_TICK = 20  # at the most: streams that began together would else be read together, and hold all others up
 
 
 class Pace:
@@ -43,11 +44,12 @@ class Pace:
         await turn
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = loop.time()
-        while self._resting and self._resting[0][0] <= now:
+        now, left = loop.time(), AT_A_TICK
+        while left and self._resting and self._resting[0][0] <= now:
             _, turn = self._resting.popleft()
             if not turn.done():  # a stop came
                 turn.set_result(None)
+                left -= 1
         self._is_ticking = bool(self._resting)
         if self._is_ticking:
             loop.call_later(TICK_SECONDS, self._tick, loop)
