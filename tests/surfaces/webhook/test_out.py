@@ -59,6 +59,7 @@ def structs_done(trouble: Trouble) -> Trouble:
 @pytest.mark.parametrize(
     ("asked", "least", "most"),
     [("7", 7, 7), ("0", 0, 0), (formatdate(time.time() + 3000, usegmt=True), 600, 3000), ("9" * 12, 3600, 3600)],
+    ids=["seconds", "none", "a date", "too long"],  # named: a date is another one in each process of the tests
 )
 async def test_a_receiver_that_asks_to_wait_is_heard(tmp_path: Path, asked: str, least: float, most: float) -> None:
     async with hooked(tmp_path) as world:
