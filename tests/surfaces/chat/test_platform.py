@@ -88,6 +88,7 @@ async def test_an_edit_replaces_what_waits_and_a_deletion_withdraws_it(tmp_path:
         await chat.write("/busy queue")
         await chat.write("one", name="a")
         await chat.write("two", name="b")
+        await chat.until(lambda: ("b", "⏳") in chat.signs)  # a deletion before that leaves no trace to wait for
         await chat.put(Rewritten("a", HOME, ANN, "one, really"))
         await chat.put(Removed("b", HOME))
         await chat.until(lambda: ("b", "🗑") in chat.signs)
