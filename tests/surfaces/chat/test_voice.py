@@ -84,7 +84,7 @@ async def test_a_recording_without_words_is_told_and_queued_with_its_file(tmp_pa
         await chat.speak("!", name="v")
         await chat.until(lambda: ("v", "⏳") in chat.signs)
         assert not hang.closed.is_set(), "it interrupts nothing"
-        assert any("That is no audio" in text for text in chat.texts)
+        await chat.until(lambda: any("That is no audio" in text for text in chat.texts))
         (kept,) = (tmp_path / "voice").glob("*.ogg")
         await chat.write("stop")
         await chat.until(lambda: any("1 message is held" in text for text in chat.texts))
