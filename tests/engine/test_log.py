@@ -114,3 +114,35 @@ async def test_nothing_appended_is_durable_at_once() -> None:
     log = await Listener().log()
     assert log.append().done()
     await log.flush()
+
+
+async def test_what_can_wait_is_written_by_itself_and_never_behind_what_came_later() -> None:
+    listener = Listener()
+    log = await listener.log()
+    told = asyncio.Event()
+    log.on_durable(lambda _record, _news: told.set())
+    log.append_soon(queued("a"))
+    assert log.state.position("a") == 1
+    assert await listener.store.journal.read("s") == []
+    await told.wait()
+    log.append_soon(queued("b"))
+    await log.append(queued("c"))
+    log.append_soon(queued("d"))
+    await log.flush()
+    records = await listener.store.journal.read("s")
+    assert [record.message.id for record in records if isinstance(record, Queued)] == ["a", "b", "c", "d"]
+    assert listener.told == ["Queued"] * 4
+
+
+async def test_what_can_wait_is_not_kept_of_a_broken_journal() -> None:
+    listener = Listener()
+    log = await listener.log()
+    broken = asyncio.Event()
+    log.on_broken(lambda _error: broken.set())
+    listener.store.journal.error = LeaseLost("another's")
+    log.append_soon(queued("a"))
+    await broken.wait()
+    log.append_soon(queued("b"))
+    with pytest.raises(LeaseLost):
+        await log.flush()
+    assert listener.told == []

@@ -106,6 +106,57 @@ async def test_an_append_without_records_renews_the_summary(world: World) -> Non
         assert [line.summary.cursor for line in await store.journal.sessions()] == [8]
 
 
+TEXTS = ["plain", 'quotes " and \\ and \\u0000 and \x00', "Zoë 🎙️ \u2028", "", "line\nline", "[1, 2]", "null", "1e999"]
+
+
+async def test_appends_of_many_sessions_at_one_moment_are_kept_as_they_are(world: World) -> None:
+    async with opened(world) as store:
+        leases = [await owned(store, f"s{number}") for number in range(20)]
+        journals = {
+            lease.session: [record(text, text) for text in TEXTS[: number % 9]] for number, lease in enumerate(leases)
+        }
+        summary = Summary(
+            3, is_open=True, is_waiting=True, turns=4, title="Zoë's \" title", updated_at=1763338800.123456
+        )
+        for begin in (0, 1):
+            expected = [begin * len(journals[lease.session]) for lease in leases]
+            appends = zip(leases, expected, strict=True)
+            await asyncio.gather(
+                *(store.journal.append(lease, length, journals[lease.session], summary) for lease, length in appends)
+            )
+        for session, records in journals.items():
+            assert await store.journal.read(session) == records * 2
+        assert {line.summary for line in await store.journal.sessions()} == {summary}
+
+
+async def test_of_many_appends_at_one_moment_each_is_refused_alone(world: World) -> None:
+    async with opened(world) as store:
+        leases = [await owned(store, f"s{number}") for number in range(5)]
+        lost, wrong = Lease("s1", "me", 7), leases[3]
+        answers = await asyncio.gather(
+            store.journal.append(leases[0], 0, [record("a")], Summary()),
+            store.journal.append(lost, 0, [record("b")], Summary()),
+            store.journal.append(leases[2], 0, [record("c")], Summary()),
+            store.journal.append(wrong, 4, [record("d")], Summary()),
+            store.journal.append(leases[4], 0, [record("e")], Summary()),
+            store.journal.append(leases[4], 0, [record("again")], Summary()),
+            store.journal.append(leases[4], 1, [record("f")], Summary()),
+            return_exceptions=True,
+        )
+        kinds = [type(answer).__name__ for answer in answers]
+        assert kinds == [
+            "NoneType",
+            "LeaseLost",
+            "NoneType",
+            "JournalConflict",
+            "NoneType",
+            "JournalConflict",
+            "NoneType",
+        ]
+        kept = [await store.journal.read(f"s{number}") for number in range(5)]
+        assert kept == [[record("a")], [], [record("c")], [], [record("e"), record("f")]]
+
+
 async def test_a_lower_epoch_is_fenced_even_for_the_same_owner(world: World) -> None:
     async with opened(world) as store:
         old = await owned(store)

@@ -9,6 +9,7 @@ from hark.engine.state import SessionState
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Journal, Lease, StoreError
 
+ROUND_SECONDS = 0.1  # what can wait is written by all sessions at the same moments, and so in one commit
 Told = Callable[[AnyRecord, list[Announcement]], None]
 
 
@@ -25,6 +26,7 @@ class Log:
         self._lease = lease
         self._pending: list[_Batch] = []
         self._writer: asyncio.Task[None] | None = None
+        self._round: asyncio.TimerHandle | None = None
         self._told: list[Told] = []
         self._broken: list[Callable[[StoreError], None]] = []
         self._error: StoreError | None = None
@@ -39,12 +41,21 @@ class Log:
         The future raises StoreError when they could not be written; nothing can be written after that.
         """
         if records or self._error is not None:
-            return self._submit(records)
+            done = self._take(records)
+            self._start()
+            return done
         nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
         return nothing
 
-    def _submit(self, records: Sequence[AnyRecord]) -> asyncio.Future[None]:
+    def append_soon(self, *records: AnyRecord) -> None:
+        """Take records that nobody waits for: they are written a moment later, or before the next that can't wait."""
+        self._take(records)
+        if self._writer is None and self._round is None:
+            loop = asyncio.get_running_loop()
+            self._round = loop.call_at((loop.time() // ROUND_SECONDS + 1) * ROUND_SECONDS, self._start)
+
+    def _take(self, records: Sequence[AnyRecord]) -> asyncio.Future[None]:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._error is not None:
             done.set_exception(self._error)
@@ -57,9 +68,14 @@ class Log:
         drop_outdated([news for _, news in batch.news])
         batch.summary = self.state.summary()
         self._pending.append(batch)
-        if self._writer is None:
-            self._writer = asyncio.create_task(self._write(), name=f"log {self._lease.session}")
         return done
+
+    def _start(self) -> None:
+        if self._round is not None:
+            self._round.cancel()
+            self._round = None
+        if self._writer is None and self._pending:
+            self._writer = asyncio.create_task(self._write(), name=f"log {self._lease.session}")
 
     @contextmanager
     def together(self) -> Generator[None]:
@@ -83,7 +99,9 @@ class Log:
         Raises:
             StoreError: It is not, or nobody can tell.
         """
-        await self._submit(())
+        done = self._take(())
+        self._start()
+        await done
 
     async def flush(self) -> None:
         """Wait until all that was taken is durable.
@@ -91,6 +109,7 @@ class Log:
         Raises:
             StoreError: It can't be made durable.
         """
+        self._start()
         if self._writer is not None:
             await asyncio.wait([self._writer])
         if self._error is not None:

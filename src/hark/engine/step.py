@@ -131,7 +131,7 @@ class Steps:
             self._saved_pieces = 0
         text, self._saved_pieces = self._asking.reply.text_from(self._saved_pieces)
         turn, at = self._lines.turn, self._bench.clock.now()
-        self._log.append(Progress(turn=turn, step=self._number, text=text, is_first=is_first, at=at))
+        self._log.append_soon(Progress(turn=turn, step=self._number, text=text, is_first=is_first, at=at))
 
     def _record(self, message: AssistantMessage, reply: Reply, route: str) -> Replied:
         at = self._bench.clock.now()

@@ -12,7 +12,6 @@ READS_A_SECOND = 2_500  # of the others; what comes between two reads is taken t
 LEAST_SECONDS = 0.04
 LONGEST_SECONDS = 0.8
 TICK_SECONDS = 0.005
-AT_A_TICK = 20  # at the most: streams that began together would else be read together, and hold all others up
 
 
 class Pace:
@@ -44,15 +43,18 @@ class Pace:
         await turn
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        now, left = loop.time(), AT_A_TICK
-        while left and self._resting and self._resting[0][0] <= now:
-            _, turn = self._resting.popleft()
-            if not turn.done():  # a stop came
-                turn.set_result(None)
-                left -= 1
+        """Wake one stream, then let everyone else have a turn: those that began together would hold all others up."""
+        while self._resting and self._resting[0][1].done():  # a stop came
+            self._resting.popleft()
         self._is_ticking = bool(self._resting)
-        if self._is_ticking:
+        if not self._resting:
+            return
+        if self._resting[0][0] > loop.time():
             loop.call_later(TICK_SECONDS, self._tick, loop)
+            return
+        _, turn = self._resting.popleft()
+        turn.set_result(None)
+        loop.call_soon(self._tick, loop)
 
     def _change(self, count: int) -> None:
         self._streams += count

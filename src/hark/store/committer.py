@@ -4,7 +4,8 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from itertools import groupby
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hark.protocol.store import StoreError
 from hark.store.failures import explain, place_of
@@ -28,6 +29,20 @@ class Committer(Protocol):
         ...
 
 
+@runtime_checkable
+class Gathered(Protocol):
+    """An operation that costs less when it is done together with its neighbours of the same kind."""
+
+    def __call__(self, connection: sqlite3.Connection) -> None:
+        """Do it alone."""
+        ...
+
+    @staticmethod
+    def together(connection: sqlite3.Connection, operations: Sequence[Any]) -> bool:
+        """Do them all and return True, or do nothing and return False: then each is done alone."""
+        ...
+
+
 class Job:
     """An operation on its way to a commit, with the future of whoever waits."""
 
@@ -44,11 +59,8 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job], begin: 
     """Run all jobs in one transaction and note their results; one that refuses takes nothing from the others."""
     try:
         connection.execute(begin)
-        for job in jobs:
-            try:
-                job.result = job.operation(connection)
-            except (StoreError, UnicodeError) as refusal:
-                job.error = refusal
+        for _, neighbours in groupby(jobs, lambda job: type(job.operation)):
+            _do(connection, list(neighbours))
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         with suppress(sqlite3.Error):
@@ -56,6 +68,22 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job], begin: 
         place = place_of(connection)
         for job in jobs:
             job.error = explain(error, place)
+
+
+def _do(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+    first = jobs[0].operation
+    with suppress(UnicodeError):  # one of them is told of it below
+        if (
+            len(jobs) > 1
+            and isinstance(first, Gathered)
+            and first.together(connection, [job.operation for job in jobs])
+        ):
+            return
+    for job in jobs:
+        try:
+            job.result = job.operation(connection)
+        except (StoreError, UnicodeError) as refusal:
+            job.error = refusal
 
 
 def answer(jobs: Sequence[Job]) -> None:

@@ -12,6 +12,7 @@ from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Bus, Entry, Lease, SessionLine, StoreError, Summary
 from hark.store import rows
+from hark.store.appends import Append
 from hark.store.codec import encode
 from hark.store.commit_thread import CommitThread
 from hark.store.committer import Committer
@@ -60,8 +61,7 @@ class SqliteJournal:
 
     async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
         """Append all records or none, durably, if the lease holds and the journal has `expected` records."""
-        bodies = [encode(record) for record in records]
-        await self._writes.submit(lambda connection: rows.append(connection, lease, expected, bodies, summary))
+        await self._writes.submit(Append(lease, expected, records, summary))
 
     async def read(self, session: str, after: int = 0) -> list[AnyRecord]:
         """Return the records behind the first `after`."""
