@@ -1,5 +1,7 @@
 """Messages on their way in: known from the very call that brings them, so that a stop can reach them too."""
 
+import asyncio
+
 from hark.engine.signal import Signal
 from hark.protocol.commands import Interrupt
 from hark.protocol.receipts import Receipt, ReceiptState
@@ -13,6 +15,8 @@ class Arrival:
         self.interrupt: Interrupt | None = None
         self._receipt: Receipt | None = None
         self._told = Signal()
+        # For its bringer alone, who is woken by it before the turn that the message starts is at work.
+        self._answer: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
     @property
     def is_told(self) -> bool:
@@ -24,16 +28,24 @@ class Arrival:
         if self._receipt is None:
             self._receipt = receipt
             self._told.set()
+            if not self._answer.done():
+                self._answer.set_result(receipt)
+
+    def ended(self, accepting: "asyncio.Task[None]") -> None:
+        """Pass on why the task that accepts it failed, to be called when the task is over."""
+        if accepting.cancelled():
+            self._answer.cancel()
+        elif (error := accepting.exception()) is not None and not self._answer.done():
+            self._answer.set_exception(error)
+            self._answer.exception()  # its bringer gets it; nobody has to
 
     def leave(self) -> None:
         """Whoever brought it waits no longer: nobody else may wait for its receipt either."""
         self._told.set()
 
     async def receipt(self) -> Receipt:
-        """Return what became of the message."""
-        receipt = await self.outcome()
-        assert receipt is not None
-        return receipt
+        """Return what became of the message. Only its bringer may wait here; cancelling that takes nothing back."""
+        return await self._answer
 
     async def outcome(self) -> Receipt | None:
         """Return what became of the message; None when it was known already, not accepted, or given up."""

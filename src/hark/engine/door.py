@@ -74,21 +74,21 @@ class Door:
             StoreError: It could not be accepted.
         """
         say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments, say.shown)
+        arrival = self._keeper.arrivals.add(say.id, stop)
         # A task of its own: whoever gives up waiting does not leave a stored message that nobody looks at.
-        accepting = asyncio.ensure_future(self._accept(say, self._keeper.arrivals.add(say.id, stop)))
-        accepting.add_done_callback(_forget)
-        return await asyncio.shield(accepting)
+        asyncio.create_task(self._accept(say, arrival)).add_done_callback(arrival.ended)
+        return await arrival.receipt()
 
-    async def _accept(self, say: Say, arrival: Arrival) -> Receipt:
+    async def _accept(self, say: Say, arrival: Arrival) -> None:
         try:
             accepted = await self._bench.store.inbox.put(self.id, say)
             if not accepted.is_new:
                 self.wake()  # it may be one that nobody has looked at yet
-                return Receipt(say.id, self.id, ReceiptState.DUPLICATE)
+                return arrival.tell(Receipt(say.id, self.id, ReceiptState.DUPLICATE))
             if self._keeper.session is None or not self._keeper.session.take(Entry(accepted.seq, say)):
                 self.wake()
                 await self._bench.store.bus.wake(self.id)
-            return await arrival.receipt()
+            await arrival.outcome()
         finally:
             self._keeper.arrivals.remove(arrival)
             self._keeper.fanout.nudge()
@@ -199,9 +199,3 @@ class Door:
             yield
         finally:
             self._keeper.users -= 1
-
-
-def _forget(accepting: "asyncio.Future[Receipt]") -> None:
-    """Whoever waits gets the error; nobody has to."""
-    if not accepting.cancelled():
-        accepting.exception()
