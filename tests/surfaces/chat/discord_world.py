@@ -1,9 +1,11 @@
 """The Discord surface, run by discord.py against a server that speaks as Discord does."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 from hark.protocol.chat import Address, Incoming, Written
@@ -15,6 +17,10 @@ from tests.fakes.discord_words import DIRECT, GENERAL, THREAD
 HOME = Address("discord", DIRECT)
 ROOM = Address("discord", GENERAL)
 SIDE = Address("discord", GENERAL, THREAD)
+
+with warnings.catch_warnings():  # as the surface imports it; a test that patches it may be the first to do so
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import_module("hark.surfaces.discord.link")
 
 
 @dataclass

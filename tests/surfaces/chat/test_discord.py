@@ -28,6 +28,8 @@ from tests.fakes.discord_server import TOKEN, DiscordServer, idle_tasks
 from tests.fakes.discord_words import BEN, DIRECT, GENERAL, GUILD, ROBOT, THREAD, Json, message
 from tests.surfaces.chat.discord_world import HOME, ROOM, SIDE, Taken, discord_world, running, surface_for
 
+END_SECONDS = 20  # less than a second on an idle machine
+
 
 def edited_at(one: Json) -> float:
     return datetime.fromisoformat(one["edited_timestamp"]).timestamp()
@@ -456,13 +458,22 @@ async def test_a_limit_holds_its_own_chat_and_no_other() -> None:
         server = world.server
         await world.surface.send(HOME, Outgoing("warm"))
         await world.surface.send(ROOM, Outgoing("warm"))
-        server.limit("POST", f"/channels/{DIRECT}/messages", 1.0)
+        server.limit("POST", f"/channels/{DIRECT}/messages", 25.0)
         held = asyncio.create_task(world.surface.send(HOME, Outgoing("held")))
         await server.until(lambda: not server.troubles)
-        await world.surface.send(ROOM, Outgoing("free"))
+        async with asyncio.timeout(20):
+            await world.surface.send(ROOM, Outgoing("free"))
+        assert not held.done()
         assert server.texts[2:] == ["free"]
-        await held
-    assert server.texts[2:] == ["free", "held"]
+        while held.cancel() and not held.done():
+            await asyncio.wait([held], timeout=0.05)
+
+
+async def test_what_a_limit_held_is_sent_when_it_is_over() -> None:
+    async with discord_world() as world:
+        world.server.limit("POST", "/messages", 0.05)
+        await world.surface.send(HOME, Outgoing("held"))
+    assert world.server.texts == ["held"]
 
 
 async def test_a_long_limit_is_told_with_its_seconds() -> None:
@@ -485,7 +496,7 @@ async def test_who_is_cancelled_in_a_global_limit_holds_nobody_else() -> None:
         await server.until(lambda: not server.troubles)
         while held.cancel() and not held.done():
             await asyncio.wait([held], timeout=0.05)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await world.surface.send(HOME, Outgoing("free"))
     assert server.texts == ["free"]
 
@@ -579,11 +590,9 @@ async def test_cancelling_leaves_nothing_and_keeps_the_session() -> None:
         async with running(surface_for(server), server, taken) as world:
             taken.gate.clear()
             await server.write("held")
-            began = time.monotonic()
             world.running.cancel()
-            await asyncio.wait([world.running])
-            seconds = time.monotonic() - began
-        assert seconds < 2.0
+            async with asyncio.timeout(END_SECONDS):
+                await asyncio.wait([world.running])
         assert set(threading.enumerate()) <= threads
         await server.until(lambda: server.gateway.closings == [4000])
         left = {task for task in idle_tasks() - before if "discord" in repr(task.get_coro())}
@@ -595,10 +604,9 @@ async def test_cancelling_is_quick_though_the_login_hangs() -> None:
         server.slow["/users/@me"] = asyncio.Event()
         task = asyncio.create_task(surface_for(server).run(Taken()))
         await server.until(lambda: bool(server.requests))
-        began = time.monotonic()
         task.cancel()
-        await asyncio.wait([task])
-        assert time.monotonic() - began < 2.0
+        async with asyncio.timeout(END_SECONDS):
+            await asyncio.wait([task])
         assert task.cancelled()
         server.slow["/users/@me"].set()
 
@@ -618,10 +626,8 @@ async def test_cancelling_is_quick_though_discord_does_not_answer() -> None:
         server.gateway.is_deaf = True
         async with running(surface_for(server), server, Taken()) as world:
             threads = [thread for thread in threading.enumerate() if "keep-alive" in thread.name]
-            began = time.monotonic()
             world.running.cancel()
-            await asyncio.wait([world.running])
-            seconds = time.monotonic() - began
-        assert seconds < 2.0
+            async with asyncio.timeout(END_SECONDS):
+                await asyncio.wait([world.running])
         assert threads
         assert not any(thread.is_alive() for thread in threads)

@@ -57,8 +57,8 @@ async def test_a_reply_streams_and_its_stop_button_stops_it(tmp_path: Path) -> N
         assert server.ours[-1]["components"] == []
         await server.write("go on")
         await server.until(lambda: server.texts[1:] == ["and **that**"])
-        assert (first, "👀") in server.signs
-        assert server.acks
+        await server.until(lambda: (first, "👀") in server.signs)
+        await server.until(lambda: bool(server.acks))
 
 
 async def test_a_thread_has_its_own_session_and_strangers_get_a_code_only(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 import hark
 from hark.protocol.chat import ChatError, Incoming, Removed, Rewritten, Written
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
+from hark.surfaces.chat import room
 from hark.surfaces.chat.settings import ChatSettings
 from tests.surfaces.chat.test_platform import said
 from tests.surfaces.chat.world import ANN, HOME, TestChat, chatting
@@ -65,16 +68,19 @@ async def test_a_split_text_whose_parts_were_said_together_is_not_said_again(tmp
     assert said(provider.requests[0]) == [LONG + "b", "hello"]
 
 
-async def test_an_edit_of_one_part_leaves_the_others(tmp_path: Path) -> None:
+async def test_an_edit_of_one_part_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "WINDOW_SECONDS", 60.0)  # what follows ends it
     hang = Hang()
-    async with chatting(tmp_path, [[hang], ["done"]], settings=ChatSettings(allow=("1",))) as (chat, provider):
+    script = [[hang], ["done"], ["more"], ["more"]]
+    async with chatting(tmp_path, script, settings=ChatSettings(allow=("1",))) as (chat, provider):
         await chat.write("work")
         await hang.reached.wait()
         await chat.write("/busy queue")
         await chat.until(lambda: any("queue" in text for text in chat.texts))
         await chat.put(written("1", "look", "x"))
         await chat.put(written("2", "at that", "x"))
-        await chat.until(lambda: any(sign == "⏳" for _, sign in chat.signs))
+        await chat.write("behind it")
+        await chat.until(lambda: [sign for _, sign in chat.signs].count("⏳") == 2)
         await chat.put(Rewritten("2", HOME, ANN, "at this", 1.0))
         await chat.write("/stop")
         await chat.write("go on")

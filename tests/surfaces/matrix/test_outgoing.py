@@ -134,7 +134,7 @@ async def test_too_many_requests_tell_how_long_to_wait(synapse: Synapse, tmp_pat
         room = await ann.room_with(bot)
         synapse.limit(bot, 1, 1)
         key = new_key()
-        sends = [surface.send(home(room), Outgoing(f"{number}", key=f"{key}{number}")) for number in range(6)]
+        sends = [surface.send(home(room), Outgoing(f"{number}", key=f"{key}{number}")) for number in range(12)]
         refused = [one for one in await asyncio.gather(*sends, return_exceptions=True) if isinstance(one, ChatError)]
         assert refused
         assert all(one.retry_after is not None and 0 < one.retry_after < 20 for one in refused)

@@ -68,9 +68,9 @@ async def test_a_message_is_answered_and_a_tap_on_the_stop_sign_interrupts(synap
             assert hang.closed.is_set()
             await ann.write(room, "and now?")
             await says(ann, bot, "half of it\n\n⏹ stopped", "next")
+            await ann.until(lambda: "👀" in [event["content"]["m.relates_to"]["key"] for event in _reactions(ann, bot)])
     said = [message.text for message in provider.requests[-1].messages if isinstance(message, UserMessage)]
     assert said == ["hi", "a long one", "and now?"]
-    assert "👀" in [event["content"]["m.relates_to"]["key"] for event in _reactions(ann, bot)]
 
 
 async def test_the_word_stop_interrupts_and_a_restart_says_nothing_twice(synapse: Synapse, tmp_path: Path) -> None:

@@ -117,7 +117,8 @@ class Room:
                         self._changed.clear()
                         await self._changed.wait()
             except TimeoutError:
-                break
+                if not self._waiting:  # a busy machine may be late with both
+                    break
             following = self._waiting[0].incoming
             if not isinstance(following, Written) or not goes_on(last, following, characters):
                 break  # a stop, too, ends the waiting
