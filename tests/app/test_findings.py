@@ -11,6 +11,7 @@ from hark.app.columns import Look, width
 from hark.app.findings import Finding, Level, in_time
 from hark.app.reach import reach
 from hark.app.terminal_checks import terminal
+from tests.patience import at_most
 
 
 async def test_a_look_that_hangs_is_given_up_and_holds_nothing() -> None:
@@ -52,7 +53,7 @@ async def test_a_server_that_does_not_even_connect_is_given_up(monkeypatch: pyte
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(at_most(5)):
             assert await reach("127.0.0.1", full.getsockname()[1])
 
 

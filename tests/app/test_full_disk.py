@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.app.command_line import gated, opened
 from tests.fakes.behaviours import text
+from tests.patience import at_most
 
 FULL = "CREATE TRIGGER full BEFORE INSERT ON journal BEGIN SELECT RAISE(ABORT, 'no room'); END"
 
@@ -25,7 +26,7 @@ async def test_a_prompt_whose_turn_can_not_be_saved_fails_at_once_and_the_sessio
         await hark.reached(1, running)
         execute(hark.home, FULL)
         gate.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(at_most(5)):
             ended = await running.end()
         assert ended.code == 1
         assert "no room" in ended.err

@@ -9,6 +9,7 @@ import pytest
 from hark.app.mcp_processes import TreeProcess, spawner
 from hark.protocol.processes import PipedProcess
 from hark.tools.processes.cookies import this_process
+from tests.patience import at_most
 from tests.tools.context import living
 
 PATH = {"PATH": os.environ["PATH"]}
@@ -48,7 +49,7 @@ async def test_what_is_sent_comes_back_and_the_end_is_seen(tmp_path: Path) -> No
 async def test_one_that_ignores_everything_is_gone_with_its_daemons_in_a_second(tmp_path: Path) -> None:
     process = started(tmp_path, "trap '' TERM HUP INT; setsid sleep 1000 & echo up; while :; do sleep 100; done")
     assert await process.receive() == b"up\n"
-    with anyio.fail_after(2):
+    with anyio.fail_after(at_most(2)):
         await process.stop()
     assert process.exit_code == -9
     assert living(this_process(tmp_path).home) == {}
@@ -56,7 +57,7 @@ async def test_one_that_ignores_everything_is_gone_with_its_daemons_in_a_second(
 
 async def test_an_exit_is_seen_though_the_output_stays_open(tmp_path: Path) -> None:
     process = started(tmp_path, "sleep 1000 & exit 3")
-    with anyio.fail_after(10):
+    with anyio.fail_after(at_most(10)):
         await process.exited()
     await process.stop()
     assert process.exit_code == 3

@@ -82,7 +82,7 @@ async def test_a_limit_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
 
 async def test_a_timeout_ends_a_model_that_hangs_and_keeps_what_it_said(tmp_path: Path) -> None:
     async with opened(tmp_path, [hanging(2)]) as hark:
-        ended = await hark.run("-p", "hi", "--timeout", "0.3")
+        ended = await hark.run("-p", "hi", "--timeout", "1.5")
     assert (ended.code, ended.out) == (3, "tok0 tok1 \n")
 
 

@@ -10,6 +10,7 @@ from tests.app.test_reload import reloading, route
 from tests.fakes.behaviours import echo, hanging, text
 from tests.fakes.telegram_server import TelegramServer, telegram_server
 from tests.fakes.telegram_words import TOKEN
+from tests.patience import at_most
 
 
 def telegram(server: TelegramServer, more: str = "") -> str:
@@ -67,7 +68,7 @@ async def test_stop_words_follow(tmp_path: Path) -> None:
             await hark.server.request(1)
             await gateway.reload(route(hark.server), telegram(bot), '[delivery]\nstop_words = ["enough"]')
             await bot.write("Enough!")
-            await asyncio.wait_for(hark.server.requests[0].left.wait(), 10)
+            await asyncio.wait_for(hark.server.requests[0].left.wait(), at_most(10))
     assert len(hark.server.requests) == 1
 
 

@@ -13,6 +13,7 @@ from hark.protocol.messages import CallResult, Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk, Request, TextChunk
 from hark.providers.scripted import Hang, ScriptedProvider, Step
+from tests.patience import at_most
 
 
 def calls(*wanted: tuple[str, dict[str, Any]]) -> list[Step]:
@@ -59,7 +60,7 @@ async def test_of_three_calls_one_done_one_running_one_not_started_each_tells_th
         await session.say("and now?")
         assert await session.idle() == Completed("a new prompt")
     assert settled is not None
-    assert settled.timings.settle < 1000
+    assert settled.timings.settle < 1000 * at_most(1)
     by_call = {result.call: result for result in results}
     assert [by_call[f"c{place}"].effect for place in range(3)] == [
         Effect.COMPLETED,
@@ -106,4 +107,4 @@ async def test_a_stop_settles_within_a_second_and_the_next_message_is_a_new_prom
         assert await session.idle() == Completed("a new prompt")
     assert settled is not None
     assert settled.outcome == Interrupted("user")
-    assert settled.timings.settle < 1000
+    assert settled.timings.settle < 1000 * at_most(1)

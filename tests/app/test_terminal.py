@@ -14,12 +14,13 @@ import pytest
 
 from tests.app.command_line import Hark, opened, shell_call
 from tests.fakes.behaviours import Behaviour, echo, hanging, silent, text
+from tests.patience import at_most
 from tests.surfaces.terminal.pseudo import Terminal, terminal
 
 ALLOW_ALL = '[approvals]\nmode = "all"\n'
 READY = "Enter sends"
 USUAL_MODES: set[str] = {"?7", "?25"}  # the line wraps and the cursor is seen, as in any terminal
-EXIT_SECONDS = 6.0
+EXIT_SECONDS = at_most(6.0)
 
 WITH_A_TOOL = """
 import asyncio, functools, sys, time
@@ -28,6 +29,7 @@ from hark.app.main import main
 
 async def wedge() -> str:
     "Hold the event loop itself, which no cancel can reach."
+    open("wedged", "w").close()
     while True:
         time.sleep(60)
 
@@ -174,7 +176,7 @@ async def test_esc_stops_a_silent_model_and_typing_goes_on(tmp_path: Path) -> No
         await one.until("half a thou")
         one.type("\x1b")
         await one.until("stopped in")
-        await asyncio.wait_for(hark.server.requests[0].left.wait(), 5)
+        await asyncio.wait_for(hark.server.requests[0].left.wait(), at_most(5))
         one.type("ght\r")
         await hark.server.request(2)
         assert hark.server.requests[1].body["messages"][-1]["content"] == "half a thought"
@@ -269,30 +271,31 @@ async def test_a_tool_that_holds_the_loop_can_not_hold_the_person(tmp_path: Path
     async with desk(tmp_path, [calls("wedge")], ALLOW_ALL, code=[WITH_A_TOOL]) as (hark, one):
         await one.until(READY)
         one.type("go\r")
-        await hark.server.request(1)
-        await asyncio.sleep(0.3)
+        while not (hark.home / "wedged").exists():  # noqa: ASYNC110 - a loop that is held tells nobody
+            await asyncio.sleep(0.01)
         one.type("\x03")
-        await one.until("Ctrl+C once more leaves", 2)
+        await one.until("Ctrl+C once more leaves", at_most(2))
         sent = one.type("\x03")
-        await one.until("Shutting down", 2)
+        await one.until("Shutting down", at_most(2))
         assert await one.left(EXIT_SECONDS) == 70
         assert time.perf_counter() - sent < EXIT_SECONDS
         assert_restored(one)
 
 
 async def test_a_third_ctrl_c_leaves_a_held_loop_at_once(tmp_path: Path) -> None:
-    async with desk(tmp_path, [calls("wedge")], ALLOW_ALL, code=[WITH_A_TOOL]) as (hark, one):
+    settings = f"{ALLOW_ALL}[limits]\nexit_seconds = 60\n"
+    async with desk(tmp_path, [calls("wedge")], settings, code=[WITH_A_TOOL]) as (hark, one):
         await one.until(READY)
         one.type("go\r")
-        await hark.server.request(1)
-        await asyncio.sleep(0.3)
+        while not (hark.home / "wedged").exists():  # noqa: ASYNC110 - a loop that is held tells nobody
+            await asyncio.sleep(0.01)
         one.type("\x03")
-        await one.until("Ctrl+C once more leaves", 2)
+        await one.until("Ctrl+C once more leaves", at_most(2))
         one.type("\x03")
-        await one.until("Shutting down", 2)
+        await one.until("Shutting down", at_most(2))
         sent = one.type("\x03")
         assert await one.left() in (130, 70)
-        assert time.perf_counter() - sent < 1.5
+        assert time.perf_counter() - sent < at_most(1.5)
         assert_restored(one)
 
 
@@ -303,8 +306,8 @@ async def test_a_clean_up_that_never_ends_is_named_and_cut(tmp_path: Path) -> No
         one.type("go\r")
         await one.until("running cling")
         sent = one.type("\x04")
-        said = await one.until("Shutting down", 3)
-        assert said - sent < 1.0
+        said = await one.until("Shutting down", at_most(3))
+        assert said - sent < at_most(1.0)
         assert await one.left(EXIT_SECONDS) == 70
         assert_restored(one)
         assert len(hark.server.requests) == 1

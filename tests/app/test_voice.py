@@ -10,6 +10,7 @@ from hark.app.voice import make_speaker, make_transcriber
 from hark.tools.processes.cookies import this_process
 from hark.voice.settings import VoiceSettings
 from tests.fakes.behaviours import hanging
+from tests.patience import at_most
 from tests.surfaces.web.world import served
 from tests.tools.context import living
 from tests.voice.world import moonshine, recording
@@ -42,7 +43,7 @@ async def test_a_voice_message_interrupts_a_session_at_work_with_the_right_words
         said = [row["text"] for row in await world.messages("demo") if row["role"] == "user"]
     assert said == ["a long task"] + ["What is the weather like in London today?"] * 5
     print(f"audio to receipt: p50 {statistics.median(took) * 1000:.0f} ms", file=sys.stderr)
-    assert statistics.median(took) < 5, took
+    assert statistics.median(took) < at_most(5), took
     assert living(this_process(tmp_path).home) == {}
 
 

@@ -11,6 +11,7 @@ from hark.protocol.receipts import ReceiptState
 from hark.protocol.store import StoreError
 from hark.providers.scripted import ScriptedProvider
 from tests.engine.bench import GatedStore, make_bench, running
+from tests.patience import at_most
 
 
 async def test_a_stop_before_the_receipt_meets_the_message_and_no_model_is_called() -> None:
@@ -94,7 +95,7 @@ async def test_a_stop_that_meets_a_duplicate_on_its_way_does_not_wait_for_ever()
         await asyncio.sleep(0)
         store.inbox.gate.open()
         assert (await again).state is ReceiptState.DUPLICATE
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             assert await stopping is None
 
 
@@ -111,7 +112,7 @@ async def test_a_stop_that_meets_a_message_which_is_not_accepted_does_not_wait_f
         store.inbox.gate.open()
         with pytest.raises(StoreError, match="full"):
             await saying
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             assert await stopping is None
 
 
@@ -126,7 +127,7 @@ async def test_a_message_whose_bringer_gives_up_is_stopped_all_the_same_and_neve
         await asyncio.sleep(0)
         saying.cancel()
         store.inbox.gate.open()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             settled = await stopping
         assert settled is not None
         assert settled.outcome == Interrupted("user")
@@ -143,7 +144,7 @@ async def test_a_message_whose_bringer_gives_up_runs_at_once_if_it_was_stored() 
         await store.inbox.gate.reached.wait()
         saying.cancel()
         store.inbox.gate.open()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             assert await person.door.idle() == Completed("a")
 
 
@@ -166,9 +167,9 @@ async def test_a_message_that_comes_while_the_agent_closes_gets_a_receipt_and_wa
         person.door.close()
         await person.screen.closed.wait()
         store.inbox.gate.open()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             assert (await saying).state == "queued"
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             assert (await person.say("and this")).state == "queued"
     assert provider.requests == []
     assert await store.inbox.unfinished() == ["demo"]

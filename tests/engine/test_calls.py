@@ -22,6 +22,7 @@ from tests.engine.bench import (
     quick_tool,
     running,
 )
+from tests.patience import at_most
 
 
 async def test_three_parallel_calls_of_which_one_is_done_one_runs_and_one_resists_each_get_an_honest_result() -> None:
@@ -39,7 +40,7 @@ async def test_three_parallel_calls_of_which_one_is_done_one_runs_and_one_resist
         resists.freed.set()
     assert settled is not None
     assert settled.outcome == Interrupted("user", ("resists",))
-    assert seconds < 1.0
+    assert seconds < at_most(1.0)
     assert results["c1"] == CallResult("c1", "done", "the result", Effect.COMPLETED)
     assert (results["c2"].effect, results["c2"].is_error) == (Effect.CANCELLED, True)
     assert results["c3"].effect == Effect.UNKNOWN
@@ -225,7 +226,7 @@ async def test_an_abandoned_tool_can_ask_nobody() -> None:
         await started.wait()
         await person.stop()
         freed.set()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             await ended.wait()
     assert asked == ["nobody"]
     assert person.screen.all(QuestionAsked) == []
@@ -237,7 +238,7 @@ async def test_a_tool_that_never_returns_does_not_hold_the_close() -> None:
     async with running(make_bench(ScriptedProvider([asks_for("deaf")]), tools=[deaf])) as person:
         await person.say("go")
         await deaf.started.wait()
-    assert time.perf_counter() - began < 1.0
+    assert time.perf_counter() - began < at_most(1.0)
     assert not deaf.ended.is_set()
 
 
@@ -249,7 +250,7 @@ async def test_a_tool_may_not_take_longer_to_tidy_up_than_a_settlement_may() -> 
         settled = await person.stop()
         deaf.freed.set()
     assert settled is not None
-    assert settled.timings.settle < 1000
+    assert settled.timings.settle < 1000 * at_most(1)
 
 
 async def test_ten_megabytes_of_output_are_cut_in_the_middle_and_said_to_be() -> None:

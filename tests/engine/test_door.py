@@ -20,6 +20,7 @@ from hark.protocol.tool import CallContext, Question, Tool, ToolOutput
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.memory import Memory
 from tests.engine.bench import FakeTool, GatedStore, Person, Screen, asks_for, make_bench, running
+from tests.patience import at_most
 
 UNUSED = ScriptedProvider([])
 
@@ -62,15 +63,17 @@ async def test_a_message_at_the_guest_runs_at_the_owner_and_the_guest_gets_its_r
     assert guest.person.screen.outcomes[-1] == Completed("two")
 
 
+@pytest.mark.usefixtures("no_heartbeat")
 async def test_the_first_message_of_an_empty_session_gets_its_receipt_at_the_guest() -> None:
     memory, provider = Memory(), ScriptedProvider([["one"]])
     async with process(memory, "a", provider), process(memory, "b", UNUSED) as guest:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(at_most(2)):
             receipt = await guest.person.say("hello")
             assert await guest.person.door.idle() == Completed("one")
     assert receipt.state == "started"
 
 
+@pytest.mark.usefixtures("no_heartbeat")
 async def test_a_message_that_the_owner_takes_before_the_guest_has_read_its_journal_gets_its_receipt() -> None:
     memory, provider = Memory(), ScriptedProvider([["one"], ["two"]])
     async with process(memory, "a", provider) as owner:
@@ -82,7 +85,7 @@ async def test_a_message_that_the_owner_takes_before_the_guest_has_read_its_jour
             saying = asyncio.create_task(guest.say("second", name="g1"))
             await owner.person.screen.ended(2)
             store.journal.read_gate.open()
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(at_most(2)):
                 assert (await saying).state == "started"
 
 
@@ -210,7 +213,7 @@ async def test_a_wish_of_the_guest_is_answered_when_the_owner_dies_before_it_rea
                 wishing = asyncio.create_task(guest.person.door.change(Edit("e1", "q1", "edited")))
             await guest.person.door.queue()
             dead.set()
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(at_most(3)):
                 assert await wishing is None
             await guest.person.screen.ended(2)
             assert guest.person.screen.outcomes == [Interrupted("crash"), Completed("after")]
@@ -281,7 +284,7 @@ async def test_a_session_that_is_asked_for_while_the_agent_closes_starts_nothing
         closing = asyncio.create_task(router.close())
         await store.journal.gate.reached.wait()
         other = Person(router.door("other"), Screen(router.door("other")))
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             assert (await other.say("hello")).state == "queued"
             store.journal.gate.open()
             await closing

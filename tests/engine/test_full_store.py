@@ -15,9 +15,10 @@ from hark.protocol.receipts import Refusal
 from hark.protocol.store import StoreError
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from tests.engine.bench import GatedStore, Person, make_bench, running
+from tests.patience import at_most
 
 FULL = "The disk is full."
-SOON_SECONDS = 0.5
+SOON_SECONDS = at_most(0.5)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from hark.protocol.rules import Rules
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput
 from hark.providers.scripted import ScriptedProvider
 from tests.engine.bench import FakeTool, asks_for, make_bench, running
+from tests.patience import at_most
 
 
 def asking() -> FakeTool:
@@ -42,7 +43,7 @@ async def test_failure_9_a_stop_during_a_question_withdraws_it_and_the_next_mess
     async with running(make_bench(provider, tools=[asking()])) as person:
         await person.say("go")
         asked = await person.screen.shows(QuestionAsked)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             settled = await person.stop()
         closed = await person.screen.shows(QuestionClosed)
         late = await person.door.answer(Answer("1", asked.question, "a"))

@@ -12,6 +12,7 @@ from hark.protocol.outcomes import Completed, Failed, Interrupted
 from hark.protocol.provider import ProviderError, TransientProviderError
 from hark.providers.scripted import Fail, Hang, ScriptedProvider
 from tests.engine.bench import make_bench, running
+from tests.patience import at_most
 
 LOST = Fail(TransientProviderError("connection lost"))
 
@@ -68,7 +69,7 @@ async def test_failure_1_a_stop_before_the_first_byte_closes_the_stream_before_i
         settled = await person.stop()
         assert hang.closed.is_set()
     assert settled is not None
-    assert settled.timings.settle < 100
+    assert settled.timings.settle < 1000 * at_most(0.1)
 
 
 async def test_failure_2_a_silent_provider_is_asked_once_and_nothing_is_said_of_reconnecting() -> None:
@@ -93,7 +94,7 @@ async def test_a_stop_in_the_pause_ends_it_at_once_and_what_was_shown_stays() ->
         await person.stop()
         seconds = time.perf_counter() - began
         assert AssistantMessage("half", is_partial=True) in person.transcript
-    assert seconds < 0.5
+    assert seconds < at_most(0.5)
     assert len(provider.requests) == 1
 
 

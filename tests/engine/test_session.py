@@ -14,6 +14,7 @@ from hark.protocol.rules import AfterStop, Rules
 from hark.protocol.tool import CallContext, ToolOutput
 from hark.providers.scripted import Hang, ScriptedProvider
 from tests.engine.bench import FakeTool, GatedStore, HangingTool, asks_for, make_bench, running
+from tests.patience import at_most
 
 
 def said(request: Request) -> list[str]:
@@ -78,7 +79,7 @@ async def test_a_close_between_the_decision_for_a_turn_and_its_durable_start_end
         person.door.close()
         store.journal.gate.open()
         await saying
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(at_most(1)):
             await person.screen.closed.wait()
     assert len(provider.requests) == 1
 

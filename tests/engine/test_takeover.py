@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
+import pytest
 
 from hark.engine.router import Router
 from hark.protocol.commands import Delivery
@@ -15,8 +16,9 @@ from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.memory import LEASE_SECONDS, Memory, MemoryStore
 from tests.engine.bench import Person, Screen, TestClock, make_bench
+from tests.patience import at_most
 
-SOON_SECONDS = 1.5  # less than the heartbeat that would mend a lost wake
+pytestmark = pytest.mark.usefixtures("no_heartbeat")
 CRASH = Interrupted("crash")
 
 
@@ -95,7 +97,7 @@ async def taken_over(owner: list[Reply], taker: list[Reply], hang: Hang) -> Asyn
         clock.outlast()
         async with process(memory, clock, "b", *taker) as b:
             await b.person.screen.until(lambda: b.person.door.state.turn is None)
-            async with asyncio.timeout(SOON_SECONDS):
+            async with asyncio.timeout(at_most(1.5)):
                 yield a, b
 
 

@@ -11,6 +11,7 @@ from hark.protocol.provider import ProviderError, ReasoningChunk, ReasoningEnd, 
 from hark.protocol.rules import Limits, Rules
 from hark.providers.scripted import Fail, Hang, Reply, ScriptedProvider
 from tests.engine.bench import HangingTool, asks_for, make_bench, quick_tool, running
+from tests.patience import at_most
 
 
 async def ending(replies: list[Reply], limits: Limits | None = None) -> tuple[Outcome | None, list[object]]:
@@ -155,7 +156,7 @@ async def test_an_endless_provider_that_never_waits_can_still_be_stopped() -> No
     provider = ScriptedProvider([step] * 100_000)
     async with running(make_bench(provider, tools=[quick_tool()], rules=Rules(limits=Limits(steps=None)))) as person:
         await person.say("go")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(at_most(2)):
             settled = await person.stop()
     assert settled is not None
     assert settled.outcome == Interrupted("user")

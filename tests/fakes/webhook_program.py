@@ -35,6 +35,7 @@ class Program:
     url: str = ""
     events: list[Json] = field(default_factory=list[Json])
     requests: list[web.Request] = field(default_factory=list[web.Request])
+    bodies: list[bytes] = field(default_factory=list[bytes])
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     keys: set[str] = field(default_factory=set[str])
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -45,6 +46,7 @@ class Program:
         body = await request.read()
         async with self.changed:
             self.requests.append(request)
+            self.bodies.append(body)
             self.changed.notify_all()
         stamp, given = request.headers["X-Hark-Timestamp"], request.headers["X-Hark-Signature"]
         if given != signature(self.secret, stamp, body) or abs(time.time() - int(stamp)) > 300:

@@ -23,11 +23,12 @@ from tests.fakes.behaviours import (
     token,
 )
 from tests.interrupts.agents import Conversation, Ear, Look, conversing, each_provider
+from tests.patience import at_most
 
 Kind = Callable[[Conversation], Awaitable[None]]
 
-SETTLE_MS = 50.0
-LEFT_SECONDS = 1.0
+SETTLE_MS = 1000 * at_most(0.05)
+LEFT_SECONDS = at_most(1.0)
 CHUNKS = thinking_chunks(2)
 
 

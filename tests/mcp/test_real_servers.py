@@ -18,6 +18,7 @@ from hark.mcp.redirects import free_port
 from hark.protocol.messages import Effect
 from tests.mcp.real import npm_server, pypi_server
 from tests.mcp.world import Person, World, running, until
+from tests.patience import at_most
 from tests.tools.context import living
 
 LONG = "every__trigger-long-running-operation"
@@ -43,7 +44,7 @@ async def cut_in_mid_call(world: World, is_begun: Callable[[], bool], name: str,
     call.cancel()
     await asyncio.wait([call])
     assert call.cancelled()
-    assert time.perf_counter() - began < 0.3
+    assert time.perf_counter() - began < at_most(0.3)
     assert {one.name: one.pid for one in world.servers.status()} == pids, "a cut restarts nothing"
 
 

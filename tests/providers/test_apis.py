@@ -45,9 +45,10 @@ from tests.fakes.behaviours import (
     tokens,
 )
 from tests.fakes.speaker import speaker_for
+from tests.patience import at_most
 from tests.providers.hearing import APIS, ENDPOINT, KEY, REQUEST, Api, each_api, hear, hear_one, talk
 
-SEEN_WITHIN_SECONDS = 0.05
+SEEN_WITHIN_SECONDS = at_most(0.05)
 PATHS: dict[Api, str] = dict(zip(APIS, ["/chat/completions", "/responses", "/messages"], strict=True))
 CALLS = [CallChunk(0, "a", "look"), CallChunk(0, arguments='{"x":1}'), CallChunk(1, "b", "see", "{}")]
 

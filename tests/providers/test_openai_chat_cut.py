@@ -29,9 +29,10 @@ from tests.fakes.behaviours import (
     text,
     tokens,
 )
+from tests.patience import at_most
 from tests.providers.hearing import REQUEST, chat, hear
 
-SEEN_WITHIN_SECONDS = 0.05
+SEEN_WITHIN_SECONDS = at_most(0.05)
 
 
 async def cancelled(task: "asyncio.Task[object]") -> float:

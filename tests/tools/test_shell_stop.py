@@ -14,6 +14,7 @@ from hark.protocol.tool import ToolOutput
 from hark.tools.processes.cookies import Owner, this_process
 from hark.tools.processes.launcher import Launcher
 from hark.tools.shell import Shell
+from tests.patience import at_most
 from tests.tools.context import FakeContext, is_living, living
 from tests.tools.zoo import IGNORES_TERM, PLAIN, SETSID_NOHUP
 
@@ -53,7 +54,7 @@ async def test_a_cancel_takes_no_longer_than_the_command_needs(
     command: str, limit_seconds: float, owner: Owner, tmp_path: Path
 ) -> None:
     took = [(await cancelled(owner, tmp_path, command))[0] for _ in range(3)]
-    assert min(took) < limit_seconds
+    assert min(took) < at_most(limit_seconds)
 
 
 async def test_a_command_may_tidy_up_when_it_is_stopped(owner: Owner, tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ async def test_a_second_cancel_during_the_grace_still_leaves_nothing(owner: Owne
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(ended.wait(), 1)
+    await asyncio.wait_for(ended.wait(), at_most(1))
     asyncio.get_running_loop().remove_reader(descriptor)
     os.close(descriptor)
     assert living(owner.home) == {}
@@ -95,7 +96,7 @@ async def test_other_work_goes_on_while_a_command_is_being_stopped(owner: Owner,
     watching = asyncio.create_task(watch())
     await cancelled(owner, tmp_path, IGNORES_TERM)
     watching.cancel()
-    assert 0 < longest < 0.2
+    assert 0 < longest < at_most(0.2)
 
 
 async def test_a_process_of_another_call_is_left_alone(owner: Owner, tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ async def test_endless_output_ends_at_the_time_limit(owner: Owner, tmp_path: Pat
     context = FakeContext(tmp_path)
     started = time.perf_counter()
     output = await Shell(Launcher(owner)).run({"command": "yes", "timeout_seconds": 0.5}, context)
-    assert time.perf_counter() - started < 1.5
+    assert time.perf_counter() - started < at_most(1.5)
     assert output.effect is Effect.CANCELLED
     assert "characters cut here" in output.text
     assert len(output.text) < 31_000
@@ -146,7 +147,7 @@ async def test_a_background_process_that_holds_the_output_does_not_hold_the_call
     command = "sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; echo done"
     started = time.perf_counter()
     output = await Shell(Launcher(owner)).run({"command": command}, FakeContext(tmp_path))
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < at_most(1)
     assert output.text.startswith("done\n[stopped 1 background process left behind: sleep 600")
     assert living(owner.home) == {}
 

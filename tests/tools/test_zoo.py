@@ -23,6 +23,7 @@ from hark.tools.python import PythonTool
 from hark.tools.shell import Shell
 from tests.app.command_line import Hark, Running, opened
 from tests.fakes.behaviours import Behaviour, call, delta, events
+from tests.patience import at_most
 from tests.tools.context import FakeContext, is_living, living
 from tests.tools.zoo import ZOO
 
@@ -74,7 +75,7 @@ def owner(tmp_path: Path) -> Owner:
 @EVERY_ANIMAL
 async def test_a_cut_of_the_shell_leaves_nothing(name: str, owner: Owner, tmp_path: Path) -> None:
     took, pid = await cut(Shell(Launcher(owner)), {"command": ZOO[name]}, tmp_path)
-    assert took < 1
+    assert took < at_most(1)
     assert not is_living(pid)
     assert living(owner.home) == {}
 
@@ -82,7 +83,7 @@ async def test_a_cut_of_the_shell_leaves_nothing(name: str, owner: Owner, tmp_pa
 @EVERY_ANIMAL
 async def test_a_cut_of_python_leaves_nothing(name: str, owner: Owner, tmp_path: Path) -> None:
     took, pid = await cut(PythonTool(Launcher(owner)), {"code": as_python(ZOO[name])}, tmp_path)
-    assert took < 1
+    assert took < at_most(1)
     assert not is_living(pid)
     assert living(owner.home) == {}
 
@@ -99,7 +100,7 @@ async def test_the_end_of_the_app_ends_the_whole_zoo_in_the_background(owner: Ow
     assert len(pids) >= len(ZOO)
     began = time.perf_counter()
     await background.close()
-    assert time.perf_counter() - began < 3  # a second on an idle machine
+    assert time.perf_counter() - began < at_most(3)  # a second on an idle machine
     assert not any(is_living(pid) for pid in pids)
     assert living(owner.home) == {}
 

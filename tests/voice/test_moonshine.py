@@ -18,6 +18,7 @@ from hark.protocol.speech import Audio, SpeechError
 from hark.tools.processes.cookies import this_process
 from hark.voice.moonshine import Moonshine
 from hark.voice.settings import VoiceSettings
+from tests.patience import at_most
 from tests.tools.context import is_living, living
 from tests.voice.world import long_recording, moonshine, open_files, packed, plain, recording, samples, until
 
@@ -139,7 +140,7 @@ async def test_cancelling_ends_it_at_once_and_the_others_are_not_touched(tmp_pat
         others = [asyncio.create_task(transcriber.transcribe(recording(name))) for name in ("mail", "weather", "stop")]
         await asyncio.sleep(0)
         long.cancel()
-        with anyio.fail_after(1):
+        with anyio.fail_after(at_most(1)):
             await asyncio.wait([long])
         assert long.cancelled()
         await until(lambda: not is_living(pid))
@@ -178,7 +179,7 @@ async def test_closing_ends_all_in_the_middle_of_their_work(tmp_path: Path) -> N
         under_way = anyio.Event()
         long = asyncio.create_task(transcriber.transcribe(long_recording(60), lambda _: under_way.set()))
         await under_way.wait()
-        with anyio.fail_after(2):
+        with anyio.fail_after(at_most(2)):
             await transcriber.close()
         assert living(this_process(tmp_path).home) == {}
         with pytest.raises(SpeechError):

@@ -11,6 +11,7 @@ from aiohttp import web
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice.openai_speech import OpenAiSpeech
 from hark.voice.settings import VoiceSettings
+from tests.patience import at_most
 from tests.voice.world import recording
 
 Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -125,7 +126,7 @@ async def test_cancelling_closes_the_connection_also_in_the_middle_of_the_upload
         task = asyncio.create_task(speech.transcribe(Audio(bytes(20 << 20), "audio/ogg")))
         await arrived.wait()
         task.cancel()
-        with anyio.fail_after(5):
+        with anyio.fail_after(at_most(5)):
             await ended.wait()
         await asyncio.wait([task])
         assert task.cancelled()

@@ -13,6 +13,7 @@ from hark.tools.processes.cookies import this_process
 from hark.voice.ogg import join_as_ogg
 from hark.voice.program_speaker import ProgramSpeaker
 from hark.voice.settings import VoiceSettings
+from tests.patience import at_most
 from tests.tools.context import living
 from tests.voice.world import moonshine, plain, until
 
@@ -51,7 +52,7 @@ async def test_cutting_it_ends_the_program_at_once(tmp_path: Path) -> None:
     listening = asyncio.create_task(listen())
     await until(mark.exists)
     listening.cancel()
-    with anyio.fail_after(2):
+    with anyio.fail_after(at_most(2)):
         await asyncio.wait([listening])
     assert living(this_process(tmp_path).home) == {}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hark.app.build import Agent
 
 EXIT_SHARE = 0.15  # of exit_seconds: most of it is for the turns
-LAST_SECONDS = 0.2
+LAST_SHARE = 0.04  # for the turns that were not told yet
 NEEDED = "[telemetry] traces needs more packages. Install them: pip install 'hark-agent[otel]'."
 
 
@@ -54,8 +54,9 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
     try:
         yield
     finally:
-        with anyio.move_on_after(agent.bench.rules.limits.exit_seconds * EXIT_SHARE, shield=True):
-            with anyio.move_on_after(LAST_SECONDS):
+        exit_seconds = agent.bench.rules.limits.exit_seconds
+        with anyio.move_on_after(exit_seconds * EXIT_SHARE, shield=True):
+            with anyio.move_on_after(exit_seconds * LAST_SHARE):
                 await ended.told()
             telling.cancel()
             await asyncio.wait([telling])

@@ -13,9 +13,10 @@ from tests.fakes.behaviours import hanging, text
 from tests.interrupts.histories import check_everywhere
 from tests.interrupts.points import DAEMON, RESISTS, shell
 from tests.interrupts.world import processes_in
+from tests.patience import at_most
 from tests.surfaces.acp.editor import Editor, opened
 
-EXIT_SECONDS = 6.0
+EXIT_SECONDS = at_most(6.0)
 
 
 async def left_behind(editor: Editor) -> list[str]:

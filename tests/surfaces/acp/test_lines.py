@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.fakes.behaviours import hanging, text, tokens
+from tests.patience import at_most
 from tests.surfaces.acp.editor import opened
 
 
@@ -39,7 +40,7 @@ async def test_an_editor_that_does_not_read_can_still_cancel(tmp_path: Path) -> 
         seen = await editor.server.request(1)
         await asyncio.sleep(0.2)
         editor.send(editor.cancel(session))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(at_most(10)):
             await seen.left.wait()
         editor.output.resume_reading()
         assert await editor.stop_reason(prompt) == "cancelled"

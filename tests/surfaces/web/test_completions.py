@@ -10,6 +10,7 @@ import pytest
 from hark.protocol.messages import Effect
 from tests.app.command_line import gated, shell_call
 from tests.fakes.behaviours import failing, hanging, text, tokens
+from tests.patience import at_most
 from tests.surfaces.web.world import World, served
 
 PATH = "/v1/chat/completions"
@@ -111,7 +112,7 @@ async def test_a_client_that_leaves_interrupts_its_turn(tmp_path: Path, is_strea
         else:
             asking.cancel()
             await asyncio.wait([asking])
-        await asyncio.wait_for(seen.left.wait(), 5)
+        await asyncio.wait_for(seen.left.wait(), at_most(5))
         await world.idle("mine")
         end = world.agent.session("mine").door.state.last_end
         assert end is not None

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.fakes.behaviours import echo, hanging, text
+from tests.patience import at_most
 from tests.surfaces.web.world import served
 
 
@@ -67,7 +68,7 @@ async def test_an_interrupt_answers_when_the_turn_has_settled_and_the_model_is_l
         assert settled["turn"] == "demo.t1"
         assert settled["outcome"] == {"type": "interrupted", "source": "ada"}
         assert settled["timings"]["total"] > 0
-        await asyncio.wait_for(world.model.requests[0].left.wait(), 5)
+        await asyncio.wait_for(world.model.requests[0].left.wait(), at_most(5))
         messages = await world.messages("demo")
         assert [row["role"] for row in messages] == ["user", "assistant", "note"]
         assert messages[1]["is_partial"] is True

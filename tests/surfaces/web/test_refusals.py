@@ -11,6 +11,7 @@ from yarl import URL
 
 from hark.surfaces.web import server as server_module
 from hark.surfaces.web.settings import ServeSettings
+from tests.patience import at_most
 from tests.surfaces.web.world import served
 
 SAY = "/api/sessions/demo/messages"
@@ -119,7 +120,7 @@ async def test_a_head_that_does_not_end_is_cut_off(tmp_path: Path, monkeypatch: 
         for begin in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(begin)
-            assert await asyncio.wait_for(reader.read(), 10) == b""
+            assert await asyncio.wait_for(reader.read(), at_most(10)) == b""
             writer.close()
             await writer.wait_closed()
 
@@ -129,6 +130,6 @@ async def test_a_head_that_is_too_large_is_refused(tmp_path: Path) -> None:
         port = int(world.base.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port, family=socket.AF_INET)
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000)
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), at_most(10))
         writer.close()
         assert answer.startswith(b"HTTP/1.1 400")

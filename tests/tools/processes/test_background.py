@@ -18,6 +18,7 @@ from hark.tools.processes.detached import Detached
 from hark.tools.processes.launcher import Launcher
 from hark.tools.processes.shell_state import ShellStates
 from hark.tools.processes.sweep import sweep
+from tests.patience import at_most
 from tests.tools.context import is_living, living
 from tests.tools.zoo import IGNORES_TERM
 
@@ -76,7 +77,7 @@ async def test_closing_ends_everything_in_a_second_side_by_side(tmp_path: Path) 
         await until(process, lambda text: "ready" in text)
     began = time.perf_counter()
     await background.close()
-    assert time.perf_counter() - began < 1
+    assert time.perf_counter() - began < at_most(1)
     assert living(this_process(tmp_path).home) == {}
     with pytest.raises(BackgroundRefused, match="the app is ending"):
         background.start("s", tmp_path, "true")
@@ -90,9 +91,9 @@ async def test_closing_does_not_wait_for_a_slow_stop_that_is_under_way(tmp_path:
     await asyncio.sleep(0)
     began = time.perf_counter()
     await background.close()
-    assert time.perf_counter() - began < 1
+    assert time.perf_counter() - began < at_most(1)
     await stop
-    async with asyncio.timeout(1):  # it was killed; a busy machine may take a moment to have it die
+    async with asyncio.timeout(at_most(1)):  # it was killed; a busy machine may take a moment to have it die
         while living(this_process(tmp_path).home):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -2,14 +2,12 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.tools.processes.command import DRAIN_SECONDS
 from hark.tools.processes.cookies import this_process
 from hark.tools.processes.launcher import Launcher
 from hark.tools.processes.shell_state import ShellState, read_state
@@ -162,13 +160,10 @@ async def test_no_cookie_is_carried_over(calls: Calls, monkeypatch: pytest.Monke
     assert first != second
 
 
-async def test_a_command_that_ended_is_not_waited_for(calls: Calls) -> None:
-    took: list[float] = []
-    for _ in range(3):
-        began = time.perf_counter()
+async def test_a_command_that_ended_is_not_waited_for(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.tools.processes.command.DRAIN_SECONDS", 60.0)
+    async with asyncio.timeout(30):
         await calls.run("echo hi")
-        took.append(time.perf_counter() - began)
-    assert min(took) < DRAIN_SECONDS
 
 
 async def test_the_shell_does_not_wait_for_what_it_adopts(calls: Calls) -> None:
