@@ -16,6 +16,7 @@ from tests.app.command_line import Hark, opened, shell_call
 from tests.fakes.behaviours import Behaviour, echo, hanging, silent, text
 from tests.patience import at_most
 from tests.surfaces.terminal.pseudo import Terminal, terminal
+from tests.tools.context import is_living
 
 ALLOW_ALL = '[approvals]\nmode = "all"\n'
 READY = "Enter sends"
@@ -393,7 +394,7 @@ def processes(words: str) -> list[str]:
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
             except OSError:
                 continue
-            if line.startswith(words):
+            if line.startswith(words) and is_living(int(entry.name)):
                 found.append(line)
     return found
 

@@ -12,6 +12,7 @@ from hark.protocol.receipts import Receipt
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
 from tests.fakes.behaviours import Behaviour, Exchange, text
 from tests.fakes.model_server import ModelServer
+from tests.tools.context import is_living
 
 E = TypeVar("E", bound=AnyEvent)
 NEXT_REPLY = "next done"
@@ -128,6 +129,6 @@ def processes_in(directory: Path) -> list[str]:
     found: list[str] = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if (process / "cwd").readlink() == directory:
+            if (process / "cwd").readlink() == directory and is_living(int(process.name)):
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
     return found

@@ -1,6 +1,7 @@
 """A call's context for tests, and what lives of the processes that a test started."""
 
 import asyncio
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,12 +53,16 @@ class FakeContext:
             await self._changed.wait()
 
 
+EXITING = 0x4  # of the kernel's flags of a process
+
+
 def living(needle: str) -> dict[int, str]:
     """Return the processes that have this text in their environment, with their commands; zombies don't count."""
     found: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and needle.encode() in (entry / "environ").read_bytes():
+            is_one = entry.name.isdigit() and needle.encode() in (entry / "environ").read_bytes()
+            if is_one and is_living(int(entry.name)):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
@@ -65,7 +70,12 @@ def living(needle: str) -> dict[int, str]:
 
 
 def is_living(pid: int) -> bool:
+    """Tell whether a process may do anything yet. One that was killed can't, though on a busy machine it dies later."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+    pending = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigPnd:", "ShdPnd:"))]
+    is_killed = any(signals >> (signal.SIGKILL - 1) & 1 for signals in pending) or int(stat[6]) & EXITING
+    return stat[0] not in "ZX" and not is_killed

@@ -1,6 +1,8 @@
 """What `hark doctor` says about MCP servers: each is started once, side by side, for a short time."""
 
 import asyncio
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,6 +33,9 @@ async def mcp_servers(home: Path, settings: Settings | None) -> list[Finding]:
         return [Finding("mcp", Level.BAD, str(error), "Mend that in config.toml; docs/mcp.md has examples.")]
     if not servers:
         return [Finding("mcp", Level.OK, "no servers in the settings")]
+    with suppress(ImportError):  # told of each server
+        # The time that our own libraries take to load is none that a server has lost.
+        await asyncio.to_thread(import_module, "hark.mcp.opening")
     return await asyncio.gather(*(_tried(home, name, one) for name, one in servers.items()))
 
 
