@@ -13,7 +13,7 @@ from tests.voice.world import RECORDINGS
 
 READY = "Enter sends"
 TALK = "\x14"  # Ctrl+T
-PATIENCE_SECONDS = 60.0  # a busy machine loads the model slowly
+PATIENCE_SECONDS = 120.0  # a busy machine loads the model slowly
 
 
 @asynccontextmanager
@@ -28,9 +28,15 @@ async def talking(
             yield hark, one
 
 
-def says(name: str, then: str = "exec sleep 1000") -> str:
+def says(name: str, then: str = "touch heard; exec sleep 1000") -> str:
     """A microphone that hears a recording, and then nothing until it is ended."""
     return f"cat {RECORDINGS / name}.ogg; {then}"
+
+
+async def has_heard(hark: Hark) -> None:
+    """Return when the microphone has heard all of it."""
+    while not (hark.home / "heard").exists():  # noqa: ASYNC110 - another process tells
+        await asyncio.sleep(0.01)
 
 
 async def test_what_is_said_interrupts_like_what_is_typed(tmp_path: Path) -> None:
@@ -39,6 +45,7 @@ async def test_what_is_said_interrupts_like_what_is_typed(tmp_path: Path) -> Non
         await hark.server.request(1)
         one.type(TALK)
         await one.until("● recording")
+        await has_heard(hark)
         one.type(TALK)
         await one.until('🎙️ "Send an email to my brother', PATIENCE_SECONDS)
         request = await hark.server.request(2)

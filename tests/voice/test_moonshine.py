@@ -170,8 +170,8 @@ async def test_an_idle_process_ends_by_itself_and_leaves_nothing(tmp_path: Path)
     async with moonshine(tmp_path, idle_seconds=0.05) as transcriber:
         assert plain((await transcriber.transcribe(recording("stop"))).text) == "stop"
         await until(lambda: not transcriber.pids)
-        assert living(this_process(tmp_path).home) == {}
-        assert open_files() == files
+        await until(lambda: living(this_process(tmp_path).home) == {})
+        await until(lambda: open_files() == files)
 
 
 async def test_closing_ends_all_in_the_middle_of_their_work(tmp_path: Path) -> None:

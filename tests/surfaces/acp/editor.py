@@ -39,6 +39,22 @@ class Editor:
         assert self._process is not None
         return self._process
 
+    @property
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        return inherited | {"HARK_HOME": str(self.home), "HOME": str(self.home), "PYTHONPATH": str(Path.cwd())}
+
+    async def until_waiting(self, session: str, words: str) -> None:
+        """Return when a message with these words waits at a session, as `hark queue` tells."""
+        told = b""
+        while words.encode() not in told:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "hark.app.main", "queue", session),
+                stdout=asyncio.subprocess.PIPE,
+                env=self._environment,
+            )
+            told, _ = await process.communicate()
+
     def configure(self, base_url: str = "", text: str = "") -> None:
         """Write the settings: one route to the fake model, then this text."""
         self.home.mkdir(parents=True, exist_ok=True)
@@ -47,8 +63,6 @@ class Editor:
 
     async def start(self) -> None:
         """Start the agent's process."""
-        environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        environment |= {"HARK_HOME": str(self.home), "HOME": str(self.home), "PYTHONPATH": str(Path.cwd())}
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -57,7 +71,7 @@ class Editor:
             stdout=pipe,
             stderr=None,
             cwd=self.home,
-            env=environment,
+            env=self._environment,
             limit=LINE_BYTES,
         )
         self._reading = asyncio.create_task(self._read())

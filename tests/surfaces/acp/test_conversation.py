@@ -185,9 +185,7 @@ async def test_a_steering_prompt_goes_along_with_the_one_that_runs(tmp_path: Pat
         editor.send(first)
         await editor.update("tool_call")
         editor.send(second)
-        listing = editor.request("session/list")
-        editor.send(listing)
-        await editor.response(listing)
+        await editor.until_waiting(session, "second")
         (editor.folder / "go").touch()
         assert await editor.stop_reason(first) == "end_turn"
         assert await editor.stop_reason(second) == "end_turn"

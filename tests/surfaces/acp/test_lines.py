@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.fakes.behaviours import hanging, text, tokens
+from tests.fakes.exchange import Exchange
 from tests.patience import at_most
 from tests.surfaces.acp.editor import opened
 
@@ -51,12 +52,17 @@ async def test_an_editor_that_does_not_read_can_still_cancel(tmp_path: Path) -> 
 
 async def test_an_editor_that_reads_late_gets_all_in_order(tmp_path: Path) -> None:
     count = 60_000
-    async with opened(tmp_path, [tokens(count)]) as (editor, session):
+    is_said = asyncio.Event()
+
+    async def play(exchange: Exchange) -> None:
+        await tokens(count)(exchange)
+        is_said.set()
+
+    async with opened(tmp_path, [play]) as (editor, session):
         prompt = editor.prompt(session, "go")
         editor.output.pause_reading()
         editor.send(prompt)
-        await editor.server.request(1)
-        await asyncio.sleep(0.5)
+        await is_said.wait()
         editor.output.resume_reading()
         assert await editor.stop_reason(prompt) == "end_turn"
         assert editor.text() == "".join(f"tok{number} " for number in range(count))

@@ -1,11 +1,13 @@
 """The page in a real Chromium, before a `hark serve` in a process of its own, on a fake model."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.app.command_line import Hark, Running, opened
@@ -18,7 +20,7 @@ FLAGS = (
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
 )
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 SERVE = "[serve]\ndrain_seconds = 0\n"
 
 
@@ -43,6 +45,15 @@ class Visit:
         page.on("console", lambda line: self.complaints.append(line.text) if "Content Security" in line.text else None)
         await page.goto(f"{self.base}/#/s/{session}")
         return page
+
+    async def until_waiting(self, words: str, session: str = "demo") -> None:
+        """Return when a message with these words waits at a session."""
+        async with aiohttp.ClientSession(self.base) as http:
+            while True:
+                async with http.get(f"/api/sessions/{session}/queue") as answer:
+                    if words in [item["text"] for item in (await answer.json())["queue"]]:
+                        return
+                await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
