@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from tests.surfaces.terminal.vt import Screen
 
 PASTE = b"\x1b[200~%s\x1b[201~"
-LOOK_SECONDS = 20.0
+LOOK_SECONDS = 60.0
 
 
 class Terminal:

@@ -18,7 +18,7 @@ from hark.providers.scripted import Reply, ScriptedProvider
 from hark.surfaces.terminal.app import TerminalApp
 from hark.surfaces.terminal.place import Place
 
-LOOK_SECONDS = 20.0
+LOOK_SECONDS = 60.0
 
 
 class Seat:
