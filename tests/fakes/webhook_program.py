@@ -36,6 +36,7 @@ class Program:
     events: list[Json] = field(default_factory=list[Json])
     requests: list[web.Request] = field(default_factory=list[web.Request])
     bodies: list[bytes] = field(default_factory=list[bytes])
+    confirmed: list[bytes] = field(default_factory=list[bytes])
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     keys: set[str] = field(default_factory=set[str])
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -56,6 +57,7 @@ class Program:
         if trouble is None or trouble.is_done:
             await self._keep(json.loads(body))
         async with self.changed:
+            self.confirmed += [body] if trouble is None else []
             self.changed.notify_all()
         if trouble is None:
             return web.Response(status=204)
