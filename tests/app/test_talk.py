@@ -28,24 +28,21 @@ async def talking(
             yield hark, one
 
 
-def says(name: str, then: str = "touch heard; exec sleep 1000") -> str:
+def says(name: str, then: str = "exec sleep 1000") -> str:
     """A microphone that hears a recording, and then nothing until it is ended."""
     return f"cat {RECORDINGS / name}.ogg; {then}"
 
 
-async def has_heard(hark: Hark) -> None:
-    """Return when the microphone has heard all of it."""
-    while not (hark.home / "heard").exists():  # noqa: ASYNC110 - another process tells
-        await asyncio.sleep(0.01)
-
-
 async def test_what_is_said_interrupts_like_what_is_typed(tmp_path: Path) -> None:
-    async with talking(tmp_path, [hanging(3), echo()], says("mail")) as (hark, one):
+    heard = tmp_path / "heard"
+    microphone = says("mail", f"touch {heard}; exec sleep 1000")
+    async with talking(tmp_path, [hanging(3), echo()], microphone) as (hark, one):
         one.type("write a story\r")
         await hark.server.request(1)
         one.type(TALK)
         await one.until("● recording")
-        await has_heard(hark)
+        while not heard.exists():  # noqa: ASYNC110 - another process tells
+            await asyncio.sleep(0.01)
         one.type(TALK)
         await one.until('🎙️ "Send an email to my brother', PATIENCE_SECONDS)
         request = await hark.server.request(2)

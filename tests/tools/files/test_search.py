@@ -164,7 +164,10 @@ async def test_a_long_line_is_cut_around_its_match(way: str | None, tmp_path: Pa
 
 
 @both
-async def test_a_line_of_many_megabytes_does_no_harm(way: str | None, tmp_path: Path) -> None:
+async def test_a_line_of_many_megabytes_does_no_harm(
+    way: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hark.tools.files.search.LIMIT_SECONDS", 150.0)
     root = make_tree(tmp_path, {"a": b"x" * 6_000_000 + b"\n", "b": "x\n"})
     assert (await search(way, root, "x")).text == "b\n1:x"
 
