@@ -92,13 +92,13 @@ async def test_a_cut_returns_at_once_when_the_server_reads_nothing_and_its_pipe_
 
 async def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    async with running(tmp_path, one=small(env={"NOTES": str(notes)}, timeout_seconds=0.2)) as world:
+    async with running(tmp_path, one=small(env={"NOTES": str(notes)}, timeout_seconds=2)) as world:
         output = await world.call("one__wait")
         await noted(notes, "cancelled")
         assert (await world.call("one__echo", text="next")).text == "next"
     assert output.is_error
     assert output.effect is Effect.UNKNOWN
-    assert "did not answer within 0.2 s" in output.text
+    assert "did not answer within 2 s" in output.text
 
 
 async def test_many_calls_run_side_by_side(tmp_path: Path) -> None:
