@@ -145,7 +145,7 @@ async def test_a_stale_connection_is_told_closed_and_asked_for_exactly_once(
     provider: str, behaviour: Behaviour, tmp_path: Path
 ) -> None:
     script = [behaviour, text(["here."])]
-    async with conversing(tmp_path, provider, script, first_byte_seconds=0.2) as talk:
+    async with conversing(tmp_path, provider, script, first_byte_seconds=1.0) as talk:
         assert await talk.ask("go") == Completed("here.")
         first, again = talk.server.requests
         assert first.left_at is not None
@@ -157,7 +157,7 @@ async def test_a_stale_connection_is_told_closed_and_asked_for_exactly_once(
 
 @each_provider
 async def test_a_stream_that_falls_silent_is_closed_and_begins_anew(provider: str, tmp_path: Path) -> None:
-    async with conversing(tmp_path, provider, [hanging(2), text(["here."])], idle_seconds=0.2) as talk:
+    async with conversing(tmp_path, provider, [hanging(2), text(["here."])], idle_seconds=1.0) as talk:
         assert await talk.ask("go") == Completed("here.")
         assert len(talk.server.requests) == 2
         assert talk.server.requests[0].left.is_set()
@@ -169,14 +169,14 @@ async def test_a_stream_that_falls_silent_is_closed_and_begins_anew(provider: st
 async def test_comments_that_keep_a_connection_open_are_signs_of_life(provider: str, tmp_path: Path) -> None:
     async def commenting(exchange: Exchange) -> None:
         await exchange.begin()
-        for _ in range(12):
+        for _ in range(10):  # for longer than a silence may be
             await exchange.send(chunked(b": keep-alive\n\n"))
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
         await exchange.say(token(0))
         exchange.drop()
 
     script = [commenting, text(["here."])]
-    async with conversing(tmp_path, provider, script, first_byte_seconds=0.3, idle_seconds=0.3) as talk:
+    async with conversing(tmp_path, provider, script, first_byte_seconds=1.5, idle_seconds=1.5) as talk:
         await talk.session.say("go")
         await talk.until(lambda: talk.shown == "tok0 ")
         assert len(talk.server.requests) == 1
