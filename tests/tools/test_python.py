@@ -164,8 +164,8 @@ async def test_a_cut_ends_all_of_it_in_under_a_second(code: str, tmp_path: Path)
 
 async def test_a_time_limit_ends_it_and_keeps_what_was_printed(tmp_path: Path) -> None:
     async with opened(tmp_path) as bench:
-        output = await bench.run("print('so far')\nwhile True: pass", timeout_seconds=0.5)
-        assert output.text == "so far\n[stopped after its time limit of 0.5 seconds; the Python process is gone]"
+        output = await bench.run("print('so far')\nwhile True: pass", timeout_seconds=3)
+        assert output.text == "so far\n[stopped after its time limit of 3 seconds; the Python process is gone]"
         assert output.effect is Effect.CANCELLED
         assert await bench.says("1") == f"1\n{LOST}the call before ran into its time limit]"
 

@@ -114,18 +114,18 @@ async def test_a_process_of_another_call_is_left_alone(owner: Owner, tmp_path: P
 
 async def test_a_time_limit_ends_the_tree_and_keeps_what_was_printed(owner: Owner, tmp_path: Path) -> None:
     command = "echo before; setsid sleep 120 & sleep 120"
-    output = await Shell(Launcher(owner)).run({"command": command, "timeout_seconds": 0.3}, FakeContext(tmp_path))
+    output = await Shell(Launcher(owner)).run({"command": command, "timeout_seconds": 2}, FakeContext(tmp_path))
     assert output.effect is Effect.CANCELLED
     assert output.is_error
-    assert output.text.startswith("before\n[stopped after its time limit of 0.3 seconds")
+    assert output.text.startswith("before\n[stopped after its time limit of 2 seconds")
     assert living(owner.home) == {}
 
 
 async def test_endless_output_ends_at_the_time_limit(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     started = time.perf_counter()
-    output = await Shell(Launcher(owner)).run({"command": "yes", "timeout_seconds": 0.5}, context)
-    assert time.perf_counter() - started < at_most(1.5)
+    output = await Shell(Launcher(owner)).run({"command": "yes", "timeout_seconds": 2}, context)
+    assert time.perf_counter() - started < at_most(3)
     assert output.effect is Effect.CANCELLED
     assert "characters cut here" in output.text
     assert len(output.text) < 31_000
