@@ -41,7 +41,7 @@ async def test_a_turn_ends_at_its_limit_and_says_which(limits: Limits, name: str
 async def test_failure_10_after_its_time_limit_a_turn_calls_no_model_and_the_next_message_is_taken() -> None:
     hang = Hang()
     provider = ScriptedProvider([["par", hang], ["next"]])
-    async with running(make_bench(provider, rules=Rules(limits=Limits(seconds=0.05)))) as person:
+    async with running(make_bench(provider, rules=Rules(limits=Limits(seconds=1.0)))) as person:
         await person.say("go")
         outcome = await person.door.idle()
         assert hang.closed.is_set()
@@ -55,7 +55,7 @@ async def test_failure_10_after_its_time_limit_a_turn_calls_no_model_and_the_nex
 
 async def test_a_tool_is_cancelled_by_the_time_limit_too() -> None:
     tool = HangingTool()
-    rules = Rules(limits=Limits(seconds=0.05))
+    rules = Rules(limits=Limits(seconds=1.0))
     async with running(make_bench(ScriptedProvider([asks_for("wait")]), tools=[tool], rules=rules)) as person:
         await person.say("go")
         outcome = await person.door.idle()
