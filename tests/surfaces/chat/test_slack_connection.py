@@ -113,7 +113,7 @@ async def test_cancelling_leaves_no_task_and_no_thread(is_busy: bool) -> None:
         async with asyncio.timeout(END_SECONDS):
             await asyncio.wait([running])
         await slack.until(lambda: not slack.sockets)
-        left = {task for task in asyncio.all_tasks() - before if "aiohttp" not in repr(task.get_coro())}
+        left = {task for task in asyncio.all_tasks() - before if "aiohttp" not in repr(task)}
         assert not left, json.dumps([repr(task) for task in left])
         assert not set(threading.enumerate()) - threads
         assert slack.acks == 0

@@ -87,7 +87,7 @@ async def test_an_edit_that_first_names_us_is_a_message(monkeypatch: pytest.Monk
 async def test_the_pictures_of_an_album_come_in_order_and_belong_together() -> None:
     async with telegram_bot() as bot:
         slow = asyncio.Event()
-        bot.server.fail("download", Trouble(waits=slow))
+        bot.server.fail("download", *(Trouble(waits=slow) for _ in range(3)))
         for name in ("a", "b", "c"):
             bot.server.files[name] = name.encode()
             photo = [{"file_id": "small", "file_unique_id": "s", "width": 1, "height": 1}, file(name)]
