@@ -41,6 +41,8 @@ setup: .venv/.ready libgomp ## install everything into .venv
 chat: setup ## talk to the agent
 	@$(RUN) hark $(ARGS)
 
+# Whoever forbids Python to keep what it compiled has each of the many processes of the tests compile all anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: setup test-tools ## run all tests
 	$(RUN) pytest -n $(JOBS) --dist worksteal
 

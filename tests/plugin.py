@@ -1,4 +1,7 @@
-"""Runs `async def` tests on asyncio, each on a loop of its own, with a limit that names the stuck test."""
+"""Runs `async def` tests on asyncio, with a limit that names the stuck test.
+
+Each has a loop of its own, unless it asks for a fixture named `runner`: that one's loop is then shared.
+"""
 
 import asyncio
 import faulthandler
@@ -29,7 +32,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     faulthandler.dump_traceback_later(TEST_SECONDS * 2, exit=True)
     try:
-        asyncio.run(bounded())
+        if isinstance(runner := pyfuncitem.funcargs.get("runner"), asyncio.Runner):
+            runner.run(bounded())
+        else:
+            asyncio.run(bounded())
     finally:
         faulthandler.cancel_dump_traceback_later()
     return True

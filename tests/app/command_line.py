@@ -16,6 +16,8 @@ from tests.fakes.behaviours import Behaviour, Exchange, call, delta, events
 from tests.fakes.model_server import ModelServer
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH")
+# No fake speaks TLS, and to read the system's certificates is a good part of what a command's start costs.
+NO_CERTIFICATES = {"SSL_CERT_FILE": os.devnull}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Hark:
         self.folder = home  # where its commands are run
         self.server = server
         self.environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        self.environment |= {"HARK_HOME": str(home), "HOME": str(home)}
+        self.environment |= {"HARK_HOME": str(home), "HOME": str(home), **NO_CERTIFICATES}
 
     def configure(self, text: str = "") -> None:
         """Write the settings: this text, behind one route to the fake model."""

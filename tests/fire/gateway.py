@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hark.tools.processes.cookies import COOKIE_NAME
+from tests.app.command_line import INHERITED, NO_CERTIFICATES
 
 START_SECONDS = 90.0
-INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Gateway:
         self.lives: list[tuple[float, float]] = []
         self._home = home
         self._environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | secrets
-        self._environment |= {"HARK_HOME": str(home), "HOME": str(home.parent)}
+        self._environment |= {"HARK_HOME": str(home), "HOME": str(home.parent), **NO_CERTIFICATES}
         self._environment.pop(COOKIE_NAME, None)
         self._process: asyncio.subprocess.Process | None = None
         self._born = 0.0

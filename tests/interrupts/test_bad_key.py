@@ -1,7 +1,8 @@
-"""The same bad request a thousand times: a thousand cheap errors, and nothing grows or is started anew."""
+"""The same bad request hundreds of times: as many cheap errors, and nothing grows or is started anew."""
 
 import asyncio
 import gc
+import os
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.fakes.behaviours import failing, text
 from tests.interrupts.agents import conversing
 from tests.patience import at_most
 
-TURNS = 1_000
+TURNS = int(os.environ.get("HARK_BAD_KEY_TURNS", "300"))
 
 
 def living(kind: type) -> int:
@@ -20,7 +21,7 @@ def living(kind: type) -> int:
     return sum(type(thing) is kind for thing in gc.get_objects())
 
 
-async def test_a_thousand_turns_with_a_bad_key_are_a_thousand_cheap_errors(tmp_path: Path) -> None:
+async def test_hundreds_of_turns_with_a_bad_key_are_as_many_cheap_errors(tmp_path: Path) -> None:
     script = [failing(401, words="no such key")] * TURNS
     milliseconds: list[float] = []
     before = living(Turn)

@@ -18,7 +18,7 @@ from tests.mcp.world import QUICK, noted, running, small, starting, until
 from tests.patience import at_most
 from tests.tools.context import is_living, living
 
-RECONNECTS = int(os.environ.get("HARK_MCP_RECONNECTS", "40"))
+RECONNECTS = int(os.environ.get("HARK_MCP_RECONNECTS", "15"))
 
 
 async def test_a_killed_server_fails_its_own_calls_alone_and_comes_back(tmp_path: Path) -> None:

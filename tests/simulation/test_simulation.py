@@ -1,4 +1,4 @@
-"""Thousands of seeded runs of the real engine and the real stores, each checked against every promise."""
+"""Hundreds of seeded runs of the real engine and the real stores, each checked against every promise."""
 
 import os
 import subprocess
@@ -8,8 +8,8 @@ import pytest
 
 from tests.simulation.world import run_seed
 
-COUNT = int(os.environ.get("HARK_SEEDS", "2000"))
-BLOCKS = 20
+COUNT = int(os.environ.get("HARK_SEEDS", "500"))  # more than any known bug needs; `make simulate` runs thousands
+BLOCKS = 10
 SOME_SEEDS = (3, 11, 42, 416, 697)
 PRINT_DIGESTS = """
 import sys

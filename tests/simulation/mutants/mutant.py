@@ -13,6 +13,7 @@ class Mutant:
 
     story: str
     patches: tuple[tuple[object, str, Any], ...]
+    near: int = 0  # the seed at which the search for it begins; it may be found anywhere
 
     @property
     def name(self) -> str:

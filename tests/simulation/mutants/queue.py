@@ -77,5 +77,5 @@ MUTANTS = (
     Mutant("The queue has one slot, and the last message wins", ((SessionState, "_queue", _one_slot),)),
     Mutant("An interrupting message wipes the queue", ((SessionState, "_queue", _wipe),)),
     Mutant("What a stop held is never released", ((decide, "on_say", _never_release),)),
-    Mutant("An interrupting message runs before an earlier one that is held", ((decide, "on_say", _jump),)),
+    Mutant("An interrupting message runs before an earlier one that is held", ((decide, "on_say", _jump),), near=195),
 )

@@ -78,6 +78,6 @@ MUTANTS = (
     Mutant("A stop does not reach a message that is on its way", ((Arrivals, "interrupt", _meet_nothing),)),
     Mutant("Our own close looks like a lost connection, and is retried", ((Asking, "_stream", _retry_cut),)),
     Mutant("A stop waits for a tool that resists", ((Calls, "_cut", _wait_for_all),)),
-    Mutant("Stopped is said while the turn still runs", ((Turn, "interrupt", _settle_at_once),)),
+    Mutant("Stopped is said while the turn still runs", ((Turn, "interrupt", _settle_at_once),), near=140),
     Mutant("What was said before the cut is dropped", ((Steps, "partial", nothing),)),
 )

@@ -26,6 +26,6 @@ def _is_not(_: Any) -> bool:
 
 MUTANTS = (
     Mutant("People are told before it is durable", ((Log, "append", _tell_at_once),)),
-    Mutant("A guest who comes late hears no receipt", ((guest_module, "tell_receipts", nothing),)),
+    Mutant("A guest who comes late hears no receipt", ((guest_module, "tell_receipts", nothing),), near=235),
     Mutant("An heir forgets who had asked the owner before it", ((Guest, "is_asking", property(_is_not)),)),
 )

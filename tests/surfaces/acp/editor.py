@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from acp.schema import RequestPermissionRequest, SessionNotification
 
-from tests.app.command_line import INHERITED
+from tests.app.command_line import INHERITED, NO_CERTIFICATES
 from tests.fakes.behaviours import Behaviour
 from tests.fakes.model_server import ModelServer
 
@@ -42,7 +42,8 @@ class Editor:
     @property
     def _environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        return inherited | {"HARK_HOME": str(self.home), "HOME": str(self.home), "PYTHONPATH": str(Path.cwd())}
+        own = {"HARK_HOME": str(self.home), "HOME": str(self.home), "PYTHONPATH": str(Path.cwd())}
+        return inherited | own | NO_CERTIFICATES
 
     async def until_waiting(self, session: str, words: str) -> None:
         """Return when a message with these words waits at a session, as `hark queue` tells."""

@@ -81,12 +81,12 @@ async def gateway(hark: Hark, *words: str, port: int = 0) -> AsyncGenerator[tupl
 
 @asynccontextmanager
 async def visiting(
-    tmp_path: Path, script: Sequence[Behaviour], *words: str, settings: str = ""
+    chromium: Browser, tmp_path: Path, script: Sequence[Behaviour], *words: str, settings: str = ""
 ) -> AsyncGenerator[Visit]:
     """A browser before a gateway whose model behaves like this; fails when a script of the page did."""
     async with opened(tmp_path, script) as hark:
         hark.configure(SERVE + settings)
-        async with gateway(hark, *words) as (base, running), browser() as chromium:
+        async with gateway(hark, *words) as (base, running):
             visit = Visit(chromium, base, running, hark)
             yield visit
             assert not visit.complaints

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from hark.protocol.provider import EndChunk, TextChunk
 from hark.protocol.speech import Audio, Utterance
 from tests.app.command_line import opened, shell_call
 from tests.fakes.behaviours import Behaviour, Exchange, echo, hanging, reply, text
-from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, browser, gateway, visiting
+from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, gateway, visiting
 from tests.surfaces.web.world import served
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
@@ -41,9 +41,9 @@ async def say(page: Page, words: str, key: str = "Enter") -> None:
     await page.press("#input", key)
 
 
-async def test_a_chat_streams_markdown_and_shows_receipt_and_timeline(tmp_path: Path) -> None:
+async def test_a_chat_streams_markdown_and_shows_receipt_and_timeline(chromium: Browser, tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with visiting(tmp_path, [paused("Hello **wor", "ld** and\n\n- one\n- `two`\n", gate)]) as visit:
+    async with visiting(chromium, tmp_path, [paused("Hello **wor", "ld** and\n\n- one\n- `two`\n", gate)]) as visit:
         page = await visit.page()
         await say(page, "hi there")
         await expect(page.locator(".said .words")).to_have_text("hi there")
@@ -59,8 +59,8 @@ async def test_a_chat_streams_markdown_and_shows_receipt_and_timeline(tmp_path: 
         await expect(page.locator("#session-list a[aria-current]")).to_contain_text("hi there")
 
 
-async def test_stop_names_its_turn_and_shows_the_latency(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [hanging(3), hanging(2)]) as visit:
+async def test_stop_names_its_turn_and_shows_the_latency(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [hanging(3), hanging(2)]) as visit:
         page = await visit.page()
         await say(page, "one")
         await expect(page.locator(".reply")).to_have_text("tok0 tok1 tok2")
@@ -78,8 +78,8 @@ async def test_stop_names_its_turn_and_shows_the_latency(tmp_path: Path) -> None
         await expect(page.locator(".ending").nth(1)).to_contain_text("stopped by user in")
 
 
-async def test_enter_interrupts_and_the_new_message_is_answered(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [hanging(2), echo()]) as visit:
+async def test_enter_interrupts_and_the_new_message_is_answered(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [hanging(2), echo()]) as visit:
         page = await visit.page()
         await say(page, "a long task")
         await expect(page.locator(".reply")).to_have_text("tok0 tok1")
@@ -90,9 +90,9 @@ async def test_enter_interrupts_and_the_new_message_is_answered(tmp_path: Path) 
         await expect(page.locator("#queue")).to_be_hidden()
 
 
-async def test_waiting_messages_are_edited_moved_and_withdrawn_in_all_tabs(tmp_path: Path) -> None:
+async def test_waiting_messages_are_edited_moved_and_withdrawn_in_all_tabs(chromium: Browser, tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with visiting(tmp_path, [paused("busy", ".", gate), echo(), echo()]) as visit:
+    async with visiting(chromium, tmp_path, [paused("busy", ".", gate), echo(), echo()]) as visit:
         page = await visit.page()
         other = await visit.page()
         await say(page, "first")
@@ -116,10 +116,10 @@ async def test_waiting_messages_are_edited_moved_and_withdrawn_in_all_tabs(tmp_p
             await expect(tab.locator("#queue")).to_be_hidden()
 
 
-async def test_a_steered_message_stands_in_the_turn_that_took_it(tmp_path: Path) -> None:
+async def test_a_steered_message_stands_in_the_turn_that_took_it(chromium: Browser, tmp_path: Path) -> None:
     release = tmp_path / "release"
     waits = shell_call(f"until [ -e {release} ]; do sleep 0.05; done")
-    async with visiting(tmp_path, [waits, echo()], settings=ALL) as visit:
+    async with visiting(chromium, tmp_path, [waits, echo()], settings=ALL) as visit:
         page = await visit.page()
         await say(page, "go")
         await expect(page.locator(".call.running")).to_be_visible()
@@ -131,11 +131,11 @@ async def test_a_steered_message_stands_in_the_turn_that_took_it(tmp_path: Path)
         await expect(page.locator(".turn")).to_have_count(1)
 
 
-async def test_a_call_shows_its_output_as_it_comes_and_a_diff_in_colours(tmp_path: Path) -> None:
+async def test_a_call_shows_its_output_as_it_comes_and_a_diff_in_colours(chromium: Browser, tmp_path: Path) -> None:
     release = tmp_path / "release"
     diff = r"printf -- '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n'"
     command = f"echo begun; while [ ! -e {release} ]; do sleep 0.05; done; {diff}"
-    async with visiting(tmp_path, [shell_call(command), text(["done"])], settings=ALL) as visit:
+    async with visiting(chromium, tmp_path, [shell_call(command), text(["done"])], settings=ALL) as visit:
         page = await visit.page()
         await say(page, "go")
         await expect(page.locator(".call .output")).to_have_text("begun\n")
@@ -146,8 +146,8 @@ async def test_a_call_shows_its_output_as_it_comes_and_a_diff_in_colours(tmp_pat
 
 
 @pytest.mark.parametrize("way", ["button", "key"])
-async def test_an_approval_is_given(tmp_path: Path, way: str) -> None:
-    async with visiting(tmp_path, [shell_call("touch made.txt"), text(["done"])], settings=ASK) as visit:
+async def test_an_approval_is_given(chromium: Browser, tmp_path: Path, way: str) -> None:
+    async with visiting(chromium, tmp_path, [shell_call("touch made.txt"), text(["done"])], settings=ASK) as visit:
         page = await visit.page()
         other = await visit.page()
         await say(page, "make it")
@@ -166,8 +166,8 @@ async def test_an_approval_is_given(tmp_path: Path, way: str) -> None:
         await expect(other.locator(".question .state")).to_contain_text("answered")
 
 
-async def test_a_stop_withdraws_a_question_for_all_to_see(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [shell_call("touch made.txt")], settings=ASK) as visit:
+async def test_a_stop_withdraws_a_question_for_all_to_see(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [shell_call("touch made.txt")], settings=ASK) as visit:
         page = await visit.page()
         await say(page, "make it")
         await expect(page.locator(".question.approval")).to_be_visible()
@@ -176,7 +176,7 @@ async def test_a_stop_withdraws_a_question_for_all_to_see(tmp_path: Path) -> Non
         await expect(page.locator(".question button").first).to_be_hidden()
 
 
-async def test_a_reload_in_mid_stream_goes_on_with_nothing_lost_or_doubled(tmp_path: Path) -> None:
+async def test_a_reload_in_mid_stream_goes_on_with_nothing_lost_or_doubled(chromium: Browser, tmp_path: Path) -> None:
     words: list[str] = []
     is_enough = asyncio.Event()
 
@@ -189,7 +189,7 @@ async def test_a_reload_in_mid_stream_goes_on_with_nothing_lost_or_doubled(tmp_p
         await exchange.say(EndChunk())
         await exchange.end()
 
-    async with visiting(tmp_path, [play]) as visit:
+    async with visiting(chromium, tmp_path, [play]) as visit:
         page = await visit.page()
         other = await visit.page()
         await say(page, "count")
@@ -206,8 +206,8 @@ async def test_a_reload_in_mid_stream_goes_on_with_nothing_lost_or_doubled(tmp_p
             await expect(tab.locator(".said")).to_have_count(1)
 
 
-async def test_a_lost_connection_is_told_and_mends_by_itself(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [hanging(2), echo()]) as visit:
+async def test_a_lost_connection_is_told_and_mends_by_itself(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [hanging(2), echo()]) as visit:
         assert visit.running
         assert visit.hark
         page = await visit.page()
@@ -241,10 +241,10 @@ ATTACKS = """<script>window.hit=1</script> <img src=x onerror="window.hit=1">
 """
 
 
-async def test_model_output_can_inject_nothing(tmp_path: Path) -> None:
+async def test_model_output_can_inject_nothing(chromium: Browser, tmp_path: Path) -> None:
     words = reply([TextChunk(ATTACKS), EndChunk()])
     call = shell_call("echo '<script>window.hit=1</script><img src=x onerror=window.hit=1>'")
-    async with visiting(tmp_path, [call, words], settings=ALL) as visit:
+    async with visiting(chromium, tmp_path, [call, words], settings=ALL) as visit:
         page = await visit.page()
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
@@ -281,9 +281,9 @@ class Ear:
         pass
 
 
-async def test_voice_is_recorded_and_becomes_a_message(tmp_path: Path) -> None:
+async def test_voice_is_recorded_and_becomes_a_message(chromium: Browser, tmp_path: Path) -> None:
     ear = Ear()
-    async with served(tmp_path, [echo()], transcriber=ear) as world, browser() as chromium:
+    async with served(tmp_path, [echo()], transcriber=ear) as world:
         page = await Visit(chromium, world.base, None, None).page(permissions=["microphone"])
         await page.click("#record")
         await expect(page.locator("#recording")).to_contain_text(re.compile(r"recording [1-9]"))
@@ -299,11 +299,11 @@ async def test_voice_is_recorded_and_becomes_a_message(tmp_path: Path) -> None:
     assert [audio.data[:4] for audio in ear.heard] == [b"\x1aE\xdf\xa3"]  # WebM, and only the one that was sent
 
 
-async def test_files_come_along(tmp_path: Path) -> None:
+async def test_files_come_along(chromium: Browser, tmp_path: Path) -> None:
     pixel = base64.b64decode(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     )
-    async with visiting(tmp_path, [text(["seen"])]) as visit:
+    async with visiting(chromium, tmp_path, [text(["seen"])]) as visit:
         assert visit.hark
         page = await visit.page()
         await page.set_input_files(
@@ -320,8 +320,8 @@ async def test_files_come_along(tmp_path: Path) -> None:
         assert base64.b64encode(pixel).decode() in str(visit.hark.server.requests[0].body)
 
 
-async def test_sessions_are_listed_searched_and_made(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [echo(), echo()]) as visit:
+async def test_sessions_are_listed_searched_and_made(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [echo(), echo()]) as visit:
         page = await visit.page("apples")
         await say(page, "tell me about apples")
         await expect(page.locator(".reply")).to_have_text("tell me about apples")
@@ -337,8 +337,8 @@ async def test_sessions_are_listed_searched_and_made(tmp_path: Path) -> None:
         await expect(page.locator(".said .words")).to_have_text("tell me about apples")
 
 
-async def test_the_dashboard_tells_how_all_stands(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [hanging(1)]) as visit:
+async def test_the_dashboard_tells_how_all_stands(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [hanging(1)]) as visit:
         page = await visit.page()
         await say(page, "one")
         await expect(page.locator(".reply")).to_have_text("tok0")
@@ -353,8 +353,8 @@ async def test_the_dashboard_tells_how_all_stands(tmp_path: Path) -> None:
         await expect(page.locator(".health.well")).to_have_text("well")
 
 
-async def test_a_token_is_asked_for_once(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [echo()], "--token", "a-long-token") as visit:
+async def test_a_token_is_asked_for_once(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [echo()], "--token", "a-long-token") as visit:
         page = await visit.page()
         await page.fill("#token", "wrong")
         await page.press("#token", "Enter")
@@ -368,11 +368,11 @@ async def test_a_token_is_asked_for_once(tmp_path: Path) -> None:
         await expect(other.locator(".reply")).to_have_text("hi")
 
 
-async def test_a_phone_has_all_within_its_width(tmp_path: Path) -> None:
+async def test_a_phone_has_all_within_its_width(chromium: Browser, tmp_path: Path) -> None:
     long = (
         "word " * 60 + "x" * 300 + "\n\n```\n" + "y" * 300 + "\n```\n\n| a | b |\n|---|---|\n| " + "z" * 90 + " | c |\n"
     )
-    async with visiting(tmp_path, [reply([TextChunk(long), EndChunk()])]) as visit:
+    async with visiting(chromium, tmp_path, [reply([TextChunk(long), EndChunk()])]) as visit:
         page = await visit.page(viewport={"width": 375, "height": 667}, has_touch=True, is_mobile=True)
         await say(page, "hi " + "q" * 200)
         await expect(page.locator(".ending")).to_contain_text("done")
@@ -383,8 +383,8 @@ async def test_a_phone_has_all_within_its_width(tmp_path: Path) -> None:
         await expect(page.locator("#drawer")).to_be_hidden()
 
 
-async def test_what_a_command_takes_back_is_gone_in_all_tabs(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [echo(), echo()]) as visit:
+async def test_what_a_command_takes_back_is_gone_in_all_tabs(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [echo(), echo()]) as visit:
         page = await visit.page()
         other = await visit.page()
         await say(page, "remember this")
@@ -397,9 +397,9 @@ async def test_what_a_command_takes_back_is_gone_in_all_tabs(tmp_path: Path) -> 
         await expect(other.locator(".reply")).to_have_text("anew")
 
 
-async def test_messages_arrive_in_the_order_in_which_they_were_sent(tmp_path: Path) -> None:
+async def test_messages_arrive_in_the_order_in_which_they_were_sent(chromium: Browser, tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with visiting(tmp_path, [paused("busy", ".", gate), *(echo() for _ in range(8))]) as visit:
+    async with visiting(chromium, tmp_path, [paused("busy", ".", gate), *(echo() for _ in range(8))]) as visit:
         page = await visit.page()
         await say(page, "first")
         await expect(page.locator(".reply")).to_have_text("busy")
@@ -417,8 +417,8 @@ async def test_messages_arrive_in_the_order_in_which_they_were_sent(tmp_path: Pa
         await expect(page.locator(".reply")).to_have_text(["busy.", *words])
 
 
-async def test_every_control_has_a_name_and_is_reached_by_tab(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [shell_call("touch made.txt")], settings=ASK) as visit:
+async def test_every_control_has_a_name_and_is_reached_by_tab(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [shell_call("touch made.txt")], settings=ASK) as visit:
         page = await visit.page()
         await say(page, "make it")
         await expect(page.locator(".question.approval")).to_be_visible()
@@ -449,24 +449,25 @@ async def test_every_control_has_a_name_and_is_reached_by_tab(tmp_path: Path) ->
         } <= reached
 
 
-async def test_a_turn_that_a_crash_cut_has_a_button_that_goes_on_with_it_once(tmp_path: Path) -> None:
+async def test_a_turn_that_a_crash_cut_has_a_button_that_goes_on_with_it_once(
+    chromium: Browser, tmp_path: Path
+) -> None:
     async with opened(tmp_path, [hanging(2), text(["finished"])]) as hark:
         hark.configure(SERVE)
-        async with browser() as chromium:
-            async with gateway(hark) as (base, running):
-                page = await Visit(chromium, base, running, hark).page()
-                await say(page, "a long task")
-                await hark.server.request(1)
-                running.process.kill()
-                await running.process.wait()
-            async with gateway(hark) as (base, running):
-                visit = Visit(chromium, base, running, hark)
-                page, other = await visit.page(), await visit.page()
-                button = page.get_by_role("button", name="Go on with turn t1")
-                await expect(other.get_by_role("button", name="Go on with turn t1")).to_be_visible()
-                assert len(hark.server.requests) == 1
-                await button.click()
-                await expect(page.locator(".reply").last).to_have_text("finished")
-                await expect(button).to_have_count(0)
-                await expect(other.get_by_role("button", name="Go on with turn t1")).to_have_count(0)
+        async with gateway(hark) as (base, running):
+            page = await Visit(chromium, base, running, hark).page()
+            await say(page, "a long task")
+            await hark.server.request(1)
+            running.process.kill()
+            await running.process.wait()
+        async with gateway(hark) as (base, running):
+            visit = Visit(chromium, base, running, hark)
+            page, other = await visit.page(), await visit.page()
+            button = page.get_by_role("button", name="Go on with turn t1")
+            await expect(other.get_by_role("button", name="Go on with turn t1")).to_be_visible()
+            assert len(hark.server.requests) == 1
+            await button.click()
+            await expect(page.locator(".reply").last).to_have_text("finished")
+            await expect(button).to_have_count(0)
+            await expect(other.get_by_role("button", name="Go on with turn t1")).to_have_count(0)
     assert len(hark.server.requests) == 2

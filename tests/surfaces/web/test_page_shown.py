@@ -4,7 +4,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from hark.protocol.provider import EndChunk, TextChunk
 from tests.app.command_line import shell_call
@@ -29,10 +29,10 @@ HELD = """kind => {
 }"""
 
 
-async def test_what_turns_letters_round_or_paints_is_left_out(tmp_path: Path) -> None:
+async def test_what_turns_letters_round_or_paints_is_left_out(chromium: Browser, tmp_path: Path) -> None:
     words = f"see https://example.org/{TURNED} and {COLOURED}\n\n```\n{TURNED} {COLOURED}\n```\n"
     script = [reply([TextChunk(words), EndChunk()]), shell_call(f"printf '{COLOURED} {TURNED}'"), text(["done"])]
-    async with visiting(tmp_path, script, settings=ASK) as visit:
+    async with visiting(chromium, tmp_path, script, settings=ASK) as visit:
         page = await visit.page()
         await say(page, f"look at {TURNED}")
         await expect(page.locator(".reply a")).to_have_text("https://example.org/gpj.exe")
@@ -49,8 +49,8 @@ async def test_what_turns_letters_round_or_paints_is_left_out(tmp_path: Path) ->
         await expect(page.locator(".call .output")).to_contain_text("red gpj.exe")
 
 
-async def test_names_and_outputs_are_never_html(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [shell_call(f'printf "{TAG}"'), text([TAG])], settings=ASK) as visit:
+async def test_names_and_outputs_are_never_html(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [shell_call(f'printf "{TAG}"'), text([TAG])], settings=ASK) as visit:
         page = await visit.page()
         await expect(page.locator(".greeting")).to_be_visible()
         body = {
@@ -77,8 +77,8 @@ async def test_names_and_outputs_are_never_html(tmp_path: Path) -> None:
         assert await page.evaluate("window.hit") is None
 
 
-async def test_files_are_pasted_and_dropped(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [text(["seen"])]) as visit:
+async def test_files_are_pasted_and_dropped(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [text(["seen"])]) as visit:
         page = await visit.page()
         await page.evaluate(HELD, "paste")
         await expect(page.locator("#files li")).to_have_count(1)
@@ -89,8 +89,8 @@ async def test_files_are_pasted_and_dropped(tmp_path: Path) -> None:
         await expect(page.locator(".names li")).to_have_text(["drop.txt"])
 
 
-async def test_escape_in_the_search_stops_nothing(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [hanging(2)]) as visit:
+async def test_escape_in_the_search_stops_nothing(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, [hanging(2)]) as visit:
         page = await visit.page()
         await say(page, "one")
         await expect(page.locator(".reply")).to_have_text("tok0 tok1")
@@ -102,8 +102,10 @@ async def test_escape_in_the_search_stops_nothing(tmp_path: Path) -> None:
         await expect(page.locator(".ending")).to_contain_text("stopped by user")
 
 
-async def test_a_screen_reader_finds_its_way(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [text(["# Heading\n\nwords"]), shell_call("touch x")], settings=ASK) as visit:
+async def test_a_screen_reader_finds_its_way(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(
+        chromium, tmp_path, [text(["# Heading\n\nwords"]), shell_call("touch x")], settings=ASK
+    ) as visit:
         page = await visit.page()
         await say(page, "one")
         await expect(page.locator(".reply h3")).to_be_visible()

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from hark.protocol.provider import TextChunk
 from tests.app.command_line import opened
@@ -42,9 +42,9 @@ def saying(*pieces: str) -> Behaviour:
 
 
 @asynccontextmanager
-async def listening(tmp_path: Path, *script: Behaviour) -> AsyncGenerator[tuple[Visit, Page]]:
+async def listening(chromium: Browser, tmp_path: Path, *script: Behaviour) -> AsyncGenerator[tuple[Visit, Page]]:
     """A page that speaks its replies, in the middle of the second sentence of a reply that is not at its end."""
-    async with visiting(tmp_path, [saying(FIRST, LONG, LAST), *script]) as visit:
+    async with visiting(chromium, tmp_path, [saying(FIRST, LONG, LAST), *script]) as visit:
         page = await visit.page()
         await page.add_init_script(SOUNDS)
         await page.reload()
@@ -77,8 +77,10 @@ async def press_escape(page: Page) -> None:
 
 
 @pytest.mark.parametrize("barge_in", [send, press_escape])
-async def test_the_reply_is_cut_to_what_was_heard(tmp_path: Path, barge_in: Callable[[Page], Awaitable[None]]) -> None:
-    async with listening(tmp_path, echo(), echo()) as (visit, page):
+async def test_the_reply_is_cut_to_what_was_heard(
+    chromium: Browser, tmp_path: Path, barge_in: Callable[[Page], Awaitable[None]]
+) -> None:
+    async with listening(chromium, tmp_path, echo(), echo()) as (visit, page):
         assert visit.hark
         await barge_in(page)
         await until(page, "window.sound.paused")
@@ -96,8 +98,10 @@ async def test_the_reply_is_cut_to_what_was_heard(tmp_path: Path, barge_in: Call
         assert "Nobody ever heard" not in str(request.body)
 
 
-async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(tmp_path: Path) -> None:
-    async with visiting(tmp_path, [text([FIRST, LONG, LAST]), echo()]) as visit:
+async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    async with visiting(chromium, tmp_path, [text([FIRST, LONG, LAST]), echo()]) as visit:
         assert visit.hark
         page = await visit.page()
         await page.add_init_script(SOUNDS)
@@ -114,8 +118,8 @@ async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(tm
         assert LAST.strip() in str(request.body), "the reply itself stays"
 
 
-async def test_recording_silences_the_reply_and_the_toggle_is_remembered(tmp_path: Path) -> None:
-    async with listening(tmp_path, echo()) as (_, page):
+async def test_recording_silences_the_reply_and_the_toggle_is_remembered(chromium: Browser, tmp_path: Path) -> None:
+    async with listening(chromium, tmp_path, echo()) as (_, page):
         await page.click("#record")
         await until(page, "window.sound.paused")
         await expect(page.locator("#recording")).to_contain_text("recording")
@@ -126,8 +130,8 @@ async def test_recording_silences_the_reply_and_the_toggle_is_remembered(tmp_pat
         await expect(page.locator("#speak")).to_have_attribute("aria-pressed", "false")
 
 
-async def test_sentences_are_spoken_as_soon_as_they_are_whole(tmp_path: Path) -> None:
-    async with visiting(tmp_path, []) as visit:
+async def test_sentences_are_spoken_as_soon_as_they_are_whole(chromium: Browser, tmp_path: Path) -> None:
+    async with visiting(chromium, tmp_path, []) as visit:
         page = await visit.page()
         told = await page.evaluate("""async () => {
             const { Sentences } = await import("/page/sentences.js");
