@@ -13,6 +13,7 @@ import pytest
 from hark.protocol.chat import Address, ChatSurface, Incoming
 from hark.surfaces.discord.surface import DiscordSurface
 from hark.surfaces.slack.surface import SlackSurface
+from hark.surfaces.telegram.library import load_library
 from hark.surfaces.telegram.settings import TelegramSettings
 from hark.surfaces.telegram.surface import Telegram
 from tests.fakes import discord_server, slack_server, telegram_server, telegram_words, webhook_program
@@ -23,7 +24,8 @@ from tests.surfaces.matrix.synapse import Account, Synapse
 from tests.surfaces.matrix.world import Person, home, matrix, person
 from tests.surfaces.webhook.world import CI, Hooked, hooked
 
-import_module("hark.surfaces.telegram.receiving")  # it takes seconds, which are no test's
+load_library()  # as the surface does: without it these imports build all the types there are, for seconds
+import_module("hark.surfaces.telegram.receiving")  # and what it still takes is no test's
 import_module("hark.surfaces.telegram.writing")
 
 Check = Callable[[], bool]
