@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from hark.engine.compaction import INSTRUCTIONS, estimate, is_full, split, summarise
+from hark.engine.compaction import INSTRUCTIONS, is_full, split, summarise
 from hark.engine.reply import Reply
 from hark.engine.routes import Route
+from hark.engine.tokens import estimate
 from hark.engine.transcript import KEPT_WORDS
 from hark.protocol.commands import Compact, Say
 from hark.protocol.events import Notice, ReplyDelta, ReplyRestarted, RouteChanged
@@ -67,9 +68,9 @@ def asked_for_summary(provider: ScriptedProvider) -> list[bool]:
 def test_an_unknown_window_is_never_full_and_a_known_one_before_its_end() -> None:
     messages = [UserMessage("1", LONG)]
     tokens = estimate(messages)
-    assert not is_full(messages, None)
-    assert not is_full(messages, tokens * 2)
-    assert is_full(messages, int(tokens * 1.2))
+    assert not is_full(tokens, None)
+    assert not is_full(tokens, tokens * 2)
+    assert is_full(tokens, int(tokens * 1.2))
 
 
 def test_all_that_is_sent_counts() -> None:

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
-from hark.engine.compaction import estimate
 from hark.engine.context import TurnLines
 from hark.engine.patience import Watch, patience
 from hark.engine.reply import Reply
 from hark.engine.retry import STALE, RetryBudget
 from hark.engine.routes import Route
 from hark.engine.timeline import Timeline
+from hark.engine.tokens import estimate
+from hark.engine.transcript import Transcript
 from hark.engine.workbench import Workbench
 from hark.protocol.events import Notice, ReasoningDelta, ReplyDelta, ReplyRestarted, RouteChanged
 from hark.protocol.messages import Message
@@ -36,8 +38,10 @@ class _Wish:
     """What a model is asked: with `is_shown`, the person sees the reply as it comes."""
 
     span: str
-    messages: Sequence[Message]
+    messages: tuple[Message, ...]
+    tokens: int
     is_shown: bool
+    memo: dict[object, Any]
 
 
 class ReplyTooLong(Exception):
@@ -87,7 +91,7 @@ class Asking:
         if self._route is not None:
             self._bench.routes.let_go(self._route, self._lines.turn)
 
-    async def ask(self, step: int, messages: tuple[Message, ...]) -> Reply:
+    async def ask(self, step: int, transcript: Transcript) -> Reply:
         """Return a whole reply. Cancelling closes the connection; `reply` has what came of it.
 
         Raises:
@@ -96,11 +100,12 @@ class Asking:
         """
         self._step = step
         self._restart()  # of a reply that was cut for being too long
-        return await self._answer(_Wish("model", messages, is_shown=True))
+        messages = tuple(transcript.messages)
+        return await self._answer(_Wish("model", messages, transcript.tokens, is_shown=True, memo=transcript.memo))
 
     async def ask_aside(self, messages: Sequence[Message]) -> Reply:
         """Return a whole reply that nobody is shown and that `reply` knows nothing of; otherwise like `ask`."""
-        return await self._answer(_Wish("compaction", messages, is_shown=False))
+        return await self._answer(_Wish("compaction", tuple(messages), estimate(messages), is_shown=False, memo={}))
 
     async def _answer(self, wish: _Wish) -> Reply:
         while True:
@@ -168,8 +173,8 @@ class Asking:
     async def _stream(self, route: Route, wish: _Wish) -> Reply:
         reply = Reply()
         tools = tuple(self._bench.tools.specs) if route.offers_tools else ()
-        request = Request(self._bench.system_prompt(), wish.messages, tools)
-        watch = Watch(patience(route, 0 if route.is_local else estimate(wish.messages)), self._warn)
+        request = Request(self._bench.system_prompt(), wish.messages, tools, memo=wish.memo)
+        watch = Watch(patience(route, wish.tokens), self._warn)
         if wish.is_shown:
             self.reply = reply
         async with route.gate or nullcontext():

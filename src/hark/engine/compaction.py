@@ -6,13 +6,11 @@ from typing import assert_never
 from msgspec import structs
 
 from hark.engine.reply import Reply
+from hark.engine.tokens import estimate, tokens
 from hark.engine.transcript import KEPT_WORDS
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import ContextTooLong, ProviderError
 
-CHARACTERS_PER_TOKEN = 3.5
-TOKENS_PER_MESSAGE = 8
-TOKENS_PER_IMAGE = 1_500
 FULL_SHARE = 0.8
 KEPT_SHARE = 0.3
 LEAST_SHARE = 0.1
@@ -26,14 +24,9 @@ INSTRUCTIONS = (
 Ask = Callable[[Sequence[Message]], Awaitable[Reply]]
 
 
-def estimate(messages: Sequence[Message]) -> int:
-    """Return about how many tokens the messages take."""
-    return sum(_tokens(message) for message in messages)
-
-
-def is_full(messages: Sequence[Message], window: int | None) -> bool:
-    """Tell whether the messages come close to a context window; an unknown window is never full."""
-    return window is not None and estimate(messages) > window * FULL_SHARE
+def is_full(used: int, window: int | None) -> bool:
+    """Tell whether messages of so many tokens come close to a context window; an unknown window is never full."""
+    return window is not None and used > window * FULL_SHARE
 
 
 def split(messages: Sequence[Message], room: float, least: float = 0.0) -> int:
@@ -45,7 +38,7 @@ def split(messages: Sequence[Message], room: float, least: float = 0.0) -> int:
     used = 0
     cut = 0
     for place in range(len(messages) - 1, 0, -1):
-        used += _tokens(messages[place])
+        used += tokens(messages[place])
         if isinstance(messages[place], UserMessage | AssistantMessage):
             if cut and used > room:
                 break
@@ -108,23 +101,3 @@ def _clipped(message: Message, characters: int) -> Message:
             return structs.replace(message, text=text)
         case _:
             assert_never(message)
-
-
-def _tokens(message: Message) -> int:
-    match message:
-        case UserMessage():
-            characters = len(message.text)
-            extra = TOKENS_PER_IMAGE * len(message.attachments)
-        case AssistantMessage():
-            calls = sum(len(call.name) + len(call.arguments) for call in message.calls)
-            characters = len(message.text) + calls + sum(len(piece.text) for piece in message.reasoning)
-            extra = 0
-        case CallResult():
-            characters = len(message.text)
-            extra = TOKENS_PER_IMAGE * len(message.attachments)
-        case Note():
-            characters = len(message.text)
-            extra = 0
-        case _:
-            assert_never(message)
-    return TOKENS_PER_MESSAGE + extra + int(characters / CHARACTERS_PER_TOKEN)

@@ -99,7 +99,7 @@ class Routes:
 
     def is_trusted(self, route: Route) -> bool:
         """Tell whether the last turn there did not fail: then a failure may well pass."""
-        return not self._health[route.name].failures
+        return not self._has(route) or not self._health[route.name].failures
 
     def let_go(self, route: Route, turn: str) -> None:
         """A turn ended without learning anything about the route: by an interrupt, or a bad request of its own."""

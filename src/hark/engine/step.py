@@ -2,7 +2,7 @@
 
 from hark.engine.asking import Asking
 from hark.engine.calls import Calls
-from hark.engine.compaction import KEPT_SHARE, LEAST_SHARE, estimate, is_full, split, summarise
+from hark.engine.compaction import KEPT_SHARE, LEAST_SHARE, is_full, split, summarise
 from hark.engine.context import TurnLines
 from hark.engine.limits import Before, Meter
 from hark.engine.log import Log
@@ -102,9 +102,15 @@ class Steps:
         return self._asking.choose(self._log.state.chosen_route, self._log.state.last_route)
 
     async def _make_room(self) -> None:
-        """Summarise before the context is full. There still is room, so a failure is told and ends nothing."""
-        window = self._choose_route().context_tokens
-        if window is None or not self._may_compact or not is_full(self._log.state.transcript.messages, window):
+        """Summarise before the context is full. There still is room, so a failure is told and ends nothing.
+
+        A route that failed the last time is asked for the reply alone: whoever waits for its error waits once.
+        """
+        route = self._choose_route()
+        window = route.context_tokens
+        if window is None or not self._may_compact or not is_full(self._log.state.transcript.tokens, window):
+            return
+        if not self._bench.routes.is_trusted(route):
             return
         try:
             await self.compact(window * KEPT_SHARE, window * LEAST_SHARE)
@@ -117,13 +123,13 @@ class Steps:
         transcript = self._log.state.transcript
         self._saved_pieces = 0
         try:
-            return await self._asking.ask(self._number, tuple(transcript.messages))
+            return await self._asking.ask(self._number, transcript)
         except ContextTooLong:
             before = len(transcript.messages)
-            await self.compact(estimate(transcript.messages) * KEPT_SHARE)
+            await self.compact(transcript.tokens * KEPT_SHARE)
             if len(transcript.messages) == before:
                 raise
-        return await self._asking.ask(self._number, tuple(transcript.messages))
+        return await self._asking.ask(self._number, transcript)
 
     def _save_progress(self, is_first: bool) -> None:
         """Keep the text that people see now and then, so that a crash does not lose it. Waits for nothing."""

@@ -1,8 +1,9 @@
 """The transcript: what the model sees, valid for every wire protocol after a cut at any point."""
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
+from hark.engine.tokens import estimate, tokens
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Message, Note, UserMessage
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 
@@ -16,6 +17,8 @@ class Transcript:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.turns: list[str] = []
+        self.tokens = 0  # about so many, of all messages
+        self.memo: dict[object, Any] = {}  # see `Request.memo`
         self._summarised = 0  # how many of them stand for, or stood before, what was summarised
 
     def add(self, turn: str, message: Message) -> None:
@@ -24,6 +27,7 @@ class Transcript:
             return
         self.messages.append(message)
         self.turns.append(turn)
+        self.tokens += tokens(message)
 
     def end_turn(self, turn: str, outcome: Outcome) -> None:
         """Tell the model how the turn ended, unless it ended by itself."""
@@ -44,6 +48,7 @@ class Transcript:
         place = self.turns.index(turn) if turn else 0
         del self.messages[place:]
         del self.turns[place:]
+        self.tokens = estimate(self.messages)
         self._summarised = min(self._summarised, place)
 
     def compact(self, count: int, summary: str) -> None:
@@ -53,6 +58,7 @@ class Transcript:
         turn = self.turns[count - 1]
         self.messages = [note, *(self.messages[place] for place in kept), *self.messages[count:]]
         self.turns = [turn, *(self.turns[place] for place in kept), *self.turns[count:]]
+        self.tokens = estimate(self.messages)
         self._summarised = 1 + len(kept)
 
     def _has_reply(self, turn: str) -> bool:

@@ -1,7 +1,7 @@
 """The port to a model API: a request goes in, chunks come out."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -57,12 +57,17 @@ Chunk = TextChunk | ReasoningChunk | ReasoningEnd | CallChunk | AliveChunk | Usa
 
 
 class Request(Struct, frozen=True):
-    """All that a model needs for one reply."""
+    """All that a model needs for one reply.
+
+    `memo` belongs to the conversation: providers keep there, each under a key of its own, what they made of its
+    messages, so that its next request costs only what is new in it. Without one, nothing is kept.
+    """
 
     system: str
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     max_tokens: int | None = None
+    memo: dict[object, Any] = {}
 
 
 class ProviderError(Exception):

@@ -1,16 +1,14 @@
 """A request in the words of Anthropic's messages."""
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-from typing import cast
-
 import msgspec
+from msgspec import Raw
 
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, call_id, encoded, in_order, pictures_of, signed_text_of, text_of
+from hark.providers.folded import folded, kept
+from hark.providers.wire import Late, Wire, call_id, encoded, in_order, pictures_of, signed_text_of, text_of
 
 # The API must be told how long a reply may be, and refuses more than the model can say.
 MAX_TOKENS = 32_000
@@ -21,12 +19,10 @@ _CACHED = {"type": "ephemeral"}
 
 def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     """Return the body of a request; what it shares with the next one is marked to be cached."""
-    messages = list(_messages(request.messages))
-    _mark_last(messages)
     body: Wire = {
         "model": endpoint.model,
         "max_tokens": request.max_tokens or _max_tokens(endpoint.model),
-        "messages": messages,
+        "messages": folded(request, _Talk).messages(),
         "stream": endpoint.stream,
     }
     if request.system.strip():
@@ -40,23 +36,56 @@ def _max_tokens(model: str) -> int:
     return next((limit for family, limit in _MAX_TOKENS_OF_OLD.items() if family in model), MAX_TOKENS)
 
 
-def _mark_last(messages: Sequence[Wire]) -> None:
-    """Cache all up to here: the next request begins with the same."""
-    if messages and messages[-1]["role"] == "user":
-        messages[-1]["content"][-1]["cache_control"] = _CACHED
+class _Talk:
+    """The two sides in turn, for two neighbours must not have the same."""
+
+    def __init__(self) -> None:
+        self._sides: list[_Side] = []
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        is_reply = isinstance(message, AssistantMessage)
+        if is_reply and not _says_something(message):
+            return
+        role = "assistant" if is_reply else "user"
+        if not self._sides or self._sides[-1].role != role:
+            self._sides.append(_Side(role))
+        self._sides[-1].add(message)
+
+    def messages(self) -> list[Wire]:
+        """Return one message per change of sides. All is cached: the next request begins with the same."""
+        last = self._sides[-1:]
+        is_marked = bool(last) and last[0].role == "user"
+        sides = [side.message() for side in (self._sides[:-1] if is_marked else self._sides)]
+        return [*sides, last[0].marked()] if is_marked else sides
 
 
-def _messages(messages: Sequence[Message]) -> Iterator[Wire]:
-    """Yield one message per change of sides, for two neighbours must not have the same."""
-    said = (message for message in messages if not isinstance(message, AssistantMessage) or _says_something(message))
-    for is_reply, group in groupby(said, lambda message: isinstance(message, AssistantMessage)):
-        if is_reply:
-            replies = cast("Iterator[AssistantMessage]", group)
-            yield {"role": "assistant", "content": [block for reply in replies for block in _reply(reply)]}
-        else:
-            blocks = [block for message in group for block in _user_side(message)]
-            # Results must come first: what a person said meanwhile stands behind them.
-            yield {"role": "user", "content": sorted(blocks, key=lambda block: block["type"] != "tool_result")}
+class _Side:
+    """What one side said until the other did."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self._results: list[Raw | Late] = []
+        self._others: list[Raw | Late] = []
+        self._last: Message | None = None
+
+    def add(self, message: Message) -> None:
+        """Take the next message of this side."""
+        # Results must come first: what a person said meanwhile stands behind them.
+        blocks = self._results if isinstance(message, CallResult) else self._others
+        if blocks is self._others or not self._others:
+            self._last = message
+        blocks += kept(_blocks, message)
+
+    def message(self) -> Wire:
+        """Return it as one message."""
+        return {"role": self.role, "content": [*self._results, *self._others]}
+
+    def marked(self) -> Wire:
+        """Return it as one message whose last block is marked to be cached."""
+        assert self._last is not None, "a side begins with a message"
+        last = {**_blocks(self._last)[-1], "cache_control": _CACHED}
+        return {"role": self.role, "content": [*[*self._results, *self._others][:-1], last]}
 
 
 def _says_something(message: AssistantMessage) -> bool:
@@ -64,7 +93,7 @@ def _says_something(message: AssistantMessage) -> bool:
     return bool(message.text.strip() or message.calls)
 
 
-def _user_side(message: Message) -> list[Wire]:
+def _blocks(message: Message) -> list[Wire]:
     match message:
         case UserMessage():
             pictures = [_picture(file) for file in pictures_of(message)]
@@ -75,7 +104,7 @@ def _user_side(message: Message) -> list[Wire]:
         case CallResult():
             return [_result(message)]
         case AssistantMessage():
-            return []
+            return _reply(message)
 
 
 def _text(text: str) -> Wire:

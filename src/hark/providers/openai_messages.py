@@ -1,13 +1,17 @@
 """A request in the words of OpenAI's chat completions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Raw
 
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, data_url, encoded, pictures_of, text_of
+from hark.providers.folded import folded, kept
+from hark.providers.wire import Late, Wire, data_url, encoded, pictures_of, text_of
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 64
@@ -15,7 +19,7 @@ MAX_NAME = 64
 
 def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     """Return the body of a request."""
-    body: Wire = {"model": endpoint.model, "messages": list(_messages(request))}
+    body: Wire = {"model": endpoint.model, "messages": folded(request, _Chat).items(request.system)}
     if request.tools:
         body["tools"] = [_tool(spec) for spec in request.tools]
     if request.max_tokens is not None:
@@ -28,34 +32,43 @@ def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     return encoded(body)
 
 
-def _messages(request: Request) -> Iterator[Wire]:
-    if request.system:
-        yield {"role": "system", "content": request.system}
-    pictures: list[Wire] = []
-    for message in request.messages:
+class _Chat:
+    """The messages in their order, and the results whose pictures are still to be shown."""
+
+    def __init__(self) -> None:
+        self._items: list[Raw | Late] = []
+        self._results: list[CallResult] = []
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
         # All results of a reply stand right behind it, so what they show comes behind the last of them.
-        if pictures and not isinstance(message, CallResult):
-            yield {"role": "user", "content": pictures}
-            pictures = []
-        wire = _message(message)
-        if wire is not None:
-            yield wire
-        if isinstance(message, CallResult):
-            pictures += _shown_by(message)
-    if pictures:
-        yield {"role": "user", "content": pictures}
+        if self._results and not isinstance(message, CallResult):
+            self._items.append(self._shown())
+            self._results = []
+        if not isinstance(message, AssistantMessage) or message.text or message.calls:
+            self._items += kept(_message, message)
+        if isinstance(message, CallResult) and pictures_of(message):
+            self._results.append(message)
+
+    def items(self, system: str) -> list[Wire | Raw | Late]:
+        """Return all messages, the system's first."""
+        first: list[Wire] = [{"role": "system", "content": system}] if system else []
+        return [*first, *self._items, *([self._shown()] if self._results else [])]
+
+    def _shown(self) -> Late:
+        return Late(partial(_shown_by, tuple(self._results)))
 
 
-def _message(message: Message) -> Wire | None:
+def _message(message: Message) -> tuple[Wire]:
     match message:
         case UserMessage():
-            return _user(message)
+            return (_user(message),)
         case Note(text):
-            return {"role": "user", "content": text}
+            return ({"role": "user", "content": text},)
         case AssistantMessage():
-            return _assistant(message)
+            return (_assistant(message),)
         case CallResult():
-            return {"role": "tool", "tool_call_id": message.call, "content": text_of(message)}
+            return ({"role": "tool", "tool_call_id": message.call, "content": text_of(message)},)
 
 
 def _user(message: UserMessage) -> Wire:
@@ -68,20 +81,20 @@ def _user(message: UserMessage) -> Wire:
     return wire
 
 
-def _shown_by(result: CallResult) -> list[Wire]:
-    """Return a call's pictures as a person's, since a tool's message can hold text alone."""
-    pictures = [_picture(file) for file in pictures_of(result)]
-    named: Wire = {"type": "text", "text": f"[pictures returned by {result.name}, call {result.call}]"}
-    return [named, *pictures] if pictures else []
+def _shown_by(results: Sequence[CallResult]) -> Wire:
+    """Return the pictures of calls as a person's, since a tool's message can hold text alone."""
+    pictures: list[Wire] = []
+    for result in results:
+        pictures.append({"type": "text", "text": f"[pictures returned by {result.name}, call {result.call}]"})
+        pictures += (_picture(file) for file in pictures_of(result))
+    return {"role": "user", "content": pictures}
 
 
 def _picture(file: Attachment) -> Wire:
     return {"type": "image_url", "image_url": {"url": data_url(file)}}
 
 
-def _assistant(message: AssistantMessage) -> Wire | None:
-    if not message.text and not message.calls:
-        return None
+def _assistant(message: AssistantMessage) -> Wire:
     wire: Wire = {"role": "assistant", "content": message.text or None}
     if message.calls:
         wire["tool_calls"] = [_call(call) for call in message.calls]

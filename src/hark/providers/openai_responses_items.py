@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.wire import Wire, call_id, data_url, encoded, in_order, pictures_of, signed_text_of, text_of
+from hark.providers.folded import folded, kept
+from hark.providers.wire import Late, Wire, call_id, data_url, encoded, in_order, pictures_of, signed_text_of, text_of
 
 # These can't reason, and refuse to be asked for it.
 _UNREASONING = ("gpt-3", "gpt-4", "chatgpt-4")
@@ -25,8 +26,8 @@ class _Kept(Struct):
 
 def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     """Return the body of a request that leaves nothing with the server."""
-    items = [item for message in request.messages for item in _items(message)]
-    body: Wire = {"model": endpoint.model, "input": items, "store": False, "stream": endpoint.stream}
+    items = folded(request, _Items)
+    body: Wire = {"model": endpoint.model, "input": items.all, "store": False, "stream": endpoint.stream}
     if not endpoint.model.rpartition("/")[2].startswith(_UNREASONING):
         body["include"] = ["reasoning.encrypted_content"]
     if request.system:
@@ -38,16 +39,27 @@ def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     return encoded(body)
 
 
-def _items(message: Message) -> Iterator[Wire]:
+class _Items:
+    """The items in their order."""
+
+    def __init__(self) -> None:
+        self.all: list[Raw | Late] = []
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        self.all += kept(_items, message)
+
+
+def _items(message: Message) -> list[Wire]:
     match message:
         case UserMessage():
-            yield _user(message)
+            return [_user(message)]
         case Note(text):
-            yield {"type": "message", "role": "user", "content": text}
+            return [{"type": "message", "role": "user", "content": text}]
         case AssistantMessage():
-            yield from _reply(message)
+            return list(_reply(message))
         case CallResult():
-            yield {"type": "function_call_output", "call_id": call_id(message.call), "output": _output(message)}
+            return [{"type": "function_call_output", "call_id": call_id(message.call), "output": _output(message)}]
 
 
 def _user(message: UserMessage) -> Wire:

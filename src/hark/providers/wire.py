@@ -15,10 +15,19 @@ PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
+class Late:
+    """A piece of a body that is made when the body is encoded."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Wire]) -> None:
+        self.make = make
+
+
 def encoded(body: Wire) -> bytes:
     """Return a request's body. What can't be said in JSON, half a surrogate pair, is replaced."""
     try:
-        return msgspec.json.encode(body)
+        return msgspec.json.encode(body, enc_hook=_made)
     except UnicodeEncodeError:
         return msgspec.json.encode(_without_surrogates(body))
 
@@ -86,8 +95,14 @@ def _mention(file: Attachment) -> str:
     return f"[attached: {file.name or 'a file'} ({file.media_type}){place}]"
 
 
+def _made(piece: Late) -> Wire:
+    return piece.make()
+
+
 def _without_surrogates(value: Any) -> Any:
     match value:
+        case Late():
+            return _without_surrogates(value.make())
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
