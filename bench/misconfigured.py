@@ -43,7 +43,7 @@ async def _measure(served: Gateway, count: int, name: str, chats: int) -> list[F
         assert await metric(client, 'hark_turns_total{outcome="failed"}') == count + count // 5
         async with client.get("/api/status") as response:
             server = (await response.json())["mcp"][0]
-    assert (server["state"], server["restarts"]) == ("ready", 0), server
+    assert (server["state"], server["restarts"]) == ("connected", 0), server
     return [
         Figure(f"{name}: CPU of a message", "ms", Spread(cpu / count * 1000), None, Spread(5)),
         Figure(f"{name}: from message to error", "ms", Spread.of(times)),

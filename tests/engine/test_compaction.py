@@ -24,7 +24,16 @@ from hark.protocol.messages import (
     UserMessage,
 )
 from hark.protocol.outcomes import Completed, Failed, Interrupted, Usage
-from hark.protocol.provider import ContextTooLong, EndChunk, Overloaded, ProviderError, Request, TextChunk, UsageChunk
+from hark.protocol.provider import (
+    BadKey,
+    ContextTooLong,
+    EndChunk,
+    Overloaded,
+    ProviderError,
+    Request,
+    TextChunk,
+    UsageChunk,
+)
 from hark.providers.scripted import Fail, Hang, ScriptedProvider, Step
 from hark.store.memory import Memory, MemoryStore
 from tests.engine.bench import Person, TestClock, asks_for, quick_tool, running
@@ -204,6 +213,18 @@ async def test_a_summary_that_fails_before_the_context_is_full_is_told_and_the_t
     assert asked_for_summary(provider) == [False, False, True, False, False]
     assert person.screen.outcomes[-1] == Completed("done")
     assert any("nothing was summarised" in event.text for event in person.screen.all(Notice))
+
+
+@in_virtual_time
+async def test_a_route_that_failed_is_asked_for_no_summary_until_it_answers() -> None:
+    wrong = [Fail(BadKey("The key is wrong."))]
+    provider = script([LONG], wrong, wrong, ["mended"], ["the notes"], ["done"])
+    async with running(chain(Route("main", provider, context_tokens=WINDOW))) as person:
+        for words in ("one", "two " + LONG, "three " + LONG, "four", "five"):
+            await person.say(words)
+            await person.door.idle()
+    assert asked_for_summary(provider) == [False, False, False, False, True, False]
+    assert person.screen.outcomes[-2:] == [Completed("mended"), Completed("done")]
 
 
 @in_virtual_time

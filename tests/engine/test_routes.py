@@ -9,10 +9,12 @@ from hark.engine.routes import FIRST_COOL_DOWN_SECONDS, LONGEST_COOL_DOWN_SECOND
 from hark.protocol.commands import ChooseRoute
 from hark.protocol.events import RouteChanged
 from hark.protocol.outcomes import Completed, Failed, Interrupted
-from hark.protocol.provider import BadRequest
+from hark.protocol.provider import BadAddress, BadKey, BadRequest
 from hark.providers.scripted import Fail, Hang
 from tests.engine.bench import running
 from tests.engine.chain import DOWN, chain, in_virtual_time, limited, script
+
+WRONG = BadKey("The key is wrong.")
 
 
 class HandClock:
@@ -289,3 +291,30 @@ async def test_a_chosen_route_serves_from_the_next_turn_on_and_is_told_once() ->
             assert await person.door.idle() == Completed(text)
     changes = [(event.route, event.reason) for event in person.screen.all(RouteChanged)]
     assert changes == [("second", "you chose it")]
+
+
+@in_virtual_time
+async def test_a_chosen_route_is_tried_at_once_however_long_it_would_rest() -> None:
+    bench = chain(
+        Route("first", script([Fail(WRONG)], [Fail(WRONG)], ["first is mended"])),
+        Route("second", script([Fail(WRONG)], ["second is mended"])),
+    )
+    async with running(bench) as person:
+        for _ in range(2):
+            await person.say("go")
+            assert isinstance(await person.door.idle(), Failed)
+        await person.door.change(ChooseRoute("x1", "second"))
+        await person.say("go")
+        assert await person.door.idle() == Completed("second is mended")
+        await person.door.change(ChooseRoute("x2", ""))  # the usual one, as after /reset
+        await person.say("go")
+        assert await person.door.idle() == Completed("first is mended")
+
+
+@in_virtual_time
+async def test_an_address_that_cant_be_used_lets_the_next_route_serve() -> None:
+    bench = chain(Route("first", script([Fail(BadAddress("no URL"))])), Route("second", script(["done"], ["again"])))
+    async with running(bench) as person:
+        for text in ("done", "again"):
+            await person.say("go")
+            assert await person.door.idle() == Completed(text)

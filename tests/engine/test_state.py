@@ -3,6 +3,7 @@
 import pytest
 
 from hark.engine.state import SessionState
+from hark.engine.tokens import estimate
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Note, UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
@@ -113,3 +114,27 @@ def test_the_summary_says_what_a_list_of_sessions_needs() -> None:
     assert fold(queued("q1")).summary() == Summary(1, True, True, 1, "Title", 0.0)
     end = TurnEnded(turn=TURN, outcome=Completed("x"), at=5.0)
     assert fold(queued("q1"), Held(), end).summary() == Summary(1, False, False, 1, "Title", 5.0)
+
+
+def test_a_turn_is_found_as_long_as_it_is_there_as_it_was() -> None:
+    end = TurnEnded(turn=TURN, outcome=Completed("x"))
+    said = AssistantMessage("hello")
+    state = fold(
+        Replied(turn=TURN, step=1, message=said), end, TurnStarted(turn="s.t2", messages=(UserMessage("n", "n"),))
+    )
+    assert state.transcript.of(TURN) == [UserMessage("m", "Title\nrest"), said]
+    assert state.transcript.of("s.t2") == [UserMessage("n", "n")]
+    assert state.transcript.of("s.t9") is None
+    state.transcript.compact(2, "summary")
+    assert state.transcript.of(TURN) is None
+    assert state.transcript.of("s.t2") == [UserMessage("n", "n")]
+
+
+def test_the_size_of_a_transcript_is_known_whatever_happens_to_it() -> None:
+    state = fold(Replied(turn=TURN, step=1, message=AssistantMessage("hello " * 100)))
+    transcript = state.transcript
+    assert transcript.tokens == estimate(transcript.messages) > 100
+    transcript.compact(2, "summary")
+    assert transcript.tokens == estimate(transcript.messages)
+    transcript.rewind("")
+    assert transcript.tokens == 0

@@ -36,15 +36,11 @@ class ChatSessionHandle(SessionHandle):
 
     async def reply_of(self, turn: str) -> str:
         """Return all that the model said in a turn. The journal is asked only when it is not known any more."""
-        transcript = self.door.state.transcript
-        texts = [
-            message.text
-            for message, of in zip(transcript.messages, transcript.turns, strict=True)
-            if of == turn and isinstance(message, AssistantMessage)
-        ]
-        if not texts:
+        messages = self.door.state.transcript.of(turn)
+        if messages is None:
             records = await self.bench.store.journal.read(self.id)
-            texts = [record.message.text for record in records if isinstance(record, Replied) and record.turn == turn]
+            messages = [record.message for record in records if isinstance(record, Replied) and record.turn == turn]
+        texts = [message.text for message in messages if isinstance(message, AssistantMessage)]
         return "\n\n".join(text.strip() for text in texts if text.strip())
 
 

@@ -19,6 +19,7 @@ from hark.protocol.events import Notice, ReasoningDelta, ReplyDelta, ReplyRestar
 from hark.protocol.messages import Message
 from hark.protocol.outcomes import LimitReached
 from hark.protocol.provider import (
+    BadAddress,
     BadKey,
     BadModel,
     ProviderError,
@@ -116,7 +117,7 @@ class Asking:
                     reply = await self._stream(route, wish)
             except TransientProviderError as error:
                 await self._ask_again(route, error)
-            except (BadKey, BadModel, QuotaExhausted) as error:
+            except (BadAddress, BadKey, BadModel, QuotaExhausted) as error:
                 self._switch(route, error)
             else:
                 self._bench.routes.succeeded(route)

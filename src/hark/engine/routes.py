@@ -106,6 +106,11 @@ class Routes:
         if self._has(route) and self._health[route.name].tried_by == turn:
             self._health[route.name].tried_by = ""
 
+    def wake(self, chosen: str) -> None:
+        """Somebody chose a route, "" for the usual one, and may have mended it: its rest is over."""
+        for route in self._chain(chosen)[:1]:
+            self._health[route.name].rests_until = 0.0
+
     def failed(self, route: Route, retry_after: float | None = None) -> None:
         """A route failed for good in a turn: it rests, longer each time.
 

@@ -20,7 +20,7 @@ from hark.protocol.commands import Answer, Change, Compact, Delivery, Interrupt,
 from hark.protocol.events import QuestionAsked
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
-from hark.protocol.records import AnyRecord, Refused, TurnEnded, TurnStarted
+from hark.protocol.records import AnyRecord, Refused, RouteChosen, TurnEnded, TurnStarted
 from hark.protocol.schedules import SCHEDULED
 from hark.protocol.store import Entry, Lease
 
@@ -269,6 +269,8 @@ class Session:
                 self._turns.append((Turn(record, bench, self._log, lines), done))
                 self._bench.starts.tell(record)
                 self._changed.set()
+            elif isinstance(record, RouteChosen):
+                self._bench.routes.wake(record.route)
         return done
 
     def _patience(self, started: TurnStarted) -> float | None:

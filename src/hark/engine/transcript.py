@@ -43,6 +43,17 @@ class Transcript:
         """Tell whether a turn is there as it was, nothing of it summarised."""
         return turn in self.turns[self._summarised :] and turn not in self.turns[: self._summarised]
 
+    def of(self, turn: str) -> list[Message] | None:
+        """Return a turn's messages; None when they are not all here. Of the last turn it costs nothing."""
+        end = len(self.turns)
+        while end > self._summarised and self.turns[end - 1] != turn:
+            end -= 1
+        start = end
+        while start > self._summarised and self.turns[start - 1] == turn:
+            start -= 1
+        is_whole = start > self._summarised or turn not in self.turns[:start]
+        return self.messages[start:end] if start < end and is_whole else None
+
     def rewind(self, turn: str) -> None:
         """Forget a turn and all that came after it; "" forgets everything."""
         place = self.turns.index(turn) if turn else 0

@@ -112,6 +112,12 @@ class ContextTooLong(ProviderError):
     usual_code = "context_too_long"
 
 
+class BadAddress(ProviderError):
+    """Nothing can be sent there: the URL, a header or the certificate is wrong."""
+
+    usual_code = "bad_url"
+
+
 class BadKey(ProviderError):
     """The key is missing, wrong, or may not do this."""
 

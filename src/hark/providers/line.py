@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 
 import aiohttp
 
-from hark.protocol.provider import Chunk, ProviderError, TransientProviderError, Unreachable
+from hark.protocol.provider import BadAddress, Chunk, ProviderError, TransientProviderError, Unreachable
 from hark.protocol.secrets import redacted
 from hark.providers.body import NETWORK_ERRORS, Body, reason
 from hark.providers.endpoint import Endpoint
@@ -64,7 +64,7 @@ class Line:
             return await self._session.post(self._url, data=data, headers=self._headers, allow_redirects=False)
         except aiohttp.ClientConnectorCertificateError as error:
             text = f"The certificate of {where} can't be trusted: {reason(error)}"
-            raise ProviderError(text, code="bad_certificate") from error
+            raise BadAddress(text, code="bad_certificate") from error
         except aiohttp.ClientConnectorError as error:
             raise Unreachable(f"No answer from {where}: {reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
@@ -74,7 +74,7 @@ class Line:
         except ValueError:
             pass
         # Without a cause: what aiohttp says here may hold the header or the password that it could not use.
-        raise ProviderError(f"Nothing can be sent to {where}: check the base URL, key and headers.", code="bad_url")
+        raise BadAddress(f"Nothing can be sent to {where}: check the base URL, key and headers.")
 
 
 def bearer(endpoint: Endpoint) -> dict[str, str]:
