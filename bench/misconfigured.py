@@ -12,14 +12,14 @@ from bench.table import Figure, Spread
 
 MESSAGES = 1_000
 SMALL_SERVER = Path(__file__).parent.parent / "tests" / "mcp" / "small_server.py"
+SECOND = '[[routes]]\nname = "second"\nbase_url = "{base_url}"\nmodel = "404"\n'
 KINDS = {
-    # what is wrong: base_url (with that of a server that runs), model
-    "a bad key, one chat": ("{base_url}", "401", 1),
-    "no such model, one chat": ("{base_url}", "404", 1),
-    "no such model, 100 chats": ("{base_url}", "404", 100),
-    "nobody listens, one chat": ("http://127.0.0.1:9/v1", "fast", 1),
-    "no such host, one chat": ("http://no-such-host.invalid/v1", "fast", 1),
-    "no URL, one chat": ("localhost", "fast", 1),
+    # what is wrong: base_url (with that of a server that runs), model, how many chats, another route
+    "a bad key, one chat": ("{base_url}", "401", 1, ""),
+    "a bad key and then no such model, one chat": ("{base_url}", "401", 1, SECOND),
+    "no such model, 100 chats": ("{base_url}", "404", 100, ""),
+    "nobody listens, one chat": ("http://127.0.0.1:9/v1", "fast", 1, ""),
+    "no such host, one chat": ("http://no-such-host.invalid/v1", "fast", 1, ""),
 }
 
 
@@ -27,8 +27,9 @@ def measure(plan: Plan) -> list[Figure]:
     """Send the messages one by one, each when the one before has got its error."""
     figures: list[Figure] = []
     with stream_server() as base_url:
-        for name, (url, model, chats) in KINDS.items():
+        for name, (url, model, chats, more) in KINDS.items():
             settings = f"[mcp.servers.small]\ncommand = {json.dumps(sys.executable)}\nargs = {_ARGUMENTS}\n"
+            settings += more.format(base_url=base_url)
             with gateway(url.format(base_url=base_url), model, settings) as served:
                 figures += plan.run(_measure(served, plan.count(MESSAGES), name, chats))
                 assert served.end() == 143
@@ -38,8 +39,11 @@ def measure(plan: Plan) -> list[Figure]:
 async def _measure(served: Gateway, count: int, name: str, chats: int) -> list[Figure]:
     async with served.client() as client:
         await _fails(served, count // 5, chats)  # what is loaded once is loaded
-        before, cpu, times = served.memory_mb, served.cpu_seconds, await _fails(served, count, chats)
-        cpu, growth = served.cpu_seconds - cpu, served.memory_mb - before
+        cpu, memory, times = served.cpu_seconds, [served.memory_mb], list[float]()
+        for number in (count // 10, count * 4 // 10, count // 2):
+            times += await _fails(served, number, chats)
+            memory.append(served.memory_mb)
+        cpu = served.cpu_seconds - cpu
         assert await metric(client, 'hark_turns_total{outcome="failed"}') == count + count // 5
         async with client.get("/api/status") as response:
             server = (await response.json())["mcp"][0]
@@ -47,7 +51,10 @@ async def _measure(served: Gateway, count: int, name: str, chats: int) -> list[F
     return [
         Figure(f"{name}: CPU of a message", "ms", Spread(cpu / count * 1000), None, Spread(5)),
         Figure(f"{name}: from message to error", "ms", Spread.of(times)),
-        Figure(f"{name}: memory, after {count} more", "MB more", Spread(growth)),
+        *(
+            Figure(f"{name}: memory, after {number} more", "MB more", Spread(after - memory[0]))
+            for number, after in zip((count // 10, count // 2, count), memory[1:], strict=True)
+        ),
     ]
 
 

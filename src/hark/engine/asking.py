@@ -116,9 +116,11 @@ class Asking:
                 with self._timeline.span(wish.span, route.name):
                     reply = await self._stream(route, wish)
             except TransientProviderError as error:
-                await self._ask_again(route, error)
+                if not await self._goes_on(route, error):
+                    raise  # here: an error that is raised where it was handed in holds itself, and the whole request
             except (BadAddress, BadKey, BadModel, QuotaExhausted) as error:
-                self._switch(route, error)
+                if not self._switch(route, error):
+                    raise
             else:
                 self._bench.routes.succeeded(route)
                 self._retries.succeeded()
@@ -126,31 +128,33 @@ class Asking:
             if wish.is_shown:
                 self._restart()
 
-    async def _ask_again(self, route: Route, error: TransientProviderError) -> None:
+    async def _goes_on(self, route: Route, error: TransientProviderError) -> bool:
+        """Wait for another try, or change the route; False when there is neither."""
         can_switch = self._bench.routes.has_other(self._tried)
         # Where nobody answered the last turn either, however long it waited, the settings are wrong, it seems: each
         # turn tries once, so that the person knows at once.
         is_hopeless = isinstance(error, Unreachable) and not self._bench.routes.is_trusted(route)
         pause = None if is_hopeless else self._retries.next_pause(error, can_switch=can_switch)
         if pause is None:
-            self._switch(route, error)
-            return
+            return self._switch(route, error)
         notice = f"{error}; retry {self._retries.used} in {pause:.1f} s"
         self._lines.fanout.emit(Notice, self._lines.turn, "retry", notice)
         with self._timeline.span("pause", "retry"):
             await self._retries.pause(pause)
+        return True
 
-    def _switch(self, route: Route, error: ProviderError) -> None:
-        """Let another route serve the rest of the turn; raise the error when there is none."""
+    def _switch(self, route: Route, error: ProviderError) -> bool:
+        """Let another route serve the rest of the turn; False when there is none."""
         retry_after = error.retry_after if isinstance(error, TransientProviderError) else None
         self._bench.routes.failed(route, retry_after)
         other = self._bench.routes.after(self._tried, self._lines.turn, self._chosen)
         if other is None:
-            raise error
+            return False
         self._route = other
         self._tried.append(other.name)
         self._retries.switched()
         self._tell_change(f"{route.name}: {error}")
+        return True
 
     def _why(self, route: str, last: str) -> str:
         """Return why a turn begins with another route than the last one."""

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import AsyncGenerator, Mapping
+from traceback import clear_frames
 
 import aiohttp
 
@@ -66,6 +67,9 @@ class Line:
             text = f"The certificate of {where} can't be trusted: {reason(error)}"
             raise BadAddress(text, code="bad_certificate") from error
         except aiohttp.ClientConnectorError as error:
+            # What connecting left in its frames holds itself, and our whole request, until garbage is collected.
+            clear_frames(error.__traceback__)
+            clear_frames(error.os_error.__traceback__)
             raise Unreachable(f"No answer from {where}: {reason(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             pass
