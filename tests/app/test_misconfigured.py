@@ -1,19 +1,25 @@
 """A model that is set up wrongly: each message gets its error at once, and nothing is started, spent or piled up."""
 
+import gc
+import io
 import json
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import aiohttp
 import pytest
 
+from hark import open as agent_on
+from hark.protocol.outcomes import Failed
 from tests.app.command_line import Hark, opened
 from tests.app.test_reload_surfaces import telegram
 from tests.fakes.behaviours import Exchange, failing, text
+from tests.fakes.model_server import ModelServer
 from tests.fakes.telegram_server import TelegramServer, telegram_server
 from tests.mcp.world import small
 
@@ -98,6 +104,30 @@ async def test_each_message_gets_its_error_at_no_cost_and_mcp_servers_start_once
         assert notes.read_text().count("started") == 1
         assert len(hark.server.requests) == (count if status else 0)
     assert spent < CPU_SECONDS, f"{spent * 1000:.1f} ms of CPU for each message"
+
+
+@pytest.mark.parametrize("is_reached", [True, False], ids=["refused", "nobody listens"])
+async def test_a_failed_turn_leaves_no_garbage(tmp_path: Path, is_reached: bool) -> None:
+    async with ModelServer([failing(401)] * 20) as server:
+        url = server.base_url if is_reached else "http://127.0.0.1:9/v1"
+        async with agent_on(home=tmp_path, workspace=tmp_path, routes=[{"base_url": url, "model": "fake"}]) as agent:
+            session = agent.session("demo")
+            left: list[Any] = []
+            for number in range(6):
+                if number == 3:  # what is loaded once is loaded
+                    gc.collect()
+                    gc.disable()
+                await session.say(f"message {number}")
+                assert isinstance(await session.idle(), Failed)
+            try:
+                gc.set_debug(gc.DEBUG_SAVEALL)
+                gc.collect()
+                left = [one for one in gc.garbage if isinstance(one, BaseException | FrameType | io.BytesIO)]
+            finally:
+                gc.set_debug(0)
+                gc.garbage.clear()
+                gc.enable()
+    assert left == []
 
 
 class Models:
