@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Unpack
 
 import anyio
 import pytest
@@ -24,7 +25,7 @@ from hark.protocol.provider import CallChunk, ProviderError, Request
 from hark.protocol.receipts import Receipt, Refusal, Settled
 from hark.protocol.rules import ApprovalMode, Approvals, Limits, Rules
 from hark.protocol.store import BACKGROUND, Query
-from hark.protocol.surface import SessionPort
+from hark.protocol.surface import Details, SessionPort
 from hark.providers.scripted import Fail, Hang, ScriptedProvider, Step
 from hark.store.sqlite import SqliteStore
 from hark.tools.notes.memory import Memory
@@ -50,8 +51,8 @@ class Visitor:
     def id(self) -> str:
         return self._door.id
 
-    async def say(self, text: str, delivery: Delivery | str | None = None, *, id: str = "") -> Receipt:  # noqa: A002
-        return await self._door.say(Say(id or self._bench.clock.new_id(), text))
+    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
+        return await self._door.say(Say(details.get("id") or self._bench.clock.new_id(), text))
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         return await self._door.interrupt(Interrupt(self._bench.clock.new_id(), source, turn, shown))

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import AsyncIterator
+from typing import Unpack
 
 import pytest
 
@@ -10,6 +11,7 @@ from hark.protocol.commands import Delivery
 from hark.protocol.events import AnyEvent, Notice, ReceiptChanged, ReplyDelta, TurnEnd, TurnStart
 from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, Outcome, Timings
 from hark.protocol.receipts import Receipt, ReceiptState, Refusal, Settled
+from hark.protocol.surface import Details
 from hark.surfaces.oneshot import OneShot
 
 FULL = "The session failed and is opened again: the disk is full"
@@ -23,7 +25,7 @@ class Told:
     def __init__(self, *events: AnyEvent) -> None:
         self._events = events
 
-    async def say(self, text: str, delivery: Delivery | str | None = None, *, id: str = "") -> Receipt:  # noqa: A002
+    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
         return Receipt("m1", "demo", ReceiptState.STARTED, "t1")
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:

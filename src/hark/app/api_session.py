@@ -1,7 +1,7 @@
 """A session as HTTP uses it, on the agent's own handle."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from anyio import to_thread
 
@@ -14,11 +14,12 @@ from hark.app.slash import find
 from hark.app.transcripts import as_rows
 from hark.engine.state import SessionState
 from hark.engine.text import clean
-from hark.protocol.commands import ChooseRoute, Delivery, Say, Shown
+from hark.protocol.commands import ChooseRoute, Delivery, Say
 from hark.protocol.events import AnyEvent
 from hark.protocol.gateway import EventReader, Past, RunningTurn
 from hark.protocol.messages import Attachment
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
+from hark.protocol.surface import Details
 
 SURFACE = "api"
 _NOT_WAITING = Refusal("not_waiting", "That message does not wait any more, or never did.")
@@ -41,26 +42,17 @@ class AgentApiSession:
         """The session's name."""
         return self._handle.id
 
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        author: str = "",
-        attachments: Sequence[Attachment] = (),
-        is_stopped: bool = False,
-        shown: Shown | None = None,
-    ) -> Receipt:
+    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
         """Accept a message, durably. While the gateway drains, it is kept for after the restart."""
-        name = id or self._handle.new_id()
-        files = await to_thread.run_sync(self._kept, name, attachments) if attachments else []
+        details["id"] = name = details.get("id") or self._handle.new_id()
+        if files := details.get("attachments"):
+            files = details["attachments"] = await to_thread.run_sync(self._kept, name, files)
         if find(text) is not None:
             await self._handle.opened()  # so that its notice comes behind all that was told before
         elif self._is_draining():
-            return await self._keep(Say(name, clean(text), self._way(delivery), clean(author), tuple(files)))
-        more = {"id": name, "author": author}
-        return await self._handle.say(text, delivery, **more, attachments=files, is_stopped=is_stopped, shown=shown)
+            author = clean(details.get("author", ""))
+            return await self._keep(Say(name, clean(text), self._way(delivery), author, tuple(files or ())))
+        return await self._handle.say(text, delivery, **details)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn; return when it has settled."""
@@ -90,8 +82,7 @@ class AgentApiSession:
 
     async def has_known(self, message: str) -> bool:
         """Tell whether a message of that id was ever accepted here."""
-        entries = await self._agent.bench.store.inbox.after(self.id, 0)
-        return any(isinstance(entry.command, Say) and entry.command.id == message for entry in entries)
+        return await self._handle.has_known(message)
 
     async def opened(self) -> None:
         """Return when the session is loaded."""

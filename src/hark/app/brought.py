@@ -9,6 +9,7 @@ from hark.protocol.messages import AssistantMessage, Note, UserMessage
 from hark.protocol.outcomes import Completed
 from hark.protocol.records import AnyRecord, Remarked, Replied, TurnEnded, TurnStarted
 from hark.protocol.store import Store
+from hark.protocol.turn_names import turn_name
 
 
 async def bring(store: Store, clock: Clock, session: str, past: Sequence[PastMessage]) -> bool:
@@ -45,10 +46,10 @@ def _records(session: str, past: Sequence[PastMessage], at: float) -> Iterator[A
                 asked.append(message)
             case AssistantMessage():
                 number += 1
-                yield from _turn(f"{session}.t{number}", asked, message, at)
+                yield from _turn(turn_name(session, number), asked, message, at)
                 asked = []
     if asked:
-        yield from _turn(f"{session}.t{number + 1}", asked, AssistantMessage(), at)
+        yield from _turn(turn_name(session, number + 1), asked, AssistantMessage(), at)
 
 
 def _turn(turn: str, asked: Sequence[UserMessage], reply: AssistantMessage, at: float) -> Iterator[AnyRecord]:

@@ -1,10 +1,10 @@
 """Sessions as chat surfaces use them: with their past, so that no reply is forgotten."""
 
 from hark.app.handle import SessionHandle
-from hark.protocol.commands import Say
 from hark.protocol.messages import AssistantMessage, UserMessage
 from hark.protocol.outcomes import Outcome
 from hark.protocol.records import Replied, TurnEnded
+from hark.protocol.turn_names import number_of
 
 
 class ChatSessionHandle(SessionHandle):
@@ -15,11 +15,6 @@ class ChatSessionHandle(SessionHandle):
         """The turn that runs, "" when none does or the session is not loaded yet."""
         turn = self.door.state.turn
         return turn.id if turn else ""
-
-    async def has_known(self, message: str) -> bool:
-        """Tell whether a message of that id was ever accepted here."""
-        entries = await self.bench.store.inbox.after(self.id, 0)
-        return any(isinstance(entry.command, Say) and entry.command.id == message for entry in entries)
 
     async def has_said(self, message: str, text: str) -> bool:
         """Tell whether the model was told a message of that id with these words."""
@@ -32,7 +27,7 @@ class ChatSessionHandle(SessionHandle):
             return []
         records = await self.bench.store.journal.read(self.id)
         ends = [record for record in records if isinstance(record, TurnEnded)]
-        return [(end.turn, end.outcome) for end in ends if _number(end.turn) > after]
+        return [(end.turn, end.outcome) for end in ends if number_of(end.turn) > after]
 
     async def reply_of(self, turn: str) -> str:
         """Return all that the model said in a turn. The journal is asked only when it is not known any more."""
@@ -42,8 +37,3 @@ class ChatSessionHandle(SessionHandle):
             messages = [record.message for record in records if isinstance(record, Replied) and record.turn == turn]
         texts = [message.text for message in messages if isinstance(message, AssistantMessage)]
         return "\n\n".join(text.strip() for text in texts if text.strip())
-
-
-def _number(turn: str) -> int:
-    digits = turn.rpartition(".t")[2]
-    return int(digits) if digits.isdigit() else 0

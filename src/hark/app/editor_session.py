@@ -1,16 +1,18 @@
 """A session as an editor uses it, on the agent's own handle."""
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable
+from typing import Unpack
 
 from hark.app.handle import SessionHandle
 from hark.app.slash import find
 from hark.protocol.commands import ChooseMode, ChooseRoute, Delivery
 from hark.protocol.editor import Standing
 from hark.protocol.events import AnyEvent
-from hark.protocol.messages import Attachment, Call, Message
+from hark.protocol.messages import Call, Message
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, Refusal, Settled
 from hark.protocol.rules import ApprovalMode
+from hark.protocol.surface import Details
 
 
 class OpenSession:
@@ -38,16 +40,9 @@ class OpenSession:
         """Return a name that nothing else has."""
         return self._handle.new_id()
 
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        attachments: Sequence[Attachment] = (),
-    ) -> Receipt:
+    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
         """Accept a message; it is on its way from the first step on."""
-        return await self._handle.say(text, delivery, id=id, attachments=attachments)
+        return await self._handle.say(text, delivery, **details)
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
         """End the running turn; return when it has settled."""

@@ -21,6 +21,7 @@ from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.records import TurnStarted
+from hark.protocol.turn_names import session_of
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
@@ -233,4 +234,4 @@ def house_of(agent: Agent, ledger: ChatLedger) -> House:
 
 
 def _tell_start(platform: Platform, start: TurnStarted) -> None:
-    platform.session_began(start.turn.rpartition(".t")[0])
+    platform.session_began(session_of(start.turn))

@@ -6,6 +6,7 @@ from hark.engine.state import GOES_ON, SessionState
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, UserMessage
 from hark.protocol.receipts import ReceiptState
+from hark.protocol.turn_names import short_name, turn_meant
 
 ARGUMENT_CHARACTERS = 300
 KNOWN = {
@@ -21,15 +22,15 @@ async def go_on(session: SessionHandle, words: str) -> str:
     state = session.door.state
     if not state.length:  # it is being closed here: what the store has is the truth
         state = await load(session.bench.store, session.id)
-    turn = _named(session.id, words) if words else next(iter(reversed(state.cut)), "")
+    turn = turn_meant(session.id, words) if words else next(iter(reversed(state.cut)), "")
     if not turn or turn not in state.cut:
         return _refusal(state, turn)
     receipt = await session.say(_wish(state, turn), Delivery.QUEUE, id=f"{GOES_ON}{turn}")
     if receipt.state is ReceiptState.DUPLICATE:
-        return f"{_short(turn)} is being gone on with already."
+        return f"{short_name(turn)} is being gone on with already."
     if receipt.state is ReceiptState.STARTED:
-        return f"{_short(receipt.turn or '')} goes on with {_short(turn)}."
-    return f"{_short(turn)} will be gone on with after what is before it."
+        return f"{short_name(receipt.turn or '')} goes on with {short_name(turn)}."
+    return f"{short_name(turn)} will be gone on with after what is before it."
 
 
 def offer(state: SessionState) -> str:
@@ -37,12 +38,12 @@ def offer(state: SessionState) -> str:
     end = state.last_end
     if end is None or end.turn not in state.cut:
         return ""
-    return f"The last turn ({_short(end.turn)}) was cut when the program ended: /continue goes on with it."
+    return f"The last turn ({short_name(end.turn)}) was cut when the program ended: /continue goes on with it."
 
 
 def _wish(state: SessionState, turn: str) -> str:
     """Return what the model is told: it has the turn before it, and is reminded of what nobody knows."""
-    lines = [f"Go on with {_short(turn)}, which was cut when the program ended. Do not start it all over again."]
+    lines = [f"Go on with {short_name(turn)}, which was cut when the program ended. Do not start it all over again."]
     lines.extend(f"- {_told(call)} {KNOWN[result.effect]}." for call, result in _open_ends(state, turn))
     return "\n".join(lines)
 
@@ -68,15 +69,7 @@ def _told(call: Call) -> str:
 def _refusal(state: SessionState, turn: str) -> str:
     said = [message.id for message in state.transcript.messages if isinstance(message, UserMessage)]
     if turn and f"{GOES_ON}{turn}" in (*said, *(waiting.message.id for waiting in state.queue)):
-        return f"{_short(turn)} has been gone on with already."
+        return f"{short_name(turn)} has been gone on with already."
     if turn:
         return f"There is nothing to go on with: {turn} is not here, or was not cut by a restart or a crash."
     return "There is nothing to go on with: no turn here was cut by a restart or a crash. Say what to do."
-
-
-def _named(session: str, words: str) -> str:
-    return words if "." in words else f"{session}.t{words.removeprefix('t')}"
-
-
-def _short(turn: str) -> str:
-    return turn.rpartition(".")[2]

@@ -2,7 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from typing import Unpack
+
+from msgspec import structs
 
 from hark.app.heard import note_heard
 from hark.app.parts import Parts
@@ -10,11 +13,12 @@ from hark.app.slash import SlashCommand, brought, find
 from hark.engine.door import Door
 from hark.engine.router import Router
 from hark.engine.workbench import Workbench
-from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Shown, Withdraw
+from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
 from hark.protocol.events import AnyEvent
-from hark.protocol.messages import Attachment, Message
+from hark.protocol.messages import Message
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
+from hark.protocol.surface import Details
 
 _NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
 
@@ -93,39 +97,28 @@ class SessionHandle:
         """True when this very process has work to do in the session."""
         return self.door.is_busy
 
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        author: str = "",
-        attachments: Sequence[Attachment] = (),
-        is_stopped: bool = False,
-        shown: Shown | None = None,
-    ) -> Receipt:
-        """Accept a message, durably; return what became of it. The same id is taken once.
+    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
+        """Accept a message, durably; return what became of it. `Details` tells what may be said about it.
 
-        A message that is a slash command is that command; what comes of it is a notice. `is_stopped`: a stop came while
-        the message was on its way here, so that it sets nothing off. `shown`: how much of the running reply the person
-        had seen or heard; if the message interrupts it, the rest is not kept.
+        A message that is a slash command is that command; what comes of it is a notice.
 
         Raises:
             ValueError: There is no such delivery.
             StoreError: It was not accepted.
         """
         way = self.delivery if delivery is None else Delivery(delivery)
-        stop = Interrupt(self.new_id(), "user") if is_stopped else None
-        name, files = id or self.new_id(), tuple(attachments)
+        stop = Interrupt(self.new_id(), "user") if details.get("is_stopped") else None
+        name, shown = details.get("id") or self.new_id(), details.get("shown")
         command = find(text)
         meant = brought(*command) if command is not None else None
         if command is not None and meant is None:
             return await self._command(*command, name)
         if shown is not None:
             await note_heard(self.door, shown, self.new_id())
+        said = Say(name, text, way, details.get("author", ""), tuple(details.get("attachments", ())), shown)
         if command is None or meant is None:
-            return await self.door.say(Say(name, text, way, author, files, shown), stop)
-        receipt = await self.door.say(Say(name, command[1], meant, author, files, shown), stop)
+            return await self.door.say(said, stop)
+        receipt = await self.door.say(structs.replace(said, text=command[1], delivery=meant), stop)
         if receipt.state is not ReceiptState.DUPLICATE:
             self.door.notice(command[0].name, told(receipt))
         return receipt
@@ -152,6 +145,11 @@ class SessionHandle:
     async def answer(self, question: str, text: str) -> Refusal | None:
         """Answer a question of the running turn; return why not."""
         return await self.door.answer(Answer(self.new_id(), question, text))
+
+    async def has_known(self, message: str) -> bool:
+        """Tell whether a message of that id was ever accepted here. A session that sleeps is not woken for it."""
+        entries = await self.bench.store.inbox.after(self._id, 0)
+        return any(isinstance(entry.command, Say) and entry.command.id == message for entry in entries)
 
     async def transcript(self) -> list[Message]:
         """Return what the model would see."""

@@ -12,6 +12,7 @@ from hark.engine.state import SessionState
 from hark.protocol.commands import ChooseRoute, Compact, Interrupt, Remark, Rewind
 from hark.protocol.messages import UserMessage
 from hark.protocol.snapshots import Undone, UndoRefused
+from hark.protocol.turn_names import turn_meant
 
 BUSY = "A turn runs. Stop it, or wait for its end, and ask again."
 
@@ -40,7 +41,7 @@ async def rewind(session: SessionHandle, words: str) -> str:
     if not words:
         rows = [f"{turn}: {text}" for turn, text in turns]
         return "\n".join(rows) or "There is nothing to go back to."
-    turn = words if "." in words else f"{session.id}.t{words.removeprefix('t')}"
+    turn = turn_meant(session.id, words)
     refusal = await session.door.change(Rewind(session.new_id(), turn))
     return refusal.message if refusal else f"Back to before {turn}. Files are as they are: /undo is for them."
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Usage
+from hark.protocol.turn_names import short_name
 
 MODEL, TOOL, QUESTION, PAUSE, SNAPSHOT, COMPACTION = "model", "tool", "question", "pause", "snapshot", "compaction"
 WAITS = (QUESTION, PAUSE, SNAPSHOT)
@@ -64,7 +65,7 @@ class Story:
     @property
     def number(self) -> str:
         """Its name within its session."""
-        return self.turn.rpartition(".")[2]
+        return short_name(self.turn)
 
     @property
     def prompt(self) -> str:

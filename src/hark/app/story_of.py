@@ -8,6 +8,7 @@ from hark.app.story_parts import parts_of
 from hark.app.story_records import TurnRecords
 from hark.protocol.commands import Delivery
 from hark.protocol.records import AnyRecord, Queued, TurnStarted
+from hark.protocol.turn_names import short_name
 from hark.tools.delegate import CHILD
 
 Journals = Mapping[str, Sequence[AnyRecord]]
@@ -24,7 +25,7 @@ def find_turn(records: Sequence[AnyRecord], wanted: str = "") -> str | None:
     if not wanted:
         return turns[-1] if turns else None
     number = f"t{wanted.removeprefix('t')}"
-    return next((turn for turn in reversed(turns) if wanted == turn or turn.rpartition(".")[2] == number), None)
+    return next((turn for turn in reversed(turns) if wanted == turn or short_name(turn) == number), None)
 
 
 def child_of(turn: str, call: str) -> str:
@@ -91,5 +92,5 @@ def _became(name: str, queued: Queued, found: TurnRecords) -> str:
         return found.withdrawn[name]
     if name not in found.started_by:
         return "waits"
-    number = found.started_by[name].rpartition(".")[2]
+    number = short_name(found.started_by[name])
     return f"interrupted this turn, started {number}" if queued.delivery is Delivery.INTERRUPT else f"started {number}"

@@ -16,6 +16,7 @@ from hark.app.trace import trace_text
 from hark.app.trace_list import turns_text
 from hark.protocol.records import AnyRecord, CallStarted
 from hark.protocol.store import Journal
+from hark.protocol.turn_names import short_name
 
 
 async def trace(options: argparse.Namespace) -> int:
@@ -78,7 +79,7 @@ def _missing(session: str, turn: str | None, records: Sequence[AnyRecord]) -> in
     if not records:
         sys.stderr.write(f"hark: there is no {session}; `hark sessions` lists what there is\n")
     elif turn:
-        names = ", ".join(name.rpartition(".")[2] for name in turns_of(records)[-10:])
+        names = ", ".join(short_name(name) for name in turns_of(records)[-10:])
         sys.stderr.write(f"hark: {session} has no turn {turn}; its last ones are: {names or 'none yet'}\n")
     else:
         sys.stderr.write(f"hark: no turn has run in {session} yet\n")

@@ -1,34 +1,13 @@
 """The port between a chat surface and a session: what a conversation needs beside what a desk does."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from hark.protocol.commands import Delivery
 from hark.protocol.desk import DeskSession
-from hark.protocol.messages import Attachment
 from hark.protocol.outcomes import Outcome
-from hark.protocol.receipts import Receipt
 
 
 class ChatSession(DeskSession, Protocol):
     """A session, as the people of a chat use it."""
-
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        author: str = "",
-        attachments: Sequence[Attachment] = (),
-        is_stopped: bool = False,
-    ) -> Receipt:
-        """Accept a message, durably. `is_stopped`: a stop came while it was on its way, so it sets nothing off.
-
-        Raises:
-            StoreError: It was not accepted.
-        """
-        ...
 
     async def has_known(self, message: str) -> bool:
         """Tell whether a message of that id was ever accepted here."""

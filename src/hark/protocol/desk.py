@@ -1,14 +1,12 @@
 """The port between the desk and the agent: one person, who sees the queue, the children and the past of a session."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from hark.protocol.commands import Delivery
-from hark.protocol.events import AnyEvent
-from hark.protocol.messages import Attachment, Message
-from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+from hark.protocol.messages import Message
+from hark.protocol.surface import QueueSession
 
 
 class CommandLine(Struct, frozen=True):
@@ -35,68 +33,15 @@ class ChildLine(Struct, frozen=True):
     is_running: bool
 
 
-class DeskSession(Protocol):
+class DeskSession(QueueSession, Protocol):
     """A session, as the person at the terminal uses it."""
-
-    @property
-    def id(self) -> str:
-        """The session's name."""
-        ...
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""
         ...
 
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        author: str = "",
-        attachments: Sequence[Attachment] = (),
-    ) -> Receipt:
-        """Accept a message, durably; return what became of it. One that is a slash command is that command.
-
-        Raises:
-            StoreError: It was not accepted.
-        """
-        ...
-
-    async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
-        """End the running turn; return when it has settled, or None when nothing ran."""
-        ...
-
-    async def answer(self, question: str, text: str) -> Refusal | None:
-        """Answer a question; return why not."""
-        ...
-
-    def events(self) -> AsyncIterator[AnyEvent]:
-        """Yield the events from this call on, until the session closes."""
-        ...
-
-    async def opened(self) -> None:
-        """Return when the session is loaded: from then on no event is missed."""
-        ...
-
     async def transcript(self) -> list[Message]:
         """Return what was said so far."""
-        ...
-
-    async def queue(self) -> list[QueueItem]:
-        """Return what waits, in running order."""
-        ...
-
-    async def edit(self, message: str, text: str) -> Refusal | None:
-        """Change the text of a message that waits; return why not."""
-        ...
-
-    async def move(self, message: str, position: int) -> Refusal | None:
-        """Put a message that waits at another position, from 1; return why not."""
-        ...
-
-    async def withdraw(self, message: str) -> Refusal | None:
-        """Take a message that waits out of the queue; return why not."""
         ...
 
 

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from hark.protocol.commands import Delivery
-from hark.protocol.messages import Attachment, Call, Message
-from hark.protocol.receipts import Receipt, Refusal
+from hark.protocol.messages import Call, Message
+from hark.protocol.receipts import Refusal
 from hark.protocol.rules import ApprovalMode
-from hark.protocol.surface import SessionPort
+from hark.protocol.surface import AwaitedSession
 
 
 class PlaceError(Exception):
@@ -53,8 +53,11 @@ class Standing(Struct, frozen=True):
     routes: tuple[str, ...]
 
 
-class EditorSession(SessionPort, Protocol):
-    """One session, as an editor uses it."""
+class EditorSession(AwaitedSession, Protocol):
+    """One session, as an editor uses it.
+
+    What is said is on its way, and can be interrupted, from the call's first step on.
+    """
 
     @property
     def folder(self) -> str:
@@ -68,17 +71,6 @@ class EditorSession(SessionPort, Protocol):
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""
-        ...
-
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        attachments: Sequence[Attachment] = (),
-    ) -> Receipt:
-        """As in SessionPort, with files. It is on its way, and can be interrupted, from the call's first step on."""
         ...
 
     async def withdraw(self, message: str) -> Refusal | None:

@@ -1,17 +1,17 @@
 """The port between HTTP and the agent: what a program or a page may ask of it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from hark.protocol.commands import Delivery, Shown
 from hark.protocol.events import AnyEvent, QuestionAsked
-from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
-from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
+from hark.protocol.messages import AssistantMessage, Note, UserMessage
+from hark.protocol.receipts import Refusal
 from hark.protocol.schedules import Schedules
 from hark.protocol.store import Hit
+from hark.protocol.surface import QueueSession
 
 PastMessage = UserMessage | AssistantMessage | Note
 
@@ -97,65 +97,14 @@ class EventReader(Protocol):
         ...
 
 
-class ApiSession(Protocol):
-    """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps."""
+class ApiSession(QueueSession, Protocol):
+    """A session, as a program uses it. Reading alone neither makes a session nor wakes one that sleeps.
 
-    @property
-    def id(self) -> str:
-        """The session's name."""
-        ...
-
-    async def say(
-        self,
-        text: str,
-        delivery: Delivery | str | None = None,
-        *,
-        id: str = "",  # noqa: A002
-        author: str = "",
-        attachments: Sequence[Attachment] = (),
-        is_stopped: bool = False,
-        shown: Shown | None = None,
-    ) -> Receipt:
-        """Accept a message, durably; return what became of it. One that is a slash command is that command.
-
-        While the gateway drains, it is kept for after the restart. `is_stopped`: a stop came while it was on its way,
-        so that it sets nothing off.
-
-        Raises:
-            StoreError: It was not accepted.
-        """
-        ...
-
-    async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
-        """End the running turn (with `turn`, only that one); return when it has settled, or None when none ran."""
-        ...
-
-    async def answer(self, question: str, text: str) -> Refusal | None:
-        """Answer a question; return why not."""
-        ...
-
-    async def queue(self) -> list[QueueItem]:
-        """Return what waits, in running order."""
-        ...
-
-    async def edit(self, message: str, text: str) -> Refusal | None:
-        """Change the text of a message that waits; return why not."""
-        ...
-
-    async def move(self, message: str, position: int) -> Refusal | None:
-        """Put a message that waits at another position, from 1; return why not."""
-        ...
-
-    async def withdraw(self, message: str) -> Refusal | None:
-        """Take a message that waits out of the queue; return why not."""
-        ...
+    What is said while the gateway drains is kept for after the restart.
+    """
 
     async def has_known(self, message: str) -> bool:
         """Tell whether a message of that id was ever accepted here."""
-        ...
-
-    async def opened(self) -> None:
-        """Return when the session is loaded: what is told from then on comes behind all that was told before."""
         ...
 
     def running(self) -> RunningTurn | None:
@@ -180,10 +129,6 @@ class ApiSession(Protocol):
 
     def reader(self) -> EventReader:
         """Return a reader of the events from this call on."""
-        ...
-
-    def events(self) -> AsyncIterator[AnyEvent]:
-        """Yield the events from this call on, until the session closes."""
         ...
 
 

@@ -22,6 +22,7 @@ from hark.protocol.events import (
 )
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.turn_names import number_of
 from hark.surfaces.chat.line import Line
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import GIVEN_CHARACTERS, OpenQuestions
@@ -196,9 +197,3 @@ class Conversation:
         elif receipt.state is not ReceiptState.STARTED:
             place = f" #{receipt.position}" if receipt.position else ""
             await self._outbox.tell(f"note:{self._line.session.new_id()}", f"{sign} {receipt.state}{place}")
-
-
-def number_of(turn: str) -> int:
-    """Return a turn's place in its session, which its name ends with."""
-    digits = turn.rpartition(".t")[2]
-    return int(digits) if digits.isdigit() else 0

@@ -6,6 +6,7 @@ from typing import Any, cast
 from hark.protocol.events import TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Span
+from hark.protocol.turn_names import short_name
 from hark.surfaces.terminal.safe import safe_line
 
 TITLE_CHARACTERS = 120
@@ -14,7 +15,7 @@ _MAIN_ARGUMENTS = ("command", "path", "pattern", "url", "query", "goal", "questi
 
 def turn_number(turn: str | None) -> str:
     """Return a turn's number in its session."""
-    return (turn or "").rpartition(".")[2].removeprefix("t")
+    return short_name(turn or "").removeprefix("t")
 
 
 def counted(number: int, noun: str) -> str:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, Shown
 from hark.protocol.receipts import Receipt, Settled
+from hark.protocol.surface import Details
 from hark.surfaces.web.answer import json_answer
 from hark.surfaces.web.attachments import SentAttachment, all_checked
 from hark.surfaces.web.body import ID_CHARACTERS, checked_names, checked_shown, checked_text, read_json
@@ -51,14 +52,13 @@ class Messages:
         if not sent.text.strip() and not attachments:
             raise ApiError(400, "empty", "The message says nothing: give it a text, or attachments.")
         shown = checked_shown(sent.shown.turn, sent.shown.characters) if sent.shown else None
+        details = Details(id=name, author=author, attachments=attachments, shown=shown)
         self._place.feeds.of(session)
         ingress = self._place.ingress
 
         async def say(is_stopped: bool) -> Receipt:
-            names = {"id": name, "author": author}
-            return await session.say(
-                sent.text, sent.delivery, **names, attachments=attachments, is_stopped=is_stopped, shown=shown
-            )
+            details["is_stopped"] = is_stopped
+            return await session.say(sent.text, sent.delivery, **details)
 
         if sent.text.strip().lower() == STOP:
             receipt = await ingress.stop(session.id, lambda: say(False))

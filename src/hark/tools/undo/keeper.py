@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from hark.protocol.snapshots import StepName, Undone, UndoRefused
+from hark.protocol.turn_names import number_of
 from hark.tools.undo.blobs import Blobs
 from hark.tools.undo.lastlooks import LastLooks
 from hark.tools.undo.manifest import Kind, Manifest, difference, show_path
@@ -41,14 +42,8 @@ class Extent(Struct, frozen=True):
     def has(self, turn: str, newest: str) -> bool:
         """Tell whether a step of this turn is to be undone; `newest` is the turn of the last step, if any was taken."""
         if self.since:
-            return _number(turn) >= _number(self.since)
+            return number_of(turn) >= number_of(self.since)
         return not newest or (turn == newest and not self.only_step)
-
-
-def _number(turn: str) -> int:
-    """Return a turn's place in its session, which its name ends with."""
-    digits = turn.rpartition(".t")[2]
-    return int(digits) if digits.isdigit() else 0
 
 
 class Keeper:

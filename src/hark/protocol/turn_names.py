@@ -1,0 +1,29 @@
+"""The names of turns: SESSION.tNUMBER, counted from 1 in each session."""
+
+_MARK = ".t"
+
+
+def turn_name(session: str, number: int | str) -> str:
+    """Return the name of a session's turn."""
+    return f"{session}{_MARK}{number}"
+
+
+def turn_meant(session: str, words: str) -> str:
+    """Return the turn that a person means: its whole name, `t3` or `3`."""
+    return words if "." in words else turn_name(session, words.removeprefix("t"))
+
+
+def session_of(turn: str) -> str:
+    """Return the session that a turn is of."""
+    return turn.rpartition(_MARK)[0]
+
+
+def number_of(turn: str) -> int:
+    """Return a turn's place in its session; 0 for what is no turn's name."""
+    digits = turn.rpartition(_MARK)[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def short_name(turn: str) -> str:
+    """Return a turn's name without its session's: `t3`."""
+    return turn.rpartition(".")[2]
