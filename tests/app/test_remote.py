@@ -84,6 +84,30 @@ async def test_a_queued_message_left_for_nobody_is_finished_by_the_next_prompt_b
     assert [message["text"] for message in shown] == ["now", "mine", "for later", "the other"]
 
 
+async def test_a_slash_command_that_is_sent_is_that_command(tmp_path: Path) -> None:
+    async with owned(tmp_path, hanging(2)) as (hark, owner):
+        queued = await hark.run("send", "demo", "/queue for later")
+        assert (queued.json["state"], queued.json["position"]) == ("queued", 1)
+        edited = await hark.run("send", "demo", "/queue 1 edit much later")
+        assert [item["text"] for item in edited.json["queue"]] == ["much later"]
+        assert (await hark.run("send", "demo", "/queue 1 drop")).json == {"queue": []}
+        stopped = await hark.run("send", "demo", "/stop")
+        assert (stopped.json["turn"], stopped.json["outcome"]["type"]) == ("demo.t1", "interrupted")
+        await owner.until("[stopped by user")
+        assert (await owner.end()).code == 0
+        assert len(hark.server.requests) == 1
+
+
+async def test_a_slash_command_that_only_the_owner_can_run_is_refused_and_not_sent(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        ended = await hark.run("send", "demo", "/reset")
+        assert (ended.code, ended.out) == (2, "")
+        assert "/reset can't be run by `hark send`" in ended.err
+        assert (await hark.run("queue", "demo")).json == {"queue": []}
+        path = await hark.run("send", "demo", "/etc/hosts is what I mean")
+        assert path.json["state"] == "queued"
+
+
 async def test_the_same_id_is_taken_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as hark:
         await hark.run("send", "demo", "once", "--id", "note-1")

@@ -84,6 +84,25 @@ async def test_a_drain_lets_what_runs_end_and_keeps_what_comes_for_after_the_res
             await hark.server.request(4)
 
 
+async def test_who_sends_a_message_during_a_drain_is_told_that_it_is_kept(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with opened(tmp_path, [gated(gate, "finished"), echo()]) as hark:
+        configure(hark, drain_seconds=60)
+        async with serving(hark) as served:
+            await served.say("demo", "long")
+            await hark.server.request(1)
+            served.running.signal(signal.SIGTERM)
+            while await served.health() != "draining":  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            sent = await hark.run("send", "demo", "came by hand")
+            assert (sent.code, sent.json["state"], sent.json["position"]) == (0, "queued", 1)
+            assert "The gateway is stopping. The message is kept" in sent.err
+            gate.set()
+            await served.running.end()
+        async with serving(hark) as served:
+            await served.until_text("demo", "came by hand")
+
+
 async def test_a_turn_that_outlasts_the_drain_is_settled_as_interrupted_by_the_restart(tmp_path: Path) -> None:
     async with opened(tmp_path, [hanging(2)]) as hark:
         configure(hark, drain_seconds=0.2)

@@ -19,6 +19,8 @@ from hark.protocol.store import Store, StoreError
 
 POLL_SECONDS = 0.01
 OWNER_SECONDS = 10.0
+DRAINING = "=draining"  # the lease of a gateway that is about to end; no session can have that name
+DRAINING_SECONDS = 0.3  # the session may be another process's, which answers well within this
 
 T = TypeVar("T")
 
@@ -41,8 +43,17 @@ class Caller:
             return Receipt(say.id, self._guest.id, ReceiptState.DUPLICATE)
         await self._store.bus.wake(self._guest.id)
         if not is_owned:
-            return Receipt(say.id, self._guest.id, ReceiptState.QUEUED, position=len(await self.queue()))
-        return await self._followed(arrival.receipt())
+            return await self._waiting(say)
+        if not await self.is_draining():
+            return await self._followed(arrival.receipt())
+        try:
+            return await self._answered(arrival.receipt(), DRAINING_SECONDS)
+        except TimeoutError:
+            return await self._waiting(say)  # its owner ends, and takes nothing more
+
+    async def is_draining(self) -> bool:
+        """Tell whether a gateway of this home is about to end: it takes nothing more."""
+        return await self._store.leases.is_owned(DRAINING)
 
     async def interrupt(self, interrupt: Interrupt) -> Settled | None:
         """Have the owner end its running turn; None when nothing runs."""
@@ -90,23 +101,31 @@ class Caller:
                     pass
         return state
 
+    async def _waiting(self, say: Say) -> Receipt:
+        return Receipt(say.id, self._guest.id, ReceiptState.QUEUED, position=len(await self.queue()))
+
     async def _followed(self, answer: Coroutine[Any, Any, T]) -> T:
         """Wait for the owner's answer, reading along in its journal.
 
         Raises:
             StoreError: The owner lives but does not answer.
         """
-        asking = asyncio.ensure_future(answer)
         try:
-            async with asyncio.timeout(OWNER_SECONDS):
-                while not asking.done():
-                    await asyncio.wait([asking], timeout=POLL_SECONDS)
-                    await self._guest.follow(self._arrivals, self._fanout)
-                return asking.result()
+            return await self._answered(answer, OWNER_SECONDS)
         except TimeoutError as error:
             raise StoreError(
                 f"The process that owns {self._guest.id} has not answered for {OWNER_SECONDS:g} s. What you sent is "
                 "kept and will be taken when it goes on, or by the next owner."
             ) from error
+
+    async def _answered(self, answer: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Wait for the owner's answer, so long; raises TimeoutError behind that."""
+        asking = asyncio.ensure_future(answer)
+        try:
+            async with asyncio.timeout(seconds):
+                while not asking.done():
+                    await asyncio.wait([asking], timeout=POLL_SECONDS)
+                    await self._guest.follow(self._arrivals, self._fanout)
+                return asking.result()
         finally:
             asking.cancel()

@@ -11,11 +11,15 @@ import msgspec
 from hark.app import config
 from hark.app.caller import Caller
 from hark.app.clock import SystemClock
+from hark.app.sent_command import carry_out, stopped
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
-from hark.protocol.commands import Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.app.slash import brought, find
+from hark.protocol.commands import Delivery, Edit, Move, QueueCommand, Say, Withdraw
+from hark.protocol.receipts import ReceiptState
 from hark.protocol.store import Store
 from hark.store.sqlite import SqliteStore
 
+FOR_LATER = "The gateway is stopping. The message is kept, and runs when it is started again."
 _CLOCK = SystemClock()
 
 
@@ -30,12 +34,21 @@ async def opened_store() -> AsyncGenerator[Store]:
 
 
 async def send(options: argparse.Namespace) -> int:
-    """Put a message into a session and print its receipt."""
+    """Put a message into a session and print its receipt. One that is a slash command is that command."""
     settings = config.load(config.home_directory(), config.workspace())
-    delivery = Delivery(options.delivery) if options.delivery else settings.delivery.default
+    text, delivery = options.text, Delivery(options.delivery) if options.delivery else settings.delivery.default
     async with opened_store() as store:
-        receipt = await Caller(options.session, store).say(Say(options.id or _CLOCK.new_id(), options.text, delivery))
+        caller = Caller(options.session, store)
+        if (command := find(text)) is not None:
+            if (meant := brought(*command)) is None:
+                _print(await carry_out(caller, options.session, *command))
+                return COMPLETED
+            text, delivery = command[1], meant
+        receipt = await caller.say(Say(options.id or _CLOCK.new_id(), text, delivery))
+        is_for_later = receipt.state is ReceiptState.QUEUED and await caller.is_draining()
     _print(receipt)
+    if is_for_later:
+        sys.stderr.write(f"hark: {FOR_LATER}\n")
     return COMPLETED
 
 
@@ -49,9 +62,7 @@ async def stop(options: argparse.Namespace) -> int:
         if options.all:
             names = [line.session for line in await store.journal.sessions() if line.summary.is_open]
         for name in names:
-            settled = await Caller(name, store).interrupt(Interrupt(_CLOCK.new_id(), "user"))
-            nothing = {"turn": None, "outcome": None}
-            _print({"session": name, **(msgspec.to_builtins(settled) if settled else nothing)})
+            _print(await stopped(Caller(name, store), name))
     return COMPLETED
 
 

@@ -29,6 +29,7 @@ from hark.app.systemd import notify, ping_watchdog
 from hark.app.voice import spoken
 from hark.engine.state import RESTART
 from hark.protocol.gateway import Standing
+from hark.protocol.store import StoreError
 from hark.surfaces.web.hooks import Hooks
 
 if TYPE_CHECKING:
@@ -160,13 +161,23 @@ class Running:
         seconds = self.chosen.settings.drain_seconds
         self._watchdog.waits_for(f"{len(self._gateway.busy().turns)} turns to end, for {seconds:g} s at most")
         with anyio.move_on_after(seconds):
-            await self._agent.drain()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tell_callers)
+                await self._agent.drain()
+                tasks.cancel_scope.cancel()
         for door in self._agent.doors:
             door.close(RESTART)
         with anyio.move_on_after(SETTLE_SECONDS):
             await self._agent.drain()
         self._watchdog.waits_for("connections")
         self._server.should_exit = True
+
+    async def _tell_callers(self) -> None:
+        """Have `hark send` know that nobody answers it any more."""
+        from hark.app.caller import DRAINING
+
+        with suppress(StoreError):  # then it waits for an answer, as with any owner
+            await self._agent.bench.store.leases.acquire(DRAINING)
 
 
 def _listening(chosen: Chosen) -> socket.socket:

@@ -62,9 +62,14 @@ def brought(command: SlashCommand, words: str) -> Delivery | None:
     return Delivery.QUEUE if command.name == "queue" and words and not is_change else None
 
 
-async def _help(session: "SessionHandle", words: str) -> str:
+def help_text() -> str:
+    """Return the commands, a line each."""
     rows = [f"/{command.name} {command.takes}".strip() + f": {command.help}" for command in COMMANDS.values()]
     return "\n".join(rows)
+
+
+async def _help(session: "SessionHandle", words: str) -> str:
+    return help_text()
 
 
 def _lazily(module: str, name: str) -> Run:
