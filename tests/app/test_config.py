@@ -220,6 +220,8 @@ async def test_config_check_finds_all_that_serve_would_refuse(tmp_path: Path) ->
             '[surfaces.telegramm]\ntoken = "x"\n[surfaces.telegram]\ntoken_env = "NO_SUCH_TOKEN"\n'
             '[surfaces.discord]\ntoken = "x"\nalow = ["1"]\n[surfaces.slack]\ntoken = "x"\n'
             '[surfaces.matrix]\ntoken = "x"\n[mcp.servers.one]\nurl = "ftp://x"\n'
+            '[surfaces.webhook.hooks.ci]\nsecret_env = "NO_SUCH_SECRET"\nurl = "ftp://x"\n'
+            '[surfaces.webhook.hooks."a b"]\nsecret = "x"\ntemplate = "{"\n'
         )
         checked = await hark.run("config", "check")
         served = await hark.run("serve")
@@ -233,6 +235,10 @@ async def test_config_check_finds_all_that_serve_would_refuse(tmp_path: Path) ->
         "surfaces.slack: it needs app_token or app_token_env; app_token_env says that SLACK_APP_TOKEN has it",
         "surfaces.matrix: it needs api_base",
         "mcp.servers.one has a url",
+        "surfaces.webhook: hooks.ci: The hook ci has no secret (NO_SUCH_SECRET is empty)",
+        "surfaces.webhook: hooks.ci: url is 'ftp://x'",
+        "surfaces.webhook: hooks.a b: 'a b' can't name a hook",
+        "surfaces.webhook: hooks.a b: In the template '{' the brace at 0 is no placeholder",
     ):
         assert words in checked.err
         assert words in served.err
@@ -240,10 +246,21 @@ async def test_config_check_finds_all_that_serve_would_refuse(tmp_path: Path) ->
     assert "Traceback" not in checked.err + served.err
 
 
+async def test_config_check_finds_what_is_no_setting_of_a_hook(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        hark.configure('[surfaces.webhook.hooks.ci]\nsecret = "x"\nsigned = "github"\n')
+        checked = await hark.run("config", "check")
+        hark.configure('[surfaces.webhook.hooks.ci]\nsecret = "x"\nsignature = "github"\n')
+        mended = await hark.run("config", "check")
+    assert (checked.code, "surfaces.webhook: Object contains unknown field `signed`" in checked.err) == (2, True)
+    assert (mended.code, mended.err) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("written", "words"),
     [
         ('[surfaces.telegram]\ntoken = "1:x"\nallow = ["*"]\n', 'surfaces.telegram.allow has "*"'),
+        ("[surfaces.webhook]\nper_minute = 5\n", "surfaces.webhook has no hooks"),
         ('[approvals]\nallow = ["*"]\n', "approvals.allow has '*'"),
         ('[approvals]\nmode = "all"\n', 'approvals.mode is "all"'),
         ('[delivery]\ndefualt = "queue"\n', "delivery.defualt is taken as a surface's delivery"),

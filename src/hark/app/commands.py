@@ -5,14 +5,17 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from hark.app.settings import Settings, SettingsError
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.engine.text import first_of
 from hark.protocol.store import StoreError
+
+Command = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,79 +62,51 @@ def _terminal(options: argparse.Namespace) -> int:
     return _loop(terminal(options, typed))
 
 
+# Where each command's code is: a module of hark.app, and a coroutine of it. Only what is run is imported.
+_PLACES = {
+    "prompt": ("chat", "prompt"),
+    "chat": ("chat", "chat"),
+    "setup": ("setup", "setup"),
+    "doctor": ("doctor", "doctor"),
+    "send": ("remote", "send"),
+    "stop": ("remote", "stop"),
+    "queue": ("remote", "queue"),
+    "sessions": ("session_commands", "sessions"),
+    "config": ("config_command", "config"),
+    "trace": ("trace_command", "trace"),
+    "mcp": ("mcp_commands", "mcp"),
+    "schedule": ("schedules.command", "schedule"),
+    "pair": ("pairing", "pair"),
+    "acp": ("acp", "acp"),
+}
+
+
 def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
     match options.command:
-        case "prompt":
-            from hark.app.chat import prompt
-
-            return prompt(options)
-        case "chat":
-            from hark.app.chat import chat
-
-            return chat(options)
-        case "setup":
-            from hark.app.setup import setup
-
-            return setup(options)
-        case "doctor":
-            from hark.app.doctor import doctor
-
-            return doctor(options)
-        case "send":
-            from hark.app.remote import send
-
-            return send(options)
-        case "stop":
-            from hark.app.remote import stop
-
-            return stop(options)
-        case "queue":
-            from hark.app.remote import queue
-
-            return queue(options)
-        case "config":
-            from hark.app.config_command import config
-
-            return config(options)
-        case "trace":
-            from hark.app.trace_command import trace
-
-            return trace(options)
-        case "mcp":
-            from hark.app.mcp_commands import mcp
-
-            return mcp(options)
+        case "serve":
+            return _serve(options)
         case "skills":
             from hark.app.skills_commands import skills
 
             options.value = " ".join(options.value)
             return skills(options, _settings().skills)
-        case "serve":
-            from hark.app.gateway import run_surfaces
-            from hark.app.schedules.runner import run_schedules
-            from hark.app.serve import serve
-            from hark.app.voice import warm_up
-            from hark.surfaces.web.hooks import Hooks
+        case name:
+            module, function = _PLACES[name]
+            command: Command = vars(import_module(f"hark.app.{module}"))[function]
+            return command(options)
 
-            hooks = Hooks()
-            beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up]
-            return serve(options, _settings, beside, hooks)
-        case "schedule":
-            from hark.app.schedules.command import schedule
 
-            return schedule(options)
-        case "pair":
-            from hark.app.pairing import pair
+def _serve(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
+    """Serve, with all that belongs beside the web server."""
+    from hark.app.gateway import run_surfaces
+    from hark.app.schedules.runner import run_schedules
+    from hark.app.serve import serve
+    from hark.app.voice import warm_up
+    from hark.surfaces.web.hooks import Hooks
 
-            return pair(options)
-        case "acp":
-            from hark.app.acp import acp
-
-            return acp(options)
-        case _:
-            from hark.app.session_commands import sessions
-
-            return sessions(options)
+    hooks = Hooks()
+    beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up]
+    return serve(options, _settings, beside, hooks)
 
 
 def _settings() -> Settings:

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import structs
 
 from hark.surfaces.chat.settings import ChatSettings
+
+if TYPE_CHECKING:
+    from hark.surfaces.webhook.settings import HookSettings
 
 ELSEWHERE = {"web": "the page and the API are set up in [serve]"}
 
@@ -33,6 +36,8 @@ def surface_warnings(surfaces: Mapping[str, Any]) -> Iterator[str]:
     for name, table in surfaces.items():
         if name in ELSEWHERE:
             yield f"surfaces.{name} is not looked at: {ELSEWHERE[name]}."
+        elif name == "webhook" and isinstance(table, dict) and not cast("dict[str, Any]", table).get("hooks"):
+            yield "surfaces.webhook has no hooks: no program can call. Write [surfaces.webhook.hooks.NAME]."
         elif isinstance(table, dict) and "*" in cast("dict[str, Any]", table).get("allow", ()):
             yield f'surfaces.{name}.allow has "*": everybody who finds it can use this machine through your agent.'
 
@@ -54,10 +59,33 @@ def _problems(name: str, table: dict[str, Any]) -> Iterator[str]:
         yield f"it needs {secret} or {secret}_env; {told}."
     if name == "matrix" and not values["api_base"]:
         yield "it needs api_base, the address of the homeserver."
+    for hook, of_hook in values.get("hooks", {}).items():
+        yield from (f"hooks.{hook}: {problem}" for problem in _hook_problems(hook, of_hook))
+
+
+def _hook_problems(name: str, settings: "HookSettings") -> Iterator[str]:
+    """Yield why one program can't call, or be called."""
+    from hark.protocol.chat import ChatError
+    from hark.surfaces.webhook.settings import secret_of
+    from hark.surfaces.webhook.template import Template
+
+    try:
+        secret_of(name, settings)
+    except ChatError as error:
+        yield str(error)
+    for text in (settings.template, settings.chat, settings.author, settings.id):
+        try:
+            Template(text)
+        except ValueError as error:
+            yield str(error)
+    if settings.url and not settings.url.startswith(("http://", "https://")):
+        yield f"url is {settings.url!r}; it must begin with http:// or https://."
 
 
 def _secrets(name: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the secrets that a surface can't do without."""
+    """Return the secrets that a surface can't do without; a webhook's belong to its hooks."""
+    if name == "webhook":
+        return []
     if name != "slack":
         return ["token"]
     return ["token", "app_token" if values["mode"] == "socket" else "signing_secret"]
@@ -87,9 +115,16 @@ def _matrix() -> type[ChatSettings]:
     return MatrixSettings
 
 
+def _webhook() -> type[ChatSettings]:
+    from hark.surfaces.webhook.settings import WebhookSettings
+
+    return WebhookSettings
+
+
 KINDS: dict[str, Callable[[], type[ChatSettings]]] = {
     "telegram": _telegram,
     "discord": _discord,
     "slack": _slack,
     "matrix": _matrix,
+    "webhook": _webhook,
 }

@@ -28,12 +28,13 @@ class Hook(Struct, frozen=True):
 
     `answer` must check that the platform itself has sent the request, before it does anything else with it. It
     answers with success only when what came is durable. What it raises is told as a failure, so that the platform
-    delivers again.
+    delivers again. `summary` tells in a few words what is to be sent there.
     """
 
     path: str
     answer: Callable[[HookRequest], Awaitable[HookAnswer]]
     most_bytes: int = MOST_BYTES
+    summary: str = "What a platform calls"
 
 
 def not_now(why: str) -> HookAnswer:

@@ -5,8 +5,10 @@ import os
 import sys
 from pathlib import Path
 
+from hark.surfaces.webhook.settings import HookSettings
 from tests.surfaces.web.test_voice import Ear
 from tests.surfaces.web.world import served
+from tests.surfaces.webhook.world import webhook
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "20")
@@ -15,6 +17,7 @@ EXAMPLES = os.environ.get("HARK_FUZZ_EXAMPLES", "20")
 
 async def test_no_input_makes_it_fail(tmp_path: Path) -> None:
     async with served(tmp_path, None, transcriber=Ear()) as world:
+        world.place.hooks.bring("webhook", *webhook({"ci": HookSettings(secret="a secret")}).hooks())
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{world.base}/openapi.json"),
             *("--checks", CHECKS, "--exclude-path-regex", "/events$", "--phases", "coverage,fuzzing"),

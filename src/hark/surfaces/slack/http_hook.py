@@ -71,4 +71,4 @@ def build_hook(path: str, signatures: Signatures, running: Callable[[], AsyncApp
             if status >= 300:
                 signatures.release(signature)
 
-    return Hook(path, answer)
+    return Hook(path, answer, summary="What Slack sends, signed: docs/slack.md")

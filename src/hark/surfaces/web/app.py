@@ -46,10 +46,9 @@ def routes_of(place: WebPlace, version: str) -> list[Route]:
     messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
     completions, login, page = Completions(place), Login(place), PageFiles()
     schedules = ScheduleTable(place)
-    told = document(version)
 
     async def openapi(request: Request) -> Response:
-        return json_answer(told)
+        return json_answer(document(version, place.hooks.known))
 
     table: list[tuple[str, str, Endpoint]] = [
         ("POST", f"{_SESSION}/messages", messages.say),

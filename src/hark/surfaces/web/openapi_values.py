@@ -12,14 +12,18 @@ from hark.surfaces.web.queue import MOST_POSITION
 MEDIA_TYPE = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}$"
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _SPOKEN: Json = {"type": "string", "pattern": r"\S"}
+_MAYBE_TEXT: Json = {"type": ["string", "null"]}
 
 
 def schemas() -> Json:
     """Return the values, by name."""
+    return {**_sent(), **_answered()}
+
+
+def _sent() -> Json:
+    """Return what comes in."""
     short = {"type": "string", "maxLength": ID_CHARACTERS}
-    maybe_text = {"type": ["string", "null"]}
     return {
-        "Error": an_object(["error"], error=an_object(["code", "message"], code=TEXT, message=TEXT)),
         "Attachment": an_object(
             ["media_type", "data"],
             media_type={"type": "string", "pattern": MEDIA_TYPE, "examples": ["image/png"]},
@@ -42,29 +46,43 @@ def schemas() -> Json:
                 },
             },
         ),
+        "Interrupt": an_object(
+            [],
+            source={"type": "string", "minLength": 1, "maxLength": SOURCE_CHARACTERS},
+            turn=_MAYBE_TEXT,
+            shown={"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+        ),
+        "QueueChange": an_object([], text=_SPOKEN, position={"type": "integer", "minimum": 1, "maximum": MOST_POSITION})
+        | {"anyOf": [{"required": ["text"]}, {"required": ["position"]}]},
+        "Answer": an_object([], choice=_SPOKEN, text=_SPOKEN)
+        | {"oneOf": [{"required": ["choice"]}, {"required": ["text"]}]},
+        "Completion": an_object(
+            ["messages"],
+            model=TEXT,
+            messages=a_list(an_object(["role", "content"], role={"type": "string", "enum": ROLES}, content=_SPOKEN))
+            | {"minItems": 1, "description": "The last one is of the user."},
+            stream={"type": ["boolean", "null"]},
+        ),
+    }
+
+
+def _answered() -> Json:
+    """Return what goes out."""
+    return {
+        "Error": an_object(["error"], error=an_object(["code", "message"], code=TEXT, message=TEXT)),
         "Receipt": an_object(
             ["id", "session", "state"],
             id=TEXT,
             session=TEXT,
             state={"type": "string", "enum": list(ReceiptState)},
-            turn=maybe_text,
+            turn=_MAYBE_TEXT,
             position={"type": ["integer", "null"]},
-            transcript=maybe_text,
-        ),
-        "Interrupt": an_object(
-            [],
-            source={"type": "string", "minLength": 1, "maxLength": SOURCE_CHARACTERS},
-            turn=maybe_text,
-            shown={"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+            transcript=_MAYBE_TEXT,
         ),
         "Settled": an_object(
-            ["turn", "outcome"], turn=maybe_text, outcome={"type": ["object", "null"]}, timings={"type": "object"}
+            ["turn", "outcome"], turn=_MAYBE_TEXT, outcome={"type": ["object", "null"]}, timings={"type": "object"}
         ),
         "QueueItem": an_object(["id", "text", "delivery", "state"], id=TEXT, text=TEXT, delivery=TEXT, state=TEXT),
-        "QueueChange": an_object([], text=_SPOKEN, position={"type": "integer", "minimum": 1, "maximum": MOST_POSITION})
-        | {"anyOf": [{"required": ["text"]}, {"required": ["position"]}]},
-        "Answer": an_object([], choice=_SPOKEN, text=_SPOKEN)
-        | {"oneOf": [{"required": ["choice"]}, {"required": ["text"]}]},
         "Transcript": an_object(
             ["messages", "running", "seq", "cut"],
             messages=a_list(an_object(["role", "text", "turn"], role=TEXT, text=TEXT, turn=TEXT)),
@@ -82,11 +100,4 @@ def schemas() -> Json:
             is_waiting=TRUTH,
         ),
         "Health": an_object(["status"], status={"type": "string", "enum": ["starting", "ready", "draining"]}),
-        "Completion": an_object(
-            ["messages"],
-            model=TEXT,
-            messages=a_list(an_object(["role", "content"], role={"type": "string", "enum": ROLES}, content=_SPOKEN))
-            | {"minItems": 1, "description": "The last one is of the user."},
-            stream={"type": ["boolean", "null"]},
-        ),
     }

@@ -4,6 +4,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
+SESSION_NAME = r"^[A-Za-z0-9._:@+-]{1,200}$"
+EVENT_STREAM = "text/event-stream"
 TEXT: Json = {"type": "string"}
 NUMBER: Json = {"type": "number"}
 COUNT: Json = {"type": "integer"}

@@ -134,7 +134,12 @@ class Webhook:
         async def answer(request: HookRequest) -> HookAnswer:
             return await self._take(program, request)
 
-        return Hook(f"{PATH}{name}", answer, self._most_bytes)
+        return Hook(
+            f"{PATH}{name}",
+            answer,
+            self._most_bytes,
+            f"What {name} sends, signed ({program.settings.signature}): docs/webhook.md",
+        )
 
     async def _take(self, program: Program, request: HookRequest) -> HookAnswer:
         signature = program.signatures.check(request.headers, request.body)
