@@ -129,7 +129,7 @@ class Running:
         from hark import __version__
         from hark.surfaces.web.access import Access
         from hark.surfaces.web.app import make_app
-        from hark.surfaces.web.feed import Feeds
+        from hark.surfaces.web.feeds import Feeds
         from hark.surfaces.web.metrics import Metrics
         from hark.surfaces.web.place import WebPlace
         from hark.surfaces.web.voice import take_up

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hark.surfaces.web import feed as feed_module
+from hark.surfaces.web import kept_events
 from hark.surfaces.web.events_stream import Events
 from hark.surfaces.web.feed import Feed
 from tests.app.command_line import gated
@@ -57,7 +57,7 @@ async def test_a_place_that_is_not_kept_any_more_is_told_to_read_the_transcript(
 
 
 async def test_a_reader_that_fell_out_of_the_ring_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed_module, "KEPT_EVENTS", 20)
+    monkeypatch.setattr(kept_events, "KEPT_EVENTS", 20)
     async with served(tmp_path, [tokens(50)]) as world, world.events("demo") as reader:
         await world.say("demo", "go")
         first = await reader.until("message.accepted")
@@ -99,7 +99,7 @@ async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         session = world.place.gateway.session("demo")
         feed = world.place.feeds.of(session)
-        pieces = Events(world.place, keep_alive_seconds=0.01).pieces("demo", feed, feed.end, "")
+        pieces = Events(world.place, keep_alive_seconds=0.01).pieces("demo", feed, feed.kept.end, "")
         assert [await anext(pieces), await anext(pieces)] == [b"retry: 1000\n\n", b": still here\n\n"]
         await pieces.aclose()
         assert feed.readers == 0

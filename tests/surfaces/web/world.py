@@ -20,7 +20,7 @@ from hark.app.voice import spoken
 from hark.protocol.speech import Transcriber
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.app import make_app
-from hark.surfaces.web.feed import Feeds
+from hark.surfaces.web.feeds import Feeds
 from hark.surfaces.web.metrics import Metrics
 from hark.surfaces.web.place import WebPlace
 from hark.surfaces.web.server import bound_socket, make_server

@@ -32,9 +32,9 @@ class Events:
         feed = self._place.feeds.of(session)
         last = request.headers.get("last-event-id") or request.query_params.get("last_event_id", "")
         await feed.level()
-        place: int | None = feed.end
+        place: int | None = feed.kept.end
         if last:
-            place = feed.place_behind(int(last)) if last.isascii() and last.isdigit() and len(last) < 20 else None
+            place = feed.kept.place_behind(int(last)) if last.isascii() and last.isdigit() and len(last) < 20 else None
         return EventStream(self.pieces(session.id, feed, place, last))
 
     async def pieces(self, session: str, feed: Feed, place: int | None, last: str) -> AsyncGenerator[bytes]:
@@ -42,12 +42,12 @@ class Events:
         with feed.reading():
             yield b"retry: %d\n\n" % RETRY_MILLISECONDS
             while True:
-                pieces = feed.after(place) if place is not None else None
+                pieces = feed.kept.after(place) if place is not None else None
                 if pieces is None:
-                    place = feed.end
+                    place = feed.kept.end
                     yield _resync(session, feed, last)
                 elif pieces:
-                    place = feed.end
+                    place = feed.kept.end
                     yield b"".join(pieces)
                 elif feed.is_over:
                     return
@@ -60,6 +60,6 @@ class Events:
 
 def _resync(session: str, feed: Feed, last: str) -> bytes:
     """Return what a reader is told that was away, or behind, for too long: its place is where the feed is now."""
-    seq = feed.last or (int(last) if last.isascii() and last.isdigit() and len(last) < 20 else 0)
+    seq = feed.kept.last or (int(last) if last.isascii() and last.isdigit() and len(last) < 20 else 0)
     notice = Notice(session, feed.turn, seq, time.time(), RESYNC, _RESYNC_WORDS)
-    return sse(notice.type, msgspec.json.encode(notice), feed.last)
+    return sse(notice.type, msgspec.json.encode(notice), feed.kept.last)

@@ -10,7 +10,7 @@ from hark.protocol.hearing import Ingress
 from hark.protocol.speech import Audio
 from hark.surfaces.web.access import Access
 from hark.surfaces.web.errors import ApiError
-from hark.surfaces.web.feed import Feeds
+from hark.surfaces.web.feeds import Feeds
 from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.metrics import Metrics
 

@@ -44,7 +44,7 @@ class Reading:
         if feed is not None:
             asked = tuple(feed.questions.values())
             running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
-        seq = feed.last if feed is not None else None
+        seq = feed.kept.last if feed is not None else None
         past = await session.past()
         return json_answer({"messages": past.rows, "running": running, "seq": seq, "cut": past.cut})
 
