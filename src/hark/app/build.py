@@ -15,7 +15,8 @@ from hark.app.grants import GrantsFile
 from hark.app.handle import SessionHandle
 from hark.app.known_secrets import known_secrets
 from hark.app.log_form import hide_in_logs
-from hark.app.parts import Parts, Places, as_tools
+from hark.app.own_tools import as_tools, own_tools
+from hark.app.parts import Parts, Places
 from hark.app.reflection import Reflection
 from hark.app.reload import Follow, MakeRoutes, Reload
 from hark.app.running import running
@@ -145,7 +146,7 @@ async def open_agent(
         _opened_routes(routes, notice) as make_routes,
     ):
         parts = Parts(settings, places, owner, notice)
-        own = parts.tools(store, lambda name, order: agent.child(name, order))
+        own = own_tools(parts, store, lambda name, order: agent.child(name, order))
         terms = TermsMaker(parts, own, as_tools(tools, owner), can_ask=can_ask)
         bench = Workbench(
             store=store,

@@ -1,10 +1,9 @@
 """What belongs to the app beside the workbench: nothing that happens to a turn or a session touches it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -12,18 +11,14 @@ from hark.app.settings import Settings, SettingsError
 from hark.app.slash import TakenIds
 from hark.app.stop_words import StopWords
 from hark.protocol.commands import Delivery
-from hark.protocol.store import Store
-from hark.protocol.tool import Tool
 from hark.tools.processes.background import Background
 from hark.tools.processes.cookies import Owner
 from hark.tools.processes.detached import Detached
 from hark.tools.processes.launcher import Launcher
 from hark.tools.processes.shell_state import ShellStates
 from hark.tools.python import PythonTool
-from hark.tools.shell import Shell
 from hark.tools.skills.shelf import Shelves, skill_places
 from hark.tools.toolbox import Source
-from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from hark.app.narrator import AgentNarrator, Wishes
@@ -31,7 +26,6 @@ if TYPE_CHECKING:
     from hark.mcp.settings import ServerSettings
     from hark.protocol.speech import Speaker, Transcriber
     from hark.store.schedule_book import SqliteScheduleBook
-    from hark.tools.delegate import OpenChild
     from hark.voice.ingress import VoiceIngress
 
 
@@ -204,64 +198,6 @@ class Parts:
         lines = self.shelves.one_liners()
         return "\n".join(["Skills (view one with the skills tool before such work):", *lines, ""]) if lines else ""
 
-    def tools(self, store: Store, open_child: "OpenChild") -> list[Tool]:
-        """Return the agent's own tools, but for those of the web."""
-        return [*self._file_tools(), *self._process_tools(), *self._other_tools(store, open_child)]
-
-    def web_tools(self, web: WebSettings) -> list[Tool]:
-        """Return the tools that reach out, as these settings want them."""
-        from hark.tools.web.fetch import Fetch
-        from hark.tools.web.search import search_tools
-
-        return [Fetch(web, self._is_denied), *search_tools(web)]
-
-    def _process_tools(self) -> list[Tool]:
-        from hark.tools.process_tool import ProcessTool
-
-        return [Shell(self.launcher, self.states), ProcessTool(self.background), self.python]
-
-    def _file_tools(self) -> list[Tool]:
-        from hark.tools.files.edit import Edit
-        from hark.tools.files.last_reads import LastReads
-        from hark.tools.files.listing import ListFolder
-        from hark.tools.files.patch import Patch
-        from hark.tools.files.read import Read
-        from hark.tools.files.search import Search
-        from hark.tools.files.view_image import ViewImage
-        from hark.tools.files.write import Write
-
-        reads = LastReads()
-        return [
-            Read(reads),
-            Write(reads),
-            Edit(reads),
-            Patch(reads),
-            ListFolder(),
-            Search(self.owner),
-            ViewImage(),
-        ]
-
-    def _other_tools(self, store: Store, open_child: "OpenChild") -> list[Tool]:
-        from hark.tools.ask import Ask
-        from hark.tools.delegate import Delegate
-        from hark.tools.notes.memory import Memory
-        from hark.tools.notes.recall import Recall
-        from hark.tools.notes.todo import Todo
-        from hark.tools.skills.skills import Skills
-
-        return [
-            Todo(self.places.home),
-            Memory(self.places.home),
-            Recall(store.search),
-            Skills(self.shelves),
-            Ask(),
-            Delegate(open_child),
-        ]
-
-    def _is_denied(self, url: str) -> bool:
-        """A redirect leads to addresses that no rule has seen yet."""
-        return any(fnmatchcase(f"fetch:{url}", pattern) for pattern in self.settings.approvals.deny)
-
 
 def servers_of(settings: Settings) -> "dict[str, ServerSettings]":
     """Return the MCP servers that the settings name.
@@ -277,16 +213,3 @@ def servers_of(settings: Settings) -> "dict[str, ServerSettings]":
         return read_servers(settings.mcp)
     except ServerSettingsError as error:
         raise SettingsError(str(error)) from error
-
-
-def as_tools(given: Iterable[Any], owner: Owner) -> list[Tool]:
-    """Return the tools that a program brings: functions become tools whose processes are ours."""
-    import inspect
-
-    from hark.tools.function import FunctionTool, tool
-
-    made: list[Tool] = []
-    for one in given:
-        found: Tool = tool(one) if inspect.isroutine(one) else one
-        made.append(found.owned_by(owner) if isinstance(found, FunctionTool) else found)
-    return made

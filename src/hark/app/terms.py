@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hark.app.own_tools import web_tools
 from hark.app.parts import Parts
 from hark.app.prompt import SystemPrompt
 from hark.app.remembered import Remembered
@@ -32,7 +33,7 @@ class TermsMaker:
         alone = settings.schedules.question_seconds
         stop, steer = delivery.after_stop, delivery.steer_before
         rules = Rules(stop, settings.limits, settings.approvals, self._can_ask, steer, alone)
-        tools = [*self._own, *self._parts.web_tools(settings.web), *self._given]
+        tools = [*self._own, *web_tools(self._parts, settings.web), *self._given]
         return Terms(rules, Toolbox(tools, self._parts.sources), self._prompt(settings))
 
     def _prompt(self, settings: Settings) -> SystemPrompt:
