@@ -41,6 +41,7 @@ class Caller:
         accepted = await self._store.inbox.put(self._guest.id, say)
         if not accepted.is_new:
             return Receipt(say.id, self._guest.id, ReceiptState.DUPLICATE)
+        arrival.accepted()
         await self._store.bus.wake(self._guest.id)
         if not is_owned:
             return await self._waiting(say)

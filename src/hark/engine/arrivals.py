@@ -15,6 +15,7 @@ class Arrival:
         self.interrupt: Interrupt | None = None
         self._receipt: Receipt | None = None
         self._told = Signal()
+        self._is_accepted = False
         # For its bringer alone, who is woken by it before the turn that the message starts is at work.
         self._answer: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
@@ -28,8 +29,19 @@ class Arrival:
         if self._receipt is None:
             self._receipt = receipt
             self._told.set()
-            if not self._answer.done():
-                self._answer.set_result(receipt)
+            if self._is_accepted:
+                self.answer(receipt)
+
+    def accepted(self) -> None:
+        """The message is in the inbox, and new there: what is told of it, or was already, is its bringer's answer."""
+        self._is_accepted = True
+        if self._receipt is not None:
+            self.answer(self._receipt)
+
+    def answer(self, receipt: Receipt) -> None:
+        """Give its bringer this receipt."""
+        if not self._answer.done():
+            self._answer.set_result(receipt)
 
     def ended(self, accepting: "asyncio.Task[None]") -> None:
         """Pass on why the task that accepts it failed, to be called when the task is over."""

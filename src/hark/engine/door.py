@@ -84,7 +84,8 @@ class Door:
             accepted = await self._bench.store.inbox.put(self.id, say)
             if not accepted.is_new:
                 self.wake()  # it may be one that nobody has looked at yet
-                return arrival.tell(Receipt(say.id, self.id, ReceiptState.DUPLICATE))
+                return arrival.answer(Receipt(say.id, self.id, ReceiptState.DUPLICATE))
+            arrival.accepted()
             if self._keeper.session is None or not self._keeper.session.take(Entry(accepted.seq, say)):
                 self.wake()
                 await self._bench.store.bus.wake(self.id)
