@@ -26,6 +26,7 @@ from tests.fakes.discord_words import (
     application,
     channel,
     faults,
+    is_direct,
     member,
     message,
     now,
@@ -74,6 +75,7 @@ class DiscordServer:
         self.slow: dict[str, asyncio.Event] = {}  # files and paths that wait
         self.troubles: list[Trouble] = []
         self.tokens: dict[str, str] = {}
+        self.places = {DIRECT, GENERAL, THREAD}
         self._nonces: dict[str, str] = {}
         self._names = itertools.count(1)
 
@@ -114,9 +116,9 @@ class DiscordServer:
         button = next(button for button in buttons if label in button["label"])
         number, place = snowflake(next(self._names)), one["channel_id"]
         self.tokens[number] = f"secret-{number}"
-        who = {"user": author} if place == DIRECT else {"member": {**member(), "user": author, "permissions": "0"}}
+        who = {"user": author} if is_direct(place) else {"member": {**member(), "user": author, "permissions": "0"}}
         where: Json = (
-            {} if place == DIRECT else {"guild_id": GUILD, "guild": {"id": GUILD, "features": [], "locale": "en"}}
+            {} if is_direct(place) else {"guild_id": GUILD, "guild": {"id": GUILD, "features": [], "locale": "en"}}
         )
         pressed: Json = {
             "id": number, "application_id": application()["id"], "type": 3, "token": self.tokens[number], "version": 1,
@@ -310,7 +312,7 @@ class DiscordServer:
 
     def _place(self, request: web.Request) -> str:
         place = request.match_info["channel"]
-        if place not in (DIRECT, GENERAL, THREAD):
+        if place not in self.places:
             raise web.HTTPNotFound(text=json.dumps(refused(10003, "Unknown Channel")))
         return place
 

@@ -42,9 +42,14 @@ def application() -> Json:
     }  # fmt: skip
 
 
+def is_direct(place: str) -> bool:
+    """Tell whether only one person and the bot are there: all whose number begins like that of the first such chat."""
+    return place.startswith(DIRECT)
+
+
 def channel(number: str) -> Json:
-    if number == DIRECT:
-        return {"id": DIRECT, "type": 1, "recipients": [ANN], "last_message_id": None}
+    if is_direct(number):
+        return {"id": number, "type": 1, "recipients": [ANN], "last_message_id": None}
     if number == THREAD:
         return {
             "id": THREAD, "type": 11, "guild_id": GUILD, "parent_id": GENERAL, "name": "a thread", "owner_id": "1001",
@@ -86,7 +91,7 @@ def message(number: str, place: str, author: Json, content: str, **more: Any) ->
         "edited_timestamp": None, "tts": False, "mention_everyone": False, "mentions": [], "mention_roles": [],
         "attachments": [], "embeds": [], "pinned": False, "flags": 0, "components": [],
     }  # fmt: skip
-    where = {} if place == DIRECT else {"guild_id": GUILD, "member": member()}
+    where = {} if is_direct(place) else {"guild_id": GUILD, "member": member()}
     return {**plain, **where, **more}
 
 

@@ -18,9 +18,10 @@ from tests.fire.world import Plan, World, burn, opened
 
 EACH = 6  # of a kind are shown
 WRONG = (
-    *("lost", "doubled", "invented", "another text", "edit lost", "open turn", "reply lost", "reply out of order"),
-    *("reply not finished", "doubled silently", "note doubled", "stop lost", "wrong prompt", "effect twice"),
-    *("left running", "wedged", "said on stderr"),
+    *("lost", "doubled", "invented", "overheard", "another text", "wrong author", "edit lost", "deletion ignored"),
+    *("steer lost", "echo lost", "out of order", "still queued", "wrong prompt", "open turn", "turn ended twice"),
+    *("reply lost", "reply out of order", "reply not finished", "doubled silently", "note doubled", "stop lost"),
+    *("effect twice", "left running", "wedged", "said on stderr"),
 )
 
 
@@ -41,8 +42,14 @@ async def fire(folder: Path, plan: Plan, tell: Callable[[str], None]) -> tuple[W
 def report(world: World, findings: Findings, stops: Sequence[float]) -> None:
     """Print the counts, then what is wrong."""
     counts = dict(findings.counts)
-    counts |= {"kills": world.gateway.kills, "chats": len(world.people), "API posts made again": world.api.posted_again}
-    for platform in (world.telegram, world.slack):
+    counts |= {
+        "kills": world.gateway.kills,
+        "chats": len(world.chats),
+        "people": len(world.people),
+        "API posts made again": world.api.posted_again,
+    }
+    counts |= {f"kills when {moment}": times for moment, times in world.trap.counts.items()}
+    for platform in (world.telegram, world.slack, world.discord):
         for name, count in platform.counts.items():
             counts[f"platform: {name}"] = counts.get(f"platform: {name}", 0) + count
     for name, count in sorted(counts.items()):

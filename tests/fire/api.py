@@ -1,21 +1,24 @@
 """A program that talks to the HTTP API, and does again what it got no answer to."""
 
 import asyncio
+import random
 from typing import Any
 
 import aiohttp
 
-from tests.fire.book import Book, Deed
-from tests.fire.seat import Shown
+from tests.fire.book import QUEUE, STEER, Book, Deed
+from tests.fire.seat import Habits, Shown
 
 AGAIN_SECONDS = 0.3
-SURE = (200, 202, 404, 409, 422)
+AGAIN_SHARE = 0.05  # of what is posted is posted once more, at the same time
+SURE = (200, 202, 404, 409)
 
 
 class ApiClient:
     """Asks until it is answered."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, seed: int) -> None:
+        self.random = random.Random(seed)
         self._address = address
         self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30.0))
         self.posted_again = 0
@@ -42,8 +45,8 @@ class ApiClient:
 class ApiSeat:
     """A program with a session of its own. Its messages say themselves how they are meant."""
 
-    can_delete = True
-    has_commands = False
+    author = ""
+    habits = Habits(has_commands=False)
 
     def __init__(self, client: ApiClient, book: Book, number: int) -> None:
         self.session = f"api-{number}"
@@ -51,17 +54,20 @@ class ApiSeat:
         self._book = book
         self._path = f"/api/sessions/{self.session}"
         self._doing: set[asyncio.Task[None]] = set()
-        self._last = asyncio.create_task(_nothing())
+        self._last = self._changing = asyncio.create_task(_nothing())
 
-    async def write(self, text: str, deed: Deed, token: str) -> str:
+    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
         one = self._book.of(token)
         if one is None:
             self._do(self._post("/interrupt", deed, json={"source": "user"}))
             return ""
-        delivery = one.kind if one.kind in ("queue", "steer") else "interrupt"
+        delivery = one.kind if one.kind in (QUEUE, STEER) else "interrupt"
         body = {"id": token, "text": text, "delivery": delivery}
         self._do(self._post("/messages", deed, self._last, json=body))
         return token
+
+    async def picture(self, text: str, deed: Deed, album: str) -> str:
+        raise NotImplementedError
 
     async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
         headers = {"Content-Type": "audio/ogg"}
@@ -70,13 +76,13 @@ class ApiSeat:
         return token
 
     async def rewrite(self, message: str, text: str, deed: Deed) -> None:
-        self._do(self._change("PATCH", message, deed, json={"text": text}))
+        self._changing = self._begin(self._change("PATCH", message, deed, self._changing, json={"text": text}))
 
     async def delete(self, message: str, deed: Deed) -> None:
-        self._do(self._change("DELETE", message, deed))
+        self._changing = self._begin(self._change("DELETE", message, deed, self._changing))
 
-    async def press(self, label: str, deed: Deed) -> str:
-        return ""
+    async def press(self, label: str, deed: Deed) -> Shown | None:
+        return None
 
     def shown(self) -> list[Shown]:
         return []
@@ -86,22 +92,29 @@ class ApiSeat:
         return not self._doing
 
     def _do(self, work: Any) -> None:
-        self._last = asyncio.create_task(work)
-        self._doing.add(self._last)
-        self._last.add_done_callback(self._doing.discard)
+        self._last = self._begin(work)
+
+    def _begin(self, work: Any) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
+        return task
 
     async def _post(
         self, path: str, deed: Deed, before: "asyncio.Task[None] | None" = None, token: str = "", **more: Any
     ) -> None:
         if before is not None:
             await asyncio.wait([before])
-        status, _ = await self._client.ask("POST", self._path + path, **more)
+        times = 2 if self._client.random.random() < AGAIN_SHARE else 1
+        self._client.posted_again += times - 1
+        answers = await asyncio.gather(*(self._client.ask("POST", self._path + path, **more) for _ in range(times)))
         deed.take()
         one = self._book.of(token) if token else None
-        if one is not None and status in (409, 422):
+        if one is not None and all(status == 409 for status, _ in answers):
             one.is_told_stopped = True
 
-    async def _change(self, method: str, message: str, deed: Deed, **more: Any) -> None:
+    async def _change(self, method: str, message: str, deed: Deed, before: "asyncio.Task[None]", **more: Any) -> None:
+        await asyncio.wait([before])
         path = f"{self._path}/queue/{message}"
         status, _ = await self._client.ask(method, path, is_once=True, **more)
         if status == 200:

@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 TOKEN = re.compile(r"\bm\d+(?:e\d+)?\b")  # a message's name, which stands in its text; e1 is that of its first edit
 REPLY = re.compile(r"\br\d+\b")  # a model reply's name
 
+TEXT, VOICE, NOISE, SILENCE, QUEUE, STEER = "text", "voice", "noise", "silence", "queue", "steer"
+SPLIT, ALBUM, ASIDE = "split", "album", "aside"
+INTERRUPT = "interrupt"
+RECORDINGS = (VOICE, NOISE, SILENCE)
+WORDLESS = (NOISE, SILENCE)
+
 
 def tokens(text: str) -> list[str]:
     """Return the messages that a text has in it."""
@@ -21,10 +27,14 @@ def message_of(token: str) -> str:
 
 @dataclass(slots=True)
 class Deed:
-    """Something that was done, and when the platform heard that it was taken: None when never."""
+    """Something that was done, and when the platform heard that it was taken: None when never.
+
+    `name` is how our ledger calls it (kind, id, and of an edit its text), where no platform hears that it was taken.
+    """
 
     at: float
     taken: float | None = None
+    name: tuple[str, str, str] | None = None
 
     def take(self) -> None:
         self.taken = self.taken or time.time()
@@ -32,7 +42,7 @@ class Deed:
 
 @dataclass(slots=True)
 class Written:
-    """One message of a person. `edits` are its later texts; `kind` tells how it came."""
+    """One message of a person. `edits` are its later texts; `kind` tells how it came, `delivery` how it is meant."""
 
     token: str
     chat: str
@@ -40,12 +50,18 @@ class Written:
     text: str
     deed: Deed
     id: str = ""
+    delivery: str = INTERRUPT
+    author: str = ""
     edits: list[tuple[str, Deed]] = field(default_factory=list[tuple[str, Deed]])
     deleted: Deed | None = None
     is_told_stopped: bool = False
 
     def texts(self) -> list[str]:
         return [self.text, *(text for text, _ in self.edits)]
+
+    def as_sent(self, text: str, *, has_commands: bool) -> str:
+        """Return a text of this message as its person writes it."""
+        return f"/{self.kind} {text}" if has_commands and self.kind in (QUEUE, STEER) else text
 
 
 @dataclass(slots=True)
@@ -60,10 +76,11 @@ class Stop:
 
 @dataclass(slots=True)
 class Steer:
-    """Somebody pressed the button that tells the running turn an edited text."""
+    """Somebody pressed the button under this message of ours, which tells the running turn an edited text."""
 
     chat: str
-    token: str
+    message: str
+    deed: Deed
 
 
 @dataclass(slots=True)
@@ -84,3 +101,13 @@ class Book:
 
     def in_chat(self, chat: str) -> Iterable[Written]:
         return (one for one in self.written.values() if one.chat == chat)
+
+    def deeds(self) -> Iterable[Deed]:
+        """Return all that was done."""
+        for one in self.written.values():
+            yield one.deed
+            yield from (deed for _, deed in one.edits)
+            if one.deleted is not None:
+                yield one.deleted
+        yield from (stop.deed for stop in self.stops)
+        yield from (steer.deed for steer in self.steers)

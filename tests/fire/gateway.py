@@ -21,6 +21,7 @@ class Addresses:
 
     telegram: str
     slack: str
+    discord: str
     model: str
     speech: str
     port: int
@@ -62,6 +63,12 @@ poll_seconds = 2
 token_env = "FIRE_SLACK"
 app_token_env = "FIRE_SLACK_APP"
 api_base = "{at.slack}/api/"
+allow = ["*"]
+per_minute = 1000000
+
+[surfaces.discord]
+token_env = "FIRE_DISCORD"
+api_base = "{at.discord}"
 allow = ["*"]
 per_minute = 1000000
 """
@@ -106,11 +113,17 @@ class Gateway:
             raise RuntimeError(f"hark serve ended: {(self._home.parent / 'stderr').read_text()[-2000:]}")
         self.ready_seconds.append(time.perf_counter() - began)
 
-    async def kill(self) -> None:
-        """End it at once, wherever it is."""
+    def strike(self) -> None:
+        """End it in this very instant, wherever it is."""
         assert self._process is not None
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGKILL)
+
+    async def kill(self) -> None:
+        """End it at once, and wait until it is gone."""
+        assert self._process is not None
+        if self._process.returncode is None:
+            self.strike()
         await self._process.wait()
         self.kills += 1
         self._note_end()

@@ -7,8 +7,12 @@ from hark.app.clock import SystemClock
 from hark.store.sqlite import SqliteStore
 from tests.crash.audit import Findings
 from tests.crash.leftovers import leftovers
-from tests.fire.audit import ChatAudit, Story, sent_of
-from tests.fire.world import World, undealt
+from tests.fire.audit import MessageAudit
+from tests.fire.case import Case, sent_of
+from tests.fire.reply_audit import ReplyAudit
+from tests.fire.stop_audit import StopAudit
+from tests.fire.story import Story
+from tests.fire.world import World, times_of, undealt
 
 
 async def inquire(world: World) -> tuple[Findings, list[float]]:
@@ -17,19 +21,21 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
     seconds: list[float] = []
     with sqlite3.connect(f"file:{world.ledger}?mode=ro", uri=True) as connection:
         sent = sent_of(connection)
+    _note_taken(world)
     store = await SqliteStore.open(world.database, "auditor", SystemClock())
     try:
-        for person in world.people:
-            session = person.seat.session
+        for session, person in world.chats.items():
             story = Story(await store.journal.read(session))
-            audit = ChatAudit(findings, session, story, person.seat.shown())
-            audit.messages(world.book)
-            audit.turns()
-            if not session.startswith("api-"):
-                audit.replies(sent.get(session, {}))
-            seconds += audit.stops(world.book, world.model.asked)
-        if world.is_wedged:
-            findings.wrong("wedged", f"{await store.inbox.unfinished()}, {undealt(world.ledger)} undealt")
+            prompt = world.model.prompts.get(session, Counter())
+            case = Case(findings, session, world.book, story, person.seat.shown(), sent.get(session, {}), prompt)
+            MessageAudit(case).run()
+            ReplyAudit(case).run()
+            stops = StopAudit(case, world.model.asked)
+            stops.run()
+            seconds += stops.seconds
+        if world.wedged:
+            left = f"{await store.inbox.unfinished()}, {undealt(world.ledger)} undealt"
+            findings.wrong("wedged", f"{world.wedged}: {left}")
     finally:
         await store.close()
     _prompts(findings, world)
@@ -37,6 +43,14 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
     for process in leftovers(world.gateway.dead):
         findings.wrong("left running", process)
     return findings, seconds
+
+
+def _note_taken(world: World) -> None:
+    """Where no platform hears that something was taken, the ledger knows when it was."""
+    times = times_of(world.ledger)
+    for deed in world.book.deeds():
+        if deed.name is not None:
+            deed.taken = times.get(deed.name)
 
 
 def _prompts(findings: Findings, world: World) -> None:

@@ -12,13 +12,15 @@ from typing import Any
 from tests.fakes.behaviours import Exchange, call, delta
 from tests.fakes.model_server import ModelServer
 from tests.fakes.wire import check_openai_chat
-from tests.fire.book import Book, tokens
+from tests.fire.book import Book, message_of, tokens
+from tests.fire.trap import ASKED, SAID, Trap
 
 REQUESTS = 1_000_000
 WORD_SECONDS = 0.01
 LONG_WORDS = 30
 LONG_WORD_SECONDS = 0.1
-PLANS = ("talk", "long", "shell", "ask", "choose")
+HUGE_WORDS = 600
+PLANS = ("talk", "long", "huge", "shell", "ask", "choose")
 _PLAN = re.compile(rf"\b({'|'.join(PLANS)}) m\d")
 
 
@@ -29,6 +31,7 @@ class Asked:
     reply: str
     chat: str
     began: float
+    plan: str = "talk"
     ended: float | None = None
     is_whole: bool = False
 
@@ -36,12 +39,13 @@ class Asked:
 class Model:
     """What it saw, over all lives of the gateway."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, trap: Trap) -> None:
+        self.prompts: dict[str, Counter[str]] = {}  # the messages in the last prompt of each chat
         self.asked: list[Asked] = []
         self.open: dict[str, Asked] = {}
-        self.seen: set[str] = set()
         self.complaints: list[str] = []
         self._book = book
+        self._trap = trap
         self._server = ModelServer([self._answer] * REQUESTS)
 
     @property
@@ -67,12 +71,18 @@ class Model:
         found = [token for text in heard for token in tokens(text)]
         self._note(found)
         one = self._book.of(found[-1]) if found else None
-        asked = Asked(f"r{len(self.asked)}", one.chat if one else "", time.time())
+        plans = _PLAN.findall(said[-1]) if said and messages[-1]["role"] == "user" else []
+        plan = plans[-1] if plans else "talk"
+        asked = Asked(f"r{len(self.asked)}", one.chat if one else "", time.time(), plan)
         self.asked.append(asked)
         self.open[asked.reply] = asked
-        plans = _PLAN.findall(said[-1]) if said and messages[-1]["role"] == "user" else []
+        if one is not None:
+            self.prompts[one.chat] = Counter(message_of(token) for token in found)
+        self._trap.at(ASKED)
         try:
-            await _reply(exchange, asked.reply, plans[-1] if plans else "talk")
+            await _reply(exchange, asked.reply, plan)
+            self._trap.at(SAID)
+            await exchange.end()
             asked.is_whole = True
         finally:
             asked.ended = time.time()
@@ -85,7 +95,6 @@ class Model:
             self.complaints.append(str(error))
 
     def _note(self, found: list[str]) -> None:
-        self.seen.update(found)
         for token, times in Counter(found).items():
             if times > 1:
                 self.complaints.append(f"{token} was {times} times in one prompt")
@@ -106,11 +115,12 @@ async def _reply(exchange: Exchange, reply: str, plan: str) -> None:
     for number in range(count):
         await asyncio.sleep(pause)
         await exchange.events(delta(content=f"word{number} "))
+    if plan == "huge":
+        await exchange.events(delta(content=" ".join(f"more{number}" for number in range(HUGE_WORDS))))
     wish = _call(plan, reply)
     if wish is not None:
         await exchange.events(delta(tool_calls=[wish]))
     await exchange.events(delta("tool_calls" if wish else "stop"))
-    await exchange.end()
 
 
 def _call(plan: str, reply: str) -> Any:

@@ -4,16 +4,33 @@ import asyncio
 import random
 import time
 
-from tests.fire.book import REPLY, Book, Deed, Steer, Stop, Written
+from tests.fire.book import (
+    ALBUM,
+    ASIDE,
+    QUEUE,
+    RECORDINGS,
+    REPLY,
+    SPLIT,
+    STEER,
+    TEXT,
+    WORDLESS,
+    Book,
+    Deed,
+    Steer,
+    Stop,
+    Written,
+)
 from tests.fire.seat import Seat
 from tests.fire.speech import STOP_NAME, recording
 
 DEEDS = (("say", 74), ("edit", 9), ("delete", 4), ("stop", 9), ("answer", 4))
-PLANS = (("talk", 74), ("long", 13), ("shell", 5), ("ask", 4), ("choose", 4))
-KINDS = (("text", 68), ("voice", 12), ("queue", 8), ("steer", 8), ("split", 2), ("noise", 1), ("silence", 1))
+PLANS = (("talk", 71), ("long", 13), ("huge", 3), ("shell", 5), ("ask", 4), ("choose", 4))
+KINDS = (
+    *((TEXT, 65), ("voice", 12), (QUEUE, 8), (STEER, 8), (SPLIT, 2), (ALBUM, 2), ("noise", 1), ("silence", 1)),
+    (ASIDE, 6),
+)
 STOPS = (("word", 40), ("command", 20), ("button", 30), ("voice", 10))
 STOP_WORDS = ("stop", "Stop!", "halt", "STOPP", "cancel", "стоп", "停止")
-FULL_CHARACTERS = 3600  # from here on a client may have split a text
 RECENT = 4
 
 
@@ -34,7 +51,7 @@ class Person:
                     await self._say()
             case "edit":
                 await self._edit()
-            case "delete" if self.seat.can_delete:
+            case "delete" if self.seat.habits.can_delete:
                 await self._delete()
             case "stop":
                 await self.stop()
@@ -48,11 +65,11 @@ class Person:
         kind = kind or _pick(self._random, STOPS)
         stop = Stop(self.seat.session, kind, Deed(time.time()))
         if kind == "button":
-            text = await self.seat.press("Stop", stop.deed)
-            found = REPLY.findall(text)
+            pressed = await self.seat.press("Stop", stop.deed)
+            found = REPLY.findall(pressed.text) if pressed else []
             stop.reply = found[-1] if found else ""
-            kind = "word" if not text else kind
-        if kind == "voice" and self.seat.has_commands:
+            kind = "word" if pressed is None else kind
+        if kind == "voice" and self.seat.habits.has_commands:
             await self.seat.speak(recording(STOP_NAME), stop.deed, STOP_NAME)
         elif kind in ("word", "voice"):
             await self.seat.write(self._random.choice(STOP_WORDS), stop.deed, "")
@@ -61,38 +78,61 @@ class Person:
         stop.kind = kind
         self._book.stops.append(stop)
 
+    async def greet(self) -> None:
+        """Say a last word: whatever was held goes on."""
+        one = self._write(TEXT, "talk")
+        one.id = await self.seat.write(one.text, one.deed, one.token)
+
     async def _say(self) -> None:
-        kind = _pick(self._random, KINDS)
-        if kind == "split" and self.seat.has_commands:
+        kind, habits = _pick(self._random, KINDS), self.seat.habits
+        if kind == SPLIT and habits.has_commands:
             await self._say_long()
-            return
-        one = self._book.write(self.seat.session, kind, _pick(self._random, PLANS))
-        if kind in ("voice", "noise", "silence"):
-            one.id = await self.seat.speak(recording(one.token), one.deed, one.token)
-        elif kind in ("queue", "steer") and self.seat.has_commands:
-            one.id = await self.seat.write(f"/{kind} {one.text}", one.deed, one.token)
+        elif kind == ALBUM and habits.has_albums:
+            await self._show_album()
         else:
-            one.id = await self.seat.write(one.text, one.deed, one.token)
-        self._remember(one)
+            is_usual = kind in (SPLIT, ALBUM) or (kind == ASIDE and not habits.is_group)
+            await self._say_one(TEXT if is_usual else kind)
+
+    async def _say_one(self, kind: str) -> None:
+        one = self._write(kind, _pick(self._random, PLANS))
+        if kind in RECORDINGS:
+            one.id = await self.seat.speak(recording(one.token), one.deed, one.token)
+        else:
+            text = one.as_sent(one.text, has_commands=self.seat.habits.has_commands)
+            one.id = await self.seat.write(text, one.deed, one.token, is_aside=kind == ASIDE)
+        if kind != ASIDE:
+            self._recent = [*self._recent[1 - RECENT :], one]
 
     async def _say_long(self) -> None:
         """A text that the client split: both parts belong together."""
         for part in range(2):
-            one = self._book.write(self.seat.session, "split", "talk")
-            one.text += " and so on" * (FULL_CHARACTERS // 10) if part == 0 else ""
+            one = self._write(SPLIT, "talk")
+            one.text += " and so on" * (self.seat.habits.full_characters // 10) if part == 0 else ""
             one.id = await self.seat.write(one.text, one.deed, one.token)
 
+    async def _show_album(self) -> None:
+        album = f"album{self._random.getrandbits(48)}"
+        for _ in range(self._random.randint(2, 4)):
+            one = self._write(ALBUM, "talk")
+            one.id = await self.seat.picture(one.text, one.deed, album)
+
+    def _write(self, kind: str, plan: str) -> Written:
+        one = self._book.write(self.seat.session, kind, plan)
+        one.author = self.seat.author
+        one.delivery = QUEUE if kind in WORDLESS else kind if kind in (QUEUE, STEER) else self.seat.habits.delivery
+        return one
+
     async def _edit(self) -> None:
-        editable = [one for one in self._recent if one.kind in ("text", "queue", "steer") and one.deleted is None]
-        if not editable or not (self.seat.has_commands or editable[-1].deed.taken):
+        editable = [one for one in self._recent if one.kind in (TEXT, QUEUE, STEER) and one.deleted is None]
+        has_commands = self.seat.habits.has_commands
+        if not editable or not (has_commands or editable[-1].deed.taken):
             await self._say()
             return
         one = editable[-1]
         text = f"talk {one.token}e{len(one.edits) + 1}"
         deed = Deed(time.time())
         one.edits.append((text, deed))
-        is_command = one.kind in ("queue", "steer") and self.seat.has_commands
-        await self.seat.rewrite(one.id, f"/{one.kind} {text}" if is_command else text, deed)
+        await self.seat.rewrite(one.id, one.as_sent(text, has_commands=has_commands), deed)
 
     async def _delete(self) -> None:
         deletable = [one for one in self._recent if one.deleted is None and one.id]
@@ -106,12 +146,9 @@ class Person:
         """Answer by a button, or tell the running turn the edited text."""
         if await self.seat.press(self._random.choice(("red", "blue")), Deed(time.time())):
             return
-        edited = next((one for one in reversed(self._recent) if one.edits), None)
-        if edited is not None and await self.seat.press("Tell it", Deed(time.time())):
-            self._book.steers.append(Steer(self.seat.session, edited.token))
-
-    def _remember(self, one: Written) -> None:
-        self._recent = [*self._recent[1 - RECENT :], one]
+        deed = Deed(time.time())
+        if (pressed := await self.seat.press("Tell it", deed)) is not None:
+            self._book.steers.append(Steer(self.seat.session, pressed.id, deed))
 
 
 async def live(person: Person, pace: "Pace") -> None:

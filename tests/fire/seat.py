@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from tests.fire.book import Deed
+from tests.fire.book import INTERRUPT, Deed
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,27 @@ class Shown:
     id: str
     text: str
     buttons: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> float:
+        """Where it stands in the chat, from the top."""
+        return float(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What people can do where they sit.
+
+    `delivery` is how a message is meant that does not say so; `has_commands`: `/queue TEXT` says so.
+    `full_characters`: from here on a client may have split a text.
+    """
+
+    delivery: str = INTERRUPT
+    can_delete: bool = True
+    has_commands: bool = True
+    has_albums: bool = False
+    is_group: bool = False
+    full_characters: int = 3600
 
 
 class Seat(Protocol):
@@ -24,15 +45,19 @@ class Seat(Protocol):
         ...
 
     @property
-    def can_delete(self) -> bool: ...
-
-    @property
-    def has_commands(self) -> bool:
-        """True where `/queue TEXT` is the way to say how a message is meant."""
+    def author(self) -> str:
+        """The name under which the agent knows this person."""
         ...
 
-    async def write(self, text: str, deed: Deed, token: str) -> str:
-        """Send a text; return the platform's id of it."""
+    @property
+    def habits(self) -> Habits: ...
+
+    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
+        """Send a text; return the platform's id of it. An aside is said to the others of a group."""
+        ...
+
+    async def picture(self, text: str, deed: Deed, album: str) -> str:
+        """Send a picture of an album, with words under it."""
         ...
 
     async def speak(self, recording: bytes, deed: Deed, token: str) -> str: ...
@@ -41,8 +66,8 @@ class Seat(Protocol):
 
     async def delete(self, message: str, deed: Deed) -> None: ...
 
-    async def press(self, label: str, deed: Deed) -> str:
-        """Press the newest button with these words; return the text above it, "" when there is none."""
+    async def press(self, label: str, deed: Deed) -> Shown | None:
+        """Press the newest button with these words; return the message that it is under."""
         ...
 
     def shown(self) -> list[Shown]:

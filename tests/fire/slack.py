@@ -8,8 +8,9 @@ from aiohttp import web
 
 from tests.fakes.slack_server import Envelope, Failure, FakeSlack
 from tests.fakes.slack_words import Json, listed, words
-from tests.fire.book import Deed
-from tests.fire.seat import Shown
+from tests.fire.book import QUEUE, Deed
+from tests.fire.seat import Habits, Shown
+from tests.fire.trap import ACKED, EDITED, FETCHED, SENT, Trap
 
 SAYING = ("chat.postMessage", "chat.update")
 
@@ -17,7 +18,7 @@ SAYING = ("chat.postMessage", "chat.update")
 class SlackTown(FakeSlack):
     """The servers. What was sent is taken when its ack comes."""
 
-    def __init__(self, chats: int, seed: int) -> None:
+    def __init__(self, chats: int, seed: int, trap: Trap) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
         self.is_calm = False
@@ -26,6 +27,7 @@ class SlackTown(FakeSlack):
         self.unacked: dict[str, Envelope] = {}
         self.tells_own = False
         self._random = random.Random(seed)
+        self._trap = trap
         self._deeds: dict[str, Deed] = {}
 
     def expect(self, envelope: Envelope, deed: Deed) -> None:
@@ -48,6 +50,16 @@ class SlackTown(FakeSlack):
             self._count(("429s", "answers lost", "answers of 503")[int(chance / 0.004)])
         return await super()._api(request)
 
+    def do(self, method: str, given: Json) -> Json:
+        answer = super().do(method, given)
+        if method in SAYING:
+            self._trap.at(SENT if method == SAYING[0] else EDITED)
+        return answer
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        self._trap.at(FETCHED)
+        return await super()._file(request)
+
     def _put(self, kind: str, payload: Json, retry: int = 0) -> Envelope:
         envelope = super()._put(kind, payload, retry)
         self.unacked[envelope.body["envelope_id"]] = envelope
@@ -63,6 +75,7 @@ class SlackTown(FakeSlack):
         self.unacked.pop(name, None)
         if name in self._deeds:
             self._deeds.pop(name).take()
+        self._trap.at(ACKED)
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -71,18 +84,21 @@ class SlackTown(FakeSlack):
 class SlackSeat:
     """A person in direct messages with the bot."""
 
-    can_delete = True
-    has_commands = True
+    habits = Habits(delivery=QUEUE)
 
     def __init__(self, town: SlackTown, number: int) -> None:
+        self.author = f"Person {number}"
         self.session = f"slack:D{number}"
         self._town = town
         self._channel = f"D{number}"
         self._me = f"U{number}"
         self._said: dict[str, Envelope] = {}
 
-    async def write(self, text: str, deed: Deed, token: str) -> str:
+    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
         return self._sent(self._town.say(text, self._channel, self._me), deed)
+
+    async def picture(self, text: str, deed: Deed, album: str) -> str:
+        raise NotImplementedError
 
     async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
         self._town.files[token] = (recording, "audio/ogg")
@@ -95,19 +111,16 @@ class SlackSeat:
     async def delete(self, message: str, deed: Deed) -> None:
         self._town.expect(self._town.delete(self._said[message]), deed)
 
-    async def press(self, label: str, deed: Deed) -> str:
+    async def press(self, label: str, deed: Deed) -> Shown | None:
         for message in reversed(self._town.ours(self._channel)[-20:]):
             for button in _buttons(message):
                 if label in str(button["text"]):
                     self._town.interact(self._town.pressing(self._channel, message, button, self._me), deed)
-                    return words(message)
-        return ""
+                    return _shown(message)
+        return None
 
     def shown(self) -> list[Shown]:
-        return [
-            Shown(message["ts"], words(message), tuple(str(button["text"]) for button in _buttons(message)))
-            for message in self._town.ours(self._channel)
-        ]
+        return [_shown(message) for message in self._town.ours(self._channel)]
 
     def _sent(self, envelope: Envelope, deed: Deed) -> str:
         self._town.expect(envelope, deed)
@@ -120,10 +133,14 @@ def _buttons(message: Json) -> list[Json]:
     return [element for block in listed(message, "blocks") for element in listed(block, "elements")]
 
 
+def _shown(message: Json) -> Shown:
+    return Shown(message["ts"], words(message), tuple(str(button["text"]) for button in _buttons(message)))
+
+
 @asynccontextmanager
-async def slack_town(chats: int, seed: int) -> AsyncGenerator[SlackTown]:
+async def slack_town(chats: int, seed: int, trap: Trap) -> AsyncGenerator[SlackTown]:
     """Serve until the end."""
-    town = SlackTown(chats, seed)
+    town = SlackTown(chats, seed, trap)
     runner = web.AppRunner(town.routes(), shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

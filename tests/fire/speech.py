@@ -14,6 +14,7 @@ import av
 from aiohttp import web
 
 from tests.fire.book import Book
+from tests.fire.trap import HEARD, Trap
 
 RECORDING = Path(__file__).parent.parent / "voice" / "recordings" / "stop.ogg"
 LONGEST_SECONDS = 0.8
@@ -45,8 +46,9 @@ def recording(name: str) -> bytes:
 class Speech:
     """Hears recordings. Some take long, some can't be understood, and in some there is nothing."""
 
-    def __init__(self, book: Book, seed: int) -> None:
+    def __init__(self, book: Book, trap: Trap, seed: int) -> None:
         self.requests = 0
+        self._trap = trap
         self._book = book
         self._random = random.Random(seed)
 
@@ -56,6 +58,7 @@ class Speech:
         found = _NAME.search(body)
         if found is None:
             return web.json_response({"error": {"message": "no recording of ours"}}, status=400)
+        self._trap.at(HEARD)
         await asyncio.sleep(self._random.random() ** 2 * LONGEST_SECONDS)
         name = found[1].decode()
         if name == STOP_NAME:
@@ -67,9 +70,9 @@ class Speech:
 
 
 @asynccontextmanager
-async def running_speech(book: Book, seed: int) -> AsyncGenerator[tuple[Speech, str]]:
+async def running_speech(book: Book, trap: Trap, seed: int) -> AsyncGenerator[tuple[Speech, str]]:
     """Serve until the end; the address is one for `[voice] base_url`."""
-    speech = Speech(book, seed)
+    speech = Speech(book, trap, seed)
     app = web.Application(client_max_size=32 << 20)
     app.router.add_post("/v1/audio/transcriptions", speech.transcribe)
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)

@@ -11,25 +11,30 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.fakes.telegram_server import TelegramServer
-from tests.fakes.telegram_words import BOT, Posted, Trouble, Wire
+from tests.fakes.telegram_words import BOT, Posted, Trouble, Wire, entities
 from tests.fire.book import Deed
-from tests.fire.seat import Shown
+from tests.fire.seat import Habits, Shown
+from tests.fire.trap import EDITED, FETCHED, HANDED_OUT, SENT, Trap
 
 FIRST_CHAT = 1000
+FIRST_GROUP = -1_000_000
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(64)
 SAYING = ("sendmessage", "editmessagetext")
 
 
 class TelegramTown(TelegramServer):
     """The servers. An update is taken when its number is confirmed."""
 
-    def __init__(self, chats: int, seed: int) -> None:
-        people = {FIRST_CHAT + number: _private(FIRST_CHAT + number) for number in range(chats)}
-        super().__init__(chats=people)
+    def __init__(self, chats: int, groups: int, seed: int, trap: Trap) -> None:
+        places = [_private(FIRST_CHAT + number) for number in range(chats)]
+        places += [_group(FIRST_GROUP - number) for number in range(groups)]
+        super().__init__(chats={place["id"]: place for place in places})
         self.counts: dict[str, int] = {}
         self.is_calm = False
         self._random = random.Random(seed)
+        self._trap = trap
         self._deeds: deque[tuple[int, Deed]] = deque()
-        self._by_chat: dict[int, list[Posted]] = {number: [] for number in people}
+        self._by_chat: dict[int, list[Posted]] = {number: [] for number in self.chats}
 
     async def tell(self, kind: str, body: Wire, deed: Deed) -> None:
         """Have an update ready, once; later, when this is its turn, once more if its answer is lost."""
@@ -55,6 +60,8 @@ class TelegramTown(TelegramServer):
         updates = await super()._hand_out(body)
         while self._deeds and self._deeds[0][0] < self.confirmed:
             self._deeds.popleft()[1].take()
+        if updates:
+            self._trap.at(HANDED_OUT)
         return updates
 
     def _trouble(self, method: str, body: Wire) -> Trouble | None:
@@ -78,47 +85,63 @@ class TelegramTown(TelegramServer):
     def _send(self, body: Wire) -> Wire:
         answer = super()._send(body)
         self._by_chat[self.posted[-1].chat].append(self.posted[-1])
+        self._trap.at(SENT)
         return answer
 
     def _edit(self, body: Wire) -> Wire:
         whole, self.posted = self.posted, self._by_chat[self._chat(body)["id"]]  # one chat is quicker to search
         try:
-            return super()._edit(body)
+            answer = super()._edit(body)
         finally:
             self.posted = whole
+        self._trap.at(EDITED)
+        return answer
+
+    async def download(self, request: web.Request) -> web.StreamResponse:
+        self._trap.at(FETCHED)
+        return await super().download(request)
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
 
 class TelegramSeat:
-    """A person in a private chat. Telegram tells no bot when a message is deleted."""
+    """A person in a private chat or a group. Telegram tells no bot when a message is deleted."""
 
-    can_delete = False
-    has_commands = True
-
-    def __init__(self, town: TelegramTown, chat: int) -> None:
+    def __init__(self, town: TelegramTown, chat: int, person: int) -> None:
         self.session = f"telegram:{chat}"
+        self.author = f"Person{person}"
+        self.habits = Habits(can_delete=False, has_albums=True, is_group=chat != person)
         self._town = town
         self._chat = town.chats[chat]
-        self._me: Wire = {"id": chat, "is_bot": False, "first_name": f"Person{chat}"}
+        self._name = f"@{BOT['username']}" if chat != person else ""
+        self._me: Wire = {"id": person, "is_bot": False, "first_name": self.author}
 
-    async def write(self, text: str, deed: Deed, token: str) -> str:
-        return await self._write(deed, text=text, **_commands(text))
+    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
+        return await self._write(deed, **self._said(text, is_aside=is_aside))
+
+    async def picture(self, text: str, deed: Deed, album: str) -> str:
+        name = f"p{next(self._town.numbers)}"
+        self._town.files[name] = PICTURE
+        photo = {"file_id": name, "file_unique_id": name, "file_size": len(PICTURE), "width": 1, "height": 1}
+        said = self._said(text)
+        caption = {"caption": said["text"], "caption_entities": said["entities"]}
+        return await self._write(deed, photo=[photo], media_group_id=album, **caption)
 
     async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
         self._town.files[token] = recording
         file = {"file_id": token, "file_unique_id": token, "file_size": len(recording)}
-        return await self._write(deed, voice={**file, "duration": 1, "mime_type": "audio/ogg"})
+        caption = {"caption": self._name, "caption_entities": entities(self._name)} if self._name else {}
+        return await self._write(deed, voice={**file, "duration": 1, "mime_type": "audio/ogg"}, **caption)
 
     async def rewrite(self, message: str, text: str, deed: Deed) -> None:
-        body = self._message(int(message), text=text, **_commands(text))
+        body = self._message(int(message), **self._said(text))
         await self._town.tell("edited_message", {**body, "edit_date": int(time.time())}, deed)
 
     async def delete(self, message: str, deed: Deed) -> None:
         raise NotImplementedError
 
-    async def press(self, label: str, deed: Deed) -> str:
+    async def press(self, label: str, deed: Deed) -> Shown | None:
         for one in reversed(self._town.posts(self._chat["id"])[-20:]):
             for button in one.buttons:
                 if label in button["text"]:
@@ -126,12 +149,16 @@ class TelegramSeat:
                     query = {"id": f"q{next(self._town.numbers)}", "from": self._me, "chat_instance": "c"}
                     query |= {"data": button["callback_data"], "message": message}
                     await self._town.tell("callback_query", query, deed)
-                    return one.text
-        return ""
+                    return _shown(one)
+        return None
 
     def shown(self) -> list[Shown]:
-        posts = self._town.posts(self._chat["id"])
-        return [Shown(str(one.id), one.text, tuple(button["text"] for button in one.buttons)) for one in posts]
+        return [_shown(one) for one in self._town.posts(self._chat["id"])]
+
+    def _said(self, text: str, *, is_aside: bool = False) -> Wire:
+        """Return a text; in a group one that names the bot, as commands do by themselves."""
+        named = f"{self._name} {text}" if self._name and not is_aside and not text.startswith("/") else text
+        return {"text": named, "entities": entities(named)}
 
     async def _write(self, deed: Deed, **body: Any) -> str:
         number = next(self._town.numbers)
@@ -146,16 +173,18 @@ def _private(number: int) -> Wire:
     return {"id": number, "type": "private", "first_name": f"Person{number}"}
 
 
-def _commands(text: str) -> Wire:
-    if not text.startswith("/"):
-        return {}
-    return {"entities": [{"type": "bot_command", "offset": 0, "length": len(text.split()[0])}]}
+def _group(number: int) -> Wire:
+    return {"id": number, "type": "supergroup", "title": f"Group {-number}"}
+
+
+def _shown(one: Posted) -> Shown:
+    return Shown(str(one.id), one.text, tuple(button["text"] for button in one.buttons))
 
 
 @asynccontextmanager
-async def telegram_town(chats: int, seed: int) -> AsyncGenerator[TelegramTown]:
+async def telegram_town(chats: int, groups: int, seed: int, trap: Trap) -> AsyncGenerator[TelegramTown]:
     """Serve until the end."""
-    town = TelegramTown(chats, seed)
+    town = TelegramTown(chats, groups, seed, trap)
     app = web.Application(client_max_size=64 << 20)
     app.router.add_post("/bot{token}/{method}", town.call)
     app.router.add_get("/file/bot{token}/files/{name}", town.download)

@@ -12,21 +12,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hark.app.clock import SystemClock
+from hark.protocol.records import TurnEnded
 from hark.store.sqlite import SqliteStore
+from tests.fakes.discord_server import TOKEN as DISCORD_TOKEN
+from tests.fakes.discord_words import DIRECT, GENERAL
 from tests.fakes.slack_words import APP_TOKEN, BOT_TOKEN
 from tests.fakes.telegram_words import TOKEN
 from tests.fire.api import ApiClient, ApiSeat
-from tests.fire.book import Book
+from tests.fire.book import ASIDE, Book
+from tests.fire.discord import DiscordSeat, DiscordTown, discord_town
 from tests.fire.gateway import Addresses, Gateway, settings
 from tests.fire.model import Model
 from tests.fire.person import Pace, Person, live
+from tests.fire.seat import Seat
 from tests.fire.slack import SlackSeat, SlackTown, slack_town
 from tests.fire.speech import Speech, running_speech
-from tests.fire.telegram import FIRST_CHAT, TelegramSeat, TelegramTown, telegram_town
+from tests.fire.telegram import FIRST_CHAT, FIRST_GROUP, TelegramSeat, TelegramTown, telegram_town
+from tests.fire.trap import MOMENTS, Trap
 
 UNCONFIRMED_EACH = 1.5  # things that a person has written and that are not taken; then all wait
-QUIET_SECONDS = 240.0
+STILL_SECONDS = 40.0  # without any change: then it is wedged
 STOP_AFTER_SECONDS = 4.0
+TRAP_SHARE = 0.6  # of the kills wait for a moment
+TRAP_SECONDS = 5.0
+IN_A_GROUP = 3  # people
+ASKING = ("ask", "choose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +62,18 @@ class World:
     speech: Speech
     telegram: TelegramTown
     slack: SlackTown
+    discord: DiscordTown
     api: ApiClient
     gateway: Gateway
+    trap: Trap
     people: list[Person]
     connect_seconds: list[float] = field(default_factory=list[float])
-    is_wedged: bool = False
+    wedged: str = ""
+
+    @property
+    def chats(self) -> dict[str, Person]:
+        """One person of each chat, by its session."""
+        return {person.seat.session: person for person in self.people}
 
     @property
     def database(self) -> Path:
@@ -76,14 +93,16 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
     plan = world.plan
     chance = random.Random(plan.seed + 1)
     pace = Pace(world.book, plan.messages, len(world.people) / plan.per_second, plan.seed + 2)
+    await world.gateway.start()
+    await _at_work(world)
     lasting = asyncio.get_running_loop().call_later(min(plan.seconds, threading.TIMEOUT_MAX), pace.end)
     acting = [asyncio.create_task(live(person, pace)) for person in world.people]
     watching = asyncio.create_task(_watch(world, pace))
     try:
-        await world.gateway.start()
         while not pace.is_over:
-            await _at_work(world)
             await asyncio.sleep(chance.uniform(0.3, 1.7) * plan.kill_seconds)
+            if chance.random() < TRAP_SHARE:
+                await world.trap.set(chance.choice(MOMENTS), world.gateway.strike, TRAP_SECONDS)
             await world.gateway.kill()
             tell(f"{len(world.book.written)} messages, {world.gateway.kills} kills, {world.backlog} not yet taken")
             if chance.random() < 0.2:  # one more, before it is up
@@ -93,6 +112,7 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
                 starting.cancel()
                 await asyncio.gather(starting, return_exceptions=True)
             await world.gateway.start()
+            await _at_work(world)
         await asyncio.gather(*acting)
     finally:
         lasting.cancel()
@@ -100,6 +120,11 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
             task.cancel()
         await asyncio.gather(*acting, watching, return_exceptions=True)
     tell(f"{len(world.book.written)} messages written; waiting until all is dealt with")
+    world.telegram.is_calm = world.slack.is_calm = world.discord.is_calm = True
+    await _rest(world, tell)
+    for person in world.chats.values():
+        await person.greet()
+    tell("a last word in each chat")
     await _rest(world, tell)
 
 
@@ -108,6 +133,10 @@ async def _at_work(world: World) -> None:
     polls = world.telegram.pollers
     began = time.monotonic()
     await world.telegram.until(lambda: world.telegram.pollers > polls and bool(world.slack.sockets))
+    await world.discord.until(lambda: world.discord.gateway.is_ready)
+    # Before, Discord knows nobody to whom it could replay what is said.
+    while not (world.home / "discord.json").exists():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
     world.connect_seconds.append(time.monotonic() - began)
 
 
@@ -123,18 +152,18 @@ async def _watch(world: World, pace: Pace) -> None:
 
 async def _rest(world: World, tell: Callable[[str], None]) -> None:
     """Wait until nothing is under way; a turn that waits for an answer is stopped by its person."""
-    world.telegram.is_calm = world.slack.is_calm = True
     store = await SqliteStore.open(world.database, "fire", SystemClock())
-    deadline = time.monotonic() + QUIET_SECONDS
+    deadline = time.monotonic() + STILL_SECONDS
     stopped: dict[str, float] = {}
     last = ""
     try:
         while reason := await _unrest(world, store, stopped):
             if time.monotonic() > deadline:
-                world.is_wedged = True
+                world.wedged = reason
                 tell(f"it does not come to rest: {reason}")
                 break
             if reason != last:
+                deadline = time.monotonic() + STILL_SECONDS
                 tell(f"not over yet: {reason}")
             last = reason
             await asyncio.sleep(0.5)
@@ -148,6 +177,8 @@ async def _unrest(world: World, store: SqliteStore, stopped: dict[str, float]) -
         return f"{world.backlog} updates are not taken"
     if not all(person.seat.is_at_rest for person in world.people if isinstance(person.seat, ApiSeat)):
         return "requests to the API are not answered"
+    if missing := _unheard(world):
+        return f"{missing} messages of Discord are not taken"
     if world.model.open:
         return f"{len(world.model.open)} replies are being said"
     if unfinished := await store.inbox.unfinished():
@@ -155,19 +186,38 @@ async def _unrest(world: World, store: SqliteStore, stopped: dict[str, float]) -
         return f"{', '.join(unfinished[:5])} have work"
     if waiting := undealt(world.ledger):
         return f"{waiting} things in the ledger are not dealt with"
-    for person in world.people:
-        if await _is_owed(world, store, person.seat.session):
-            return f"{person.seat.session} is owed a reply"
+    for session in world.chats:
+        if await _is_owed(world, store, session):
+            return f"{session} is owed a reply"
     return ""
 
 
+def _unheard(world: World) -> int:
+    """Return how many messages were written at Discord that the ledger does not know."""
+    names = {one.deed.name for one in world.book.written.values() if one.deed.name and one.kind != ASIDE}
+    return len(names - times_of(world.ledger).keys())
+
+
 async def _stop_some(world: World, unfinished: list[str], stopped: dict[str, float]) -> None:
+    """Have those stopped who wait for an answer: any other turn comes to its end by itself."""
     now = time.monotonic()
     for session in unfinished:
-        if now - stopped.setdefault(session, now) > STOP_AFTER_SECONDS:
+        asked = next((one for one in reversed(world.model.asked) if one.chat == session), None)
+        is_asking = asked is not None and asked.plan in ASKING
+        if is_asking and now - stopped.setdefault(session, now) > STOP_AFTER_SECONDS:
             stopped[session] = now
-            person = next(person for person in world.people if person.seat.session == session)
-            await person.stop("word")
+            await world.chats[session].stop("word")
+
+
+def times_of(ledger: Path) -> dict[tuple[str, str, str], float]:
+    """Return when the ledger took what came in: kind, id, and of an edit its text."""
+    with sqlite3.connect(f"file:{ledger}?mode=ro", uri=True) as connection:
+        rows = connection.execute("SELECT name, at FROM incoming").fetchall()
+    found: dict[tuple[str, str, str], float] = {}
+    for name, at in rows:
+        kind, _, message, text = str(name).split("|", 3)
+        found[(kind, message, text.partition("|")[2])] = at
+    return found
 
 
 def undealt(ledger: Path) -> int:
@@ -177,8 +227,6 @@ def undealt(ledger: Path) -> int:
 
 
 async def _is_owed(world: World, store: SqliteStore, session: str) -> bool:
-    from hark.protocol.records import TurnEnded
-
     if session.startswith("api-"):
         return False
     ends = [record.turn for record in await store.journal.read(session) if isinstance(record, TurnEnded)]
@@ -189,30 +237,55 @@ async def _is_owed(world: World, store: SqliteStore, session: str) -> bool:
 
 @asynccontextmanager
 async def opened(folder: Path, plan: Plan) -> AsyncGenerator[World]:
-    """Set the world up: of the chats, six in ten are Telegram's, three Slack's, one the API's."""
-    book = Book()
+    """Set the world up."""
+    book, trap = Book(), Trap()
     home = folder / "hark"
     home.mkdir(parents=True)
-    slacks, apis = max(1, plan.chats * 3 // 10), max(1, plan.chats // 10)
-    telegrams = plan.chats - slacks - apis
+    share = Share.of(plan.chats)
     async with AsyncExitStack() as stack:
-        model = await stack.enter_async_context(Model(book))
-        speech, hearing = await stack.enter_async_context(running_speech(book, plan.seed))
-        telegram = await stack.enter_async_context(telegram_town(telegrams, plan.seed))
-        slack = await stack.enter_async_context(slack_town(slacks, plan.seed))
-        at = Addresses(telegram.address, slack.url, model.address, hearing, _free_port())
+        model = await stack.enter_async_context(Model(book, trap))
+        speech, hearing = await stack.enter_async_context(running_speech(book, trap, plan.seed))
+        telegram = await stack.enter_async_context(telegram_town(share.telegram, share.groups, plan.seed, trap))
+        slack = await stack.enter_async_context(slack_town(share.slack, plan.seed, trap))
+        discord = await stack.enter_async_context(discord_town(share.discord, plan.seed, trap))
+        at = Addresses(telegram.address, slack.url, discord.base, model.address, hearing, _free_port())
         (home / "config.toml").write_text(settings(at))
-        client = ApiClient(f"http://127.0.0.1:{at.port}")
+        client = ApiClient(f"http://127.0.0.1:{at.port}", plan.seed)
         stack.push_async_callback(client.close)
         secrets = {"FIRE_TELEGRAM": TOKEN, "FIRE_SLACK": BOT_TOKEN, "FIRE_SLACK_APP": APP_TOKEN}
-        seats = [
-            *(TelegramSeat(telegram, FIRST_CHAT + number) for number in range(telegrams)),
-            *(SlackSeat(slack, number) for number in range(slacks)),
-            *(ApiSeat(client, book, number) for number in range(apis)),
-        ]
+        gateway = Gateway(home, secrets | {"FIRE_DISCORD": DISCORD_TOKEN})
+        seats: list[Seat] = [*share.telegram_seats(telegram), *share.discord_seats(discord)]
+        seats += [SlackSeat(slack, number) for number in range(share.slack)]
+        seats += [ApiSeat(client, book, number) for number in range(share.api)]
         people = [Person(seat, book, plan.seed + 100 + number) for number, seat in enumerate(seats)]
-        gateway = Gateway(home, secrets)
-        yield World(plan, home, book, model, speech, telegram, slack, client, gateway, people)
+        yield World(plan, home, book, model, speech, telegram, slack, discord, client, gateway, trap, people)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many chats are where: of ten, four are Telegram's, some of them groups, two Discord's, three Slack's."""
+
+    telegram: int
+    groups: int
+    discord: int
+    slack: int
+    api: int
+
+    @staticmethod
+    def of(chats: int) -> "Share":
+        groups, discord, slack, api = (max(1, chats * part // 100) for part in (6, 20, 25, 10))
+        return Share(max(1, chats - groups - discord - slack - api), groups, discord, slack, api)
+
+    def telegram_seats(self, town: TelegramTown) -> list[TelegramSeat]:
+        alone = [FIRST_CHAT + number for number in range(self.telegram)]
+        groups = [FIRST_GROUP - number for number in range(self.groups)]
+        together = [TelegramSeat(town, group, FIRST_CHAT + who) for group in groups for who in range(IN_A_GROUP)]
+        return [*(TelegramSeat(town, person, person) for person in alone), *together]
+
+    def discord_seats(self, town: DiscordTown) -> list[DiscordSeat]:
+        """One of the chats is a channel, in which several people are."""
+        alone = [DiscordSeat(town, number, f"{DIRECT}{number}") for number in range(self.discord - 1)]
+        return [*alone, *(DiscordSeat(town, number, GENERAL) for number in range(IN_A_GROUP))]
 
 
 def _free_port() -> int:

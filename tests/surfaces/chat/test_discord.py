@@ -146,6 +146,18 @@ async def test_an_edit_and_a_deletion_right_behind_a_slow_message_are_not_lost()
     assert taken[3].id == last
 
 
+async def test_a_deletion_in_a_server_is_heard_by_the_process_after_the_one_that_heard_the_message(
+    tmp_path: Path,
+) -> None:
+    async with DiscordServer().serving() as server:
+        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+            number = await server.write("<@9000> do it", GENERAL, mentions=[ROBOT])
+            await world.taken.count(1)
+        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+            await server.remove(number)
+            assert await world.taken.count(1) == [Removed(number, ROOM)]
+
+
 async def test_a_deletion_in_a_direct_chat_and_many_at_once() -> None:
     async with discord_world() as world:
         one, two, three = [await world.server.write(text, THREAD, mentions=[ROBOT]) for text in ("1", "2", "3")]

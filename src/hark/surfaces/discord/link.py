@@ -56,7 +56,7 @@ class Link:
         self._missed = Missed(self._client, settings.catch_up)
         self._is_astray = False
         self._complaint = ""
-        self._began = datetime.now(UTC) + CLOCKS_DIFFER
+        self._began = datetime.now(UTC)
         self._known: deque[int] = deque(maxlen=MOST_KNOWN)  # messages in servers that were for us
 
     async def __aenter__(self) -> Self:
@@ -190,7 +190,7 @@ class Link:
 
     def _edit(self, message: discord.Message) -> None:
         """Take an edit. One that names us in a message that was written to others is heard for the first time."""
-        is_news = message.created_at > self._began and message.id not in self._known
+        is_news = message.created_at > self._began + CLOCKS_DIFFER and message.id not in self._known
         if guild_of(message.channel) and is_news and message.edited_at and self._reader.is_ours(message):
             self._know(message)
             self._put(message.channel.id, lambda: self._reader.written(message), message)
@@ -207,8 +207,13 @@ class Link:
 
     def _remove(self, messages: list[int], channel: int, guild: int | None) -> None:
         for message in messages:
-            if guild is None or message in self._known:  # others' messages in servers are no business of ours
+            if guild is None or message in self._known or self._may_be_ours(message, channel):
                 self._put(channel, partial(self._reader.removed, message, channel, guild))
+
+    def _may_be_ours(self, message: int, channel: int) -> bool:
+        """Tell whether a message in a server may have been for us, before we began; others' are no business of ours."""
+        is_older = discord.utils.snowflake_time(message) < self._began
+        return is_older and str(channel) in self._position.newest.heard
 
     def _press(self, interaction: discord.Interaction) -> None:
         if interaction.type is not discord.InteractionType.component or interaction.data is None:
