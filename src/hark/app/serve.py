@@ -149,7 +149,7 @@ class Running:
             speak = partial(spoken, self._agent.parts.speaker())
             is_stop = self._agent.parts.stop_words.fits
             place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak)
-            take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
+            await take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access
             tasks.cancel_scope.cancel()

@@ -10,12 +10,14 @@ from hark.protocol.chat import Address, Incoming
 class Kept(Struct, frozen=True):
     """Something that came in and is not dealt with yet; `place` is its place in the order of arrival.
 
-    `is_again`: an earlier process, or a try that failed, may have begun with it.
+    `is_again`: an earlier process, or a try that failed, may have begun with it. `is_said`: it is known that its
+    words reached the session.
     """
 
     place: int
     incoming: Incoming
     is_again: bool = False
+    is_said: bool = False
 
 
 class Sent(Struct, frozen=True):

@@ -16,13 +16,15 @@ class VoiceNote(Struct, frozen=True):
     """A recording that stands for a message. `id` is the message's, the same when it is delivered again.
 
     `line` names the conversation: what comes in one line stays in order. `about` is whatever is needed to go on with
-    it after a restart: it is kept with the recording, and given back.
+    it after a restart: it is kept with the recording, and given back. `is_said`: a process that is gone had brought it
+    to the session. It is heard again to be echoed, and is too late to be withdrawn.
     """
 
     id: str
     line: str
     audio: Audio
     about: Mapping[str, str] = field(default_factory=dict[str, str])
+    is_said: bool = False
 
 
 class Fate(StrEnum):

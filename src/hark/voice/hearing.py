@@ -35,7 +35,7 @@ class NoteHearing:
         self._stop = stop
         self._arrived = time.time_ns()  # by the wall clock: it is read by the next process
         self._transcription = anyio.CancelScope()
-        self._is_known = False
+        self._is_known = note.is_said
         loop = asyncio.get_running_loop()
         self._kept: asyncio.Future[Path] = loop.create_future()
         self._ended: asyncio.Future[Heard] = loop.create_future()

@@ -3,9 +3,10 @@
 import asyncio
 from pathlib import Path
 
+import hark
 from hark.protocol.chat import Removed
 from hark.protocol.provider import CallChunk
-from hark.providers.scripted import Hang
+from hark.providers.scripted import Hang, ScriptedProvider
 from tests.surfaces.chat.test_platform import said
 from tests.surfaces.chat.world import HOME, chatting
 from tests.surfaces.web.test_voice import Ear
@@ -126,3 +127,24 @@ async def test_what_a_kill_left_unheard_is_heard_at_the_next_start(tmp_path: Pat
     async with chatting(tmp_path, [["there you are"]], ears=again) as (chat, provider):
         await chat.until(lambda: "there you are" in chat.texts)
     assert said(provider.requests[0]) == ["(slow) hello"]
+
+
+async def test_a_recording_that_was_said_before_a_kill_is_never_told_to_go_nowhere(tmp_path: Path) -> None:
+    ear = Ear()
+    async with chatting(tmp_path, [], ears=ear) as (chat, _):
+        await chat.speak("(slow) hello", name="v")
+        await ear.until(1)
+    provider = ScriptedProvider([["hi"]])
+    async with hark.open(home=tmp_path, workspace=tmp_path, routes=[{"provider": provider}]) as agent:
+        session = agent.session("test:home")
+        await session.say("(slow) hello", id="test:home::v")
+        await session.idle()
+    again = Ear()
+    async with chatting(tmp_path, [], ears=again) as (chat, provider):
+        await again.until(1)
+        await chat.write("stop")
+        await chat.until(lambda: "Nothing was running." in chat.texts)
+        again.gate.set()
+        await chat.until(lambda: '🎙️ "(slow) hello"' in chat.texts)
+    assert not provider.requests, "it is not said anew"
+    assert not any("goes nowhere" in text for text in chat.texts)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
+from msgspec import structs
 
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger, Kept
@@ -133,14 +134,22 @@ class Room:
     async def _unsaid(self, batch: list[Kept]) -> list[Kept]:
         """Leave out what an earlier process had brought to the session, alone or with more; the rest comes anew."""
         parts = [kept.incoming for kept in batch if isinstance(kept.incoming, Written)]
-        if not batch[0].is_again or (len(batch) == 1 and not self._changes_of(batch)):
+        if not batch[0].is_again:
             return batch
+        if len(batch) == 1 and not self._changes_of(batch):
+            return [await self._known(batch[0])]
         for count in range(len(parts), 0, -1):
             if await self._line.session.has_known(self._line.name_of(joined(parts[:count]).id)):
                 await self._house.ledger.done(*(kept.place for kept in batch[:count]))
                 self._waiting = [*batch[count:], *self._waiting]
                 return []
         return batch
+
+    async def _known(self, kept: Kept) -> Kept:
+        """A recording that was said is heard again for its echo alone; anything else the session takes once anyway."""
+        if not isinstance(kept.incoming, Written) or kept.incoming.voice is None:
+            return kept
+        return structs.replace(kept, is_said=await self._line.session.has_known(self._name(kept)))
 
     async def _deal_with(self, batch: list[Kept]) -> None:
         try:
@@ -213,7 +222,7 @@ class Room:
         echo = Echo(self._outbox, f"voice:{message.id}")
         self._spoken.heard(self._line.name_of(message.id))
         listener = ChatListener(kept, self._inward, echo, self._house.is_stop)
-        hearing = self._house.ingress.hear(note_of(self._line, message), listener)
+        hearing = self._house.ingress.hear(note_of(self._line, kept), listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(echo.run)
             try:

@@ -101,8 +101,11 @@ class ChatListener:
         await self._inward.interrupt("voice")
 
 
-def note_of(line: Line, message: Written) -> VoiceNote:
+def note_of(line: Line, kept: Kept) -> VoiceNote:
     """Return a message's recording, as the way in for voice takes it."""
+    message = kept.incoming
+    assert isinstance(message, Written)
     assert message.voice is not None
     audio = Audio(base64.b64decode(message.voice.data), message.voice.media_type)
-    return VoiceNote(line.name_of(message.id), line.session.id, audio, {"surface": line.address.surface})
+    about = {"surface": line.address.surface}
+    return VoiceNote(line.name_of(message.id), line.session.id, audio, about, kept.is_said)

@@ -101,11 +101,13 @@ class Voice:
         return json_answer(structs.replace(receipt, transcript=heard.text), 202)
 
 
-def take_up(place: WebPlace, left: list[VoiceNote]) -> None:
+async def take_up(place: WebPlace, left: list[VoiceNote]) -> None:
     """Hear again what an earlier process had taken by HTTP and not ended."""
     for note in left:
         if note.about.get("surface") == API:
-            place.ingress.hear(note, ApiListener(place, place.named(note.line), note))
+            session = place.named(note.line)
+            again = structs.replace(note, is_said=await session.has_known(note.id))
+            place.ingress.hear(again, ApiListener(place, session, again))
 
 
 def _delivery(word: str) -> str:
