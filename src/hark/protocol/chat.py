@@ -90,11 +90,15 @@ class Outgoing(Struct, frozen=True):
 
 
 class Manners(Struct, frozen=True):
-    """What a platform allows: how long a message may be, how often one may be edited, and whether it knows keys."""
+    """What a platform allows: how long a message may be, how often one may be edited, and whether it knows keys.
+
+    `key_seconds`: for how long it knows that it has taken one.
+    """
 
     characters: int = 4000
     edit_seconds: float = 1.0
     knows_keys: bool = False
+    key_seconds: float = float("inf")
     has_buttons: bool = True
     has_reactions: bool = False
 

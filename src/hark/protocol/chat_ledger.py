@@ -21,10 +21,11 @@ class Kept(Struct, frozen=True):
 
 
 class Sent(Struct, frozen=True):
-    """One message of ours. Without an `id` it is not known whether the platform took it."""
+    """One message of ours, first tried at `at`. Without an `id` it is not known whether the platform took it."""
 
     key: str
     id: str = ""
+    at: float = 0.0
 
 
 class Line(Struct, frozen=True):

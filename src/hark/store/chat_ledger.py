@@ -199,9 +199,9 @@ def _was_removed(connection: sqlite3.Connection, message: Written) -> bool:
 
 
 def _sent(connection: sqlite3.Connection, address: Address, key: str) -> Sent | None:
-    sql = "SELECT message FROM sent WHERE address = ? AND key = ?"
+    sql = "SELECT message, at FROM sent WHERE address = ? AND key = ?"
     row = connection.execute(sql, (_key(address), key)).fetchone()
-    return Sent(key, row[0]) if row is not None else None
+    return Sent(key, *row) if row is not None else None
 
 
 def _line(row: tuple[str, str, int]) -> Line:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hark.protocol.chat import ChatError, Deliver
+from hark.protocol.chat import ChatError, Deliver, Manners
 from hark.protocol.outcomes import Completed
 from hark.providers.scripted import Hang
 from hark.store.chat_ledger import SqliteChatLedger
@@ -53,6 +53,19 @@ async def test_an_edit_that_must_wait_holds_nothing_else_of_its_chat(tmp_path: P
         await asyncio.wait([task])
         await reply.finish("some words", Completed("some words"))
     assert chat.texts == ["some words", "something else"]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(3600.0, ""), (0.0, "(This may have reached you before.)\n")])
+async def test_a_doubtful_sending_is_told_of_where_the_platform_knows_our_key_no_longer(
+    tmp_path: Path, seconds: float, told: str
+) -> None:
+    chat = TestChat(Manners(260, 0.01, knows_keys=True, key_seconds=seconds))
+    ledger = SqliteChatLedger(tmp_path / "gateway.db")
+    await ledger.sending(HOME, "note")  # by a process that is gone
+    outbox = Outbox(chat, HOME, ledger)
+    await outbox.tell("note", "hello")
+    await ledger.close()
+    assert chat.texts == [f"{told}hello"]
 
 
 async def test_pieces_that_were_taken_back_lose_their_words_and_button(tmp_path: Path) -> None:

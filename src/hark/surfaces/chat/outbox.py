@@ -1,6 +1,7 @@
 """What goes to one address: nothing is lost, and nothing is said twice without a word about it."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum
@@ -101,7 +102,9 @@ class Outbox:
             if known is not None and known.id:
                 return Posted(known.id, is_new=False)
             is_doubtful = known is not None
-            sent, is_told = await self._send_for_sure(structs.replace(message, key=key), is_doubtful=is_doubtful)
+            tried_at = known.at if known is not None else time.time()
+            wanted = structs.replace(message, key=key)
+            sent, is_told = await self._send_for_sure(wanted, tried_at, is_doubtful=is_doubtful)
             if sent is not None:
                 if is_told:  # as long as it stands there, whoever edits it
                     await self._ledger.sending(self._address, f"again:{sent}")
@@ -110,13 +113,15 @@ class Outbox:
             # What a platform finds by our key may be what was sent before a crash, with other words.
             return Posted(sent or "", is_new=not is_doubtful)
 
-    async def _send_for_sure(self, message: Outgoing, *, is_doubtful: bool) -> tuple[str | None, bool]:
-        """Send; where the answer to an earlier try is not known, say so, unless the platform knows our keys.
+    async def _send_for_sure(self, message: Outgoing, tried_at: float, *, is_doubtful: bool) -> tuple[str | None, bool]:
+        """Send; where the answer to an earlier try is not known, say so, unless the platform still knows our key.
 
         Return the platform's id, None when the chat is closed to us; and whether it was said.
         """
         while True:
-            is_told = is_doubtful and not self._surface.manners.knows_keys
+            manners = self._surface.manners
+            is_known = manners.knows_keys and time.time() - tried_at < manners.key_seconds
+            is_told = is_doubtful and not is_known
             wanted = structs.replace(message, text=AGAIN + message.text) if is_told else message
             try:
                 return await self._try(partial(self._surface.send, self._address, wanted)), is_told

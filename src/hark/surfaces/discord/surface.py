@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CHARACTERS = 2000
 CONNECT_SECONDS = 5.0
+KEY_SECONDS = 60.0
 
 
 class DiscordSurface:
@@ -36,8 +37,8 @@ class DiscordSurface:
 
     @property
     def manners(self) -> Manners:
-        """What Discord allows. Its nonces are our keys: it takes the same one once, for some minutes."""
-        return Manners(CHARACTERS, edit_seconds=1.2, knows_keys=True, has_buttons=True, has_reactions=True)
+        """What Discord allows. Its nonces are our keys: it takes the same one once, for "a few minutes"."""
+        return Manners(CHARACTERS, 1.2, knows_keys=True, key_seconds=KEY_SECONDS, has_reactions=True)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled. What `deliver` could not take comes again with the next run.
