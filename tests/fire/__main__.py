@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.crash.audit import Findings
+from tests.fire.api import ApiSeat
 from tests.fire.inquest import inquire
 from tests.fire.world import Plan, World, burn, opened
 
@@ -48,6 +49,8 @@ def report(world: World, findings: Findings, stops: Sequence[float]) -> None:
         "people": len(world.people),
         "API posts made again": world.api.posted_again,
     }
+    streams = [person.seat.stream for person in world.people if isinstance(person.seat, ApiSeat)]
+    counts |= {"API: read anew after a restart": sum(stream.resyncs for stream in streams)}
     counts |= {f"kills when {moment}": times for moment, times in world.trap.counts.items()}
     for platform in (world.telegram, world.slack, world.discord):
         for name, count in platform.counts.items():

@@ -8,6 +8,7 @@ import aiohttp
 
 from tests.fire.book import QUEUE, STEER, Book, Deed
 from tests.fire.seat import Habits, Shown
+from tests.fire.stream import Stream
 
 AGAIN_SECONDS = 0.3
 AGAIN_SHARE = 0.05  # of what is posted is posted once more, at the same time
@@ -19,18 +20,18 @@ class ApiClient:
 
     def __init__(self, address: str, seed: int) -> None:
         self.random = random.Random(seed)
-        self._address = address
-        self._http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30.0))
+        self.address = address
+        self.http = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30.0))
         self.posted_again = 0
 
     async def close(self) -> None:
-        await self._http.close()
+        await self.http.close()
 
     async def ask(self, method: str, path: str, *, is_once: bool = False, **more: Any) -> tuple[int, Any]:
         """Return the status and the body; `is_once` gives up when there was no answer, with status 0."""
         while True:
             try:
-                async with self._http.request(method, self._address + path, **more) as response:
+                async with self.http.request(method, self.address + path, **more) as response:
                     if response.status in SURE:
                         return response.status, await response.json()
                     if response.status != 503:
@@ -53,6 +54,7 @@ class ApiSeat:
         self._client = client
         self._book = book
         self._path = f"/api/sessions/{self.session}"
+        self.stream = Stream(client.http, client.address + self._path)
         self._doing: set[asyncio.Task[None]] = set()
         self._last = self._changing = asyncio.create_task(_nothing())
 

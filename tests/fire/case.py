@@ -3,7 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.crash.audit import Findings
 from tests.fire.book import Book, Written
@@ -14,7 +14,8 @@ from tests.fire.story import Story
 @dataclass(frozen=True, slots=True)
 class Case:
     """`sent` is the ledger's: key to the platform's id. `prompt` has the messages of the last prompt that the model
-    got from this chat, each with how often it stood there; None when nobody looked.
+    got from this chat, each with how often it stood there; None when nobody looked. `delivered` is how often a program
+    was told of each turn's end.
     """
 
     findings: Findings
@@ -24,6 +25,7 @@ class Case:
     shown: Sequence[Shown]
     sent: Mapping[str, str]
     prompt: Counter[str] | None = None
+    delivered: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def is_api(self) -> bool:

@@ -7,6 +7,7 @@ from hark.app.clock import SystemClock
 from hark.store.sqlite import SqliteStore
 from tests.crash.audit import Findings
 from tests.crash.leftovers import leftovers
+from tests.fire.api import ApiSeat
 from tests.fire.audit import MessageAudit
 from tests.fire.case import Case, sent_of
 from tests.fire.reply_audit import ReplyAudit
@@ -27,7 +28,9 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
         for session, person in world.chats.items():
             story = Story(await store.journal.read(session))
             prompt = world.model.prompts.get(session, Counter())
-            case = Case(findings, session, world.book, story, person.seat.shown(), sent.get(session, {}), prompt)
+            seat = person.seat
+            told = seat.stream.delivered if isinstance(seat, ApiSeat) else {}
+            case = Case(findings, session, world.book, story, seat.shown(), sent.get(session, {}), prompt, told)
             MessageAudit(case).run()
             ReplyAudit(case).run()
             stops = StopAudit(case, world.model.asked)

@@ -27,6 +27,7 @@ class ReplyAudit:
         for turn in sorted(self._case.story.turns.values(), key=lambda turn: turn.number):
             self._count(turn)
             if self._case.is_api:
+                self._told(turn)
                 continue
             pieces = self._pieces(turn)
             if not pieces:
@@ -48,6 +49,13 @@ class ReplyAudit:
             self._case.count("turns cut by a kill" if turn.outcome.source == "crash" else "turns interrupted")
         else:
             self._case.count("turns completed")
+
+    def _told(self, turn: Turn) -> None:
+        """A program that reads along is told of each end once."""
+        times = self._case.delivered.get(turn.id, 0)
+        self._case.count("replies delivered", times > 0)
+        if times != 1:
+            self._case.wrong("reply lost" if not times else "doubled silently", f"{turn.id} was told {times} times")
 
     def _pieces(self, turn: Turn) -> list[Shown]:
         found: list[Shown] = []

@@ -83,9 +83,11 @@ def audited(
     of: Book | None = None,
     prompt: Counter[str] | None = None,
     chat: str = CHAT,
+    told: Mapping[str, int] | None = None,
 ) -> Findings:
     findings = Findings()
-    case = Case(findings, chat, of or book(), Story(records), shown, SENT if sent is None else sent, prompt)
+    sent = SENT if sent is None else sent
+    case = Case(findings, chat, of or book(), Story(records), shown, sent, prompt, told or {FIRST: 1})
     MessageAudit(case).run()
     ReplyAudit(case).run()
     return findings
@@ -191,6 +193,12 @@ def test_the_audit_notices(
 ) -> None:
     findings = audited(records, shown, sent)
     assert findings.counts[kind] > 0, findings.problems
+
+
+@pytest.mark.parametrize(("times", "kind"), [(0, "reply lost"), (2, "doubled silently")])
+def test_the_audit_notices_a_reply_of_which_a_program_was_not_told_once(times: int, kind: str) -> None:
+    assert audited(of=book(chat=API), chat=API).problems == []
+    assert audited(of=book(chat=API), chat=API, told={FIRST: times}).counts[kind] == 1
 
 
 # Recordings.

@@ -35,6 +35,7 @@ STILL_SECONDS = 40.0  # without any change: then it is wedged
 STOP_AFTER_SECONDS = 4.0
 TRAP_SHARE = 0.6  # of the kills wait for a moment
 TRAP_SECONDS = 5.0
+CONNECT_SECONDS = 180.0
 IN_A_GROUP = 3  # people
 ASKING = ("ask", "choose")
 
@@ -132,11 +133,12 @@ async def _at_work(world: World) -> None:
     """Return when the gateway has connected everywhere: on a busy machine that takes its time."""
     polls = world.telegram.pollers
     began = time.monotonic()
-    await world.telegram.until(lambda: world.telegram.pollers > polls and bool(world.slack.sockets))
-    await world.discord.until(lambda: world.discord.gateway.is_ready)
-    # Before, Discord knows nobody to whom it could replay what is said.
-    while not (world.home / "discord.json").exists():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(CONNECT_SECONDS):
+        await world.telegram.until(lambda: world.telegram.pollers > polls and bool(world.slack.sockets))
+        await world.discord.until(lambda: world.discord.gateway.is_ready)
+        # Before, Discord knows nobody to whom it could replay what is said.
+        while not (world.home / "discord.json").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     world.connect_seconds.append(time.monotonic() - began)
 
 
@@ -227,9 +229,10 @@ def undealt(ledger: Path) -> int:
 
 
 async def _is_owed(world: World, store: SqliteStore, session: str) -> bool:
-    if session.startswith("api-"):
-        return False
     ends = [record.turn for record in await store.journal.read(session) if isinstance(record, TurnEnded)]
+    seat = world.chats[session].seat
+    if isinstance(seat, ApiSeat):
+        return not seat.stream.delivered.keys() >= set(ends)
     with sqlite3.connect(f"file:{world.ledger}?mode=ro", uri=True) as connection:
         row = connection.execute("SELECT delivered FROM lines WHERE session = ?", (session,)).fetchone()
     return bool(ends) and (row is None or int(ends[-1].rpartition(".t")[2]) > row[0])
@@ -257,6 +260,7 @@ async def opened(folder: Path, plan: Plan) -> AsyncGenerator[World]:
         seats: list[Seat] = [*share.telegram_seats(telegram), *share.discord_seats(discord)]
         seats += [SlackSeat(slack, number) for number in range(share.slack)]
         seats += [ApiSeat(client, book, number) for number in range(share.api)]
+        await stack.enter_async_context(_listening([seat for seat in seats if isinstance(seat, ApiSeat)]))
         people = [Person(seat, book, plan.seed + 100 + number) for number, seat in enumerate(seats)]
         yield World(plan, home, book, model, speech, telegram, slack, discord, client, gateway, trap, people)
 
@@ -286,6 +290,18 @@ class Share:
         """One of the chats is a channel, in which several people are."""
         alone = [DiscordSeat(town, number, f"{DIRECT}{number}") for number in range(self.discord - 1)]
         return [*alone, *(DiscordSeat(town, number, GENERAL) for number in range(IN_A_GROUP))]
+
+
+@asynccontextmanager
+async def _listening(seats: list[ApiSeat]) -> AsyncGenerator[None]:
+    """Have the programs read along."""
+    reading = [asyncio.create_task(seat.stream.run()) for seat in seats]
+    try:
+        yield
+    finally:
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
 
 
 def _free_port() -> int:
