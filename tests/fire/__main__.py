@@ -14,8 +14,10 @@ from pathlib import Path
 
 from tests.crash.audit import Findings
 from tests.fire.api import ApiSeat
+from tests.fire.burning import burn
 from tests.fire.inquest import inquire
-from tests.fire.world import Plan, World, burn, opened
+from tests.fire.opening import opened
+from tests.fire.world import Plan, World
 
 EACH = 6  # of a kind are shown
 WRONG = (

@@ -11,9 +11,10 @@ from tests.fire.api import ApiSeat
 from tests.fire.audit import MessageAudit
 from tests.fire.case import Case, sent_of
 from tests.fire.reply_audit import ReplyAudit
+from tests.fire.rest import times_of, undealt
 from tests.fire.stop_audit import StopAudit
 from tests.fire.story import Story
-from tests.fire.world import World, times_of, undealt
+from tests.fire.world import World
 
 
 async def inquire(world: World) -> tuple[Findings, list[float]]:
@@ -29,7 +30,7 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
             story = Story(await store.journal.read(session))
             prompt = world.model.prompts.get(session, Counter())
             seat = person.seat
-            told = seat.stream.delivered if isinstance(seat, ApiSeat) else {}
+            told = seat.stream.delivered if isinstance(seat, ApiSeat) else Counter[str]()
             case = Case(findings, session, world.book, story, seat.shown(), sent.get(session, {}), prompt, told)
             MessageAudit(case).run()
             ReplyAudit(case).run()

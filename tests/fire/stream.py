@@ -61,6 +61,6 @@ class Stream:
     async def _read_transcript(self) -> None:
         async with self._http.get(f"{self._address}/transcript") as response:
             if response.status == 200:
-                body = await response.json()
-                running = (body.get("running") or {}).get("turn")
+                body: dict[str, Any] = await response.json()
+                running = body["running"]["turn"] if body["running"] else ""
                 self.read |= {message["turn"] for message in body["messages"]} - {running}
