@@ -265,7 +265,7 @@ class DiscordServer:
         rows: list[Json] = body.get("components") or []
         new = message(number, place, ROBOT, body["content"].strip(), components=rows, nonce=nonce)
         if "message_reference" in body:
-            new |= {"message_reference": body["message_reference"]}
+            new |= {"message_reference": {"channel_id": place, **body["message_reference"]}}
         self.messages[number] = new
         if nonce:
             self._nonces[nonce] = number

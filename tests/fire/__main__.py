@@ -54,7 +54,7 @@ def report(world: World, findings: Findings, stops: Sequence[float]) -> None:
     streams = [person.seat.stream for person in world.people if isinstance(person.seat, ApiSeat)]
     counts |= {"API: read anew after a restart": sum(stream.resyncs for stream in streams)}
     counts |= {f"kills when {moment}": times for moment, times in world.trap.counts.items()}
-    for platform in (world.telegram, world.slack, world.discord):
+    for platform in (world.telegram, world.slack, world.discord, world.programs):
         for name, count in platform.counts.items():
             counts[f"platform: {name}"] = counts.get(f"platform: {name}", 0) + count
     for name, count in sorted(counts.items()):

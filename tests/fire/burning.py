@@ -49,7 +49,7 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
             task.cancel()
         await asyncio.gather(*acting, watching, return_exceptions=True)
     tell(f"{len(world.book.written)} messages written; waiting until all is dealt with")
-    world.telegram.is_calm = world.slack.is_calm = world.discord.is_calm = True
+    world.telegram.is_calm = world.slack.is_calm = world.discord.is_calm = world.programs.is_calm = True
     await rest(world, tell)
     for person in world.chats.values():
         await person.greet()

@@ -22,6 +22,7 @@ class Addresses:
     telegram: str
     slack: str
     discord: str
+    programs: str
     model: str
     speech: str
     port: int
@@ -65,6 +66,14 @@ app_token_env = "FIRE_SLACK_APP"
 api_base = "{at.slack}/api/"
 allow = ["*"]
 per_minute = 1000000
+
+[surfaces.webhook]
+per_minute = 1000000
+streams = true
+
+[surfaces.webhook.hooks.ci]
+secret_env = "FIRE_HOOK"
+url = "{at.programs}"
 
 [surfaces.discord]
 token_env = "FIRE_DISCORD"

@@ -11,6 +11,7 @@ from tests.fakes.discord_server import TOKEN as DISCORD_TOKEN
 from tests.fakes.discord_words import DIRECT, GENERAL
 from tests.fakes.slack_words import APP_TOKEN, BOT_TOKEN
 from tests.fakes.telegram_words import TOKEN
+from tests.fakes.webhook_program import SECRET
 from tests.fire.api import ApiClient, ApiSeat
 from tests.fire.book import Book
 from tests.fire.discord import DiscordSeat, DiscordTown, discord_town
@@ -22,6 +23,7 @@ from tests.fire.slack import SlackSeat, slack_town
 from tests.fire.speech import running_speech
 from tests.fire.telegram import FIRST_CHAT, FIRST_GROUP, TelegramSeat, TelegramTown, telegram_town
 from tests.fire.trap import Trap
+from tests.fire.webhook import WebhookSeat, running_programs
 from tests.fire.world import Plan, World
 
 IN_A_GROUP = 3  # people
@@ -40,34 +42,38 @@ async def opened(folder: Path, plan: Plan) -> AsyncGenerator[World]:
         telegram = await stack.enter_async_context(telegram_town(share.telegram, share.groups, plan.seed, trap))
         slack = await stack.enter_async_context(slack_town(share.slack, plan.seed, trap))
         discord = await stack.enter_async_context(discord_town(share.discord, plan.seed, trap))
-        at = Addresses(telegram.address, slack.url, discord.base, model.address, hearing, _free_port())
+        programs = await stack.enter_async_context(running_programs(plan.seed, trap))
+        at = Addresses(telegram.address, slack.url, discord.base, programs.url, model.address, hearing, _free_port())
         (home / "config.toml").write_text(settings(at))
         client = ApiClient(f"http://127.0.0.1:{at.port}", plan.seed)
         stack.push_async_callback(client.close)
         secrets = {"FIRE_TELEGRAM": TOKEN, "FIRE_SLACK": BOT_TOKEN, "FIRE_SLACK_APP": APP_TOKEN}
-        gateway = Gateway(home, secrets | {"FIRE_DISCORD": DISCORD_TOKEN})
+        gateway = Gateway(home, secrets | {"FIRE_DISCORD": DISCORD_TOKEN, "FIRE_HOOK": SECRET})
         seats: list[Seat] = [*share.telegram_seats(telegram), *share.discord_seats(discord)]
         seats += [SlackSeat(slack, number) for number in range(share.slack)]
+        seats += [WebhookSeat(programs, client, number) for number in range(share.programs)]
         seats += [ApiSeat(client, book, number) for number in range(share.api)]
         await stack.enter_async_context(_listening([seat for seat in seats if isinstance(seat, ApiSeat)]))
         people = [Person(seat, book, plan.seed + 100 + number) for number, seat in enumerate(seats)]
-        yield World(plan, home, book, model, speech, telegram, slack, discord, client, gateway, trap, people)
+        yield World(plan, home, book, model, speech, telegram, slack, discord, programs, client, gateway, trap, people)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many chats are where: of ten, four are Telegram's, some of them groups, two Discord's, three Slack's."""
+    """How many chats are where: of twenty, eight are Telegram's, five Slack's, four Discord's, and three programs'."""
 
     telegram: int
     groups: int
     discord: int
     slack: int
+    programs: int
     api: int
 
     @staticmethod
     def of(chats: int) -> "Share":
-        groups, discord, slack, api = (max(1, chats * part // 100) for part in (6, 20, 25, 10))
-        return Share(max(1, chats - groups - discord - slack - api), groups, discord, slack, api)
+        groups, discord, slack, programs, api = (max(1, chats * part // 100) for part in (6, 20, 25, 5, 10))
+        telegram = max(1, chats - groups - discord - slack - programs - api)
+        return Share(telegram, groups, discord, slack, programs, api)
 
     def telegram_seats(self, town: TelegramTown) -> list[TelegramSeat]:
         alone = [FIRST_CHAT + number for number in range(self.telegram)]

@@ -11,6 +11,7 @@ from hark.protocol.records import TurnEnded
 from hark.store.sqlite import SqliteStore
 from tests.fire.api import ApiSeat
 from tests.fire.book import ASIDE
+from tests.fire.webhook import WebhookSeat
 from tests.fire.world import World
 
 STILL_SECONDS = 40.0  # without any change: then it is wedged
@@ -43,8 +44,8 @@ async def _unrest(world: World, store: SqliteStore, stopped: dict[str, float]) -
     """Return why it is not over yet."""
     if world.backlog:
         return f"{world.backlog} updates are not taken"
-    if not all(person.seat.is_at_rest for person in world.people if isinstance(person.seat, ApiSeat)):
-        return "requests to the API are not answered"
+    if not all(person.seat.is_at_rest for person in world.people if isinstance(person.seat, ApiSeat | WebhookSeat)):
+        return "requests of programs are not answered"
     if missing := _unheard(world):
         return f"{missing} messages of Discord are not taken"
     if world.model.open:

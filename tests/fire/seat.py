@@ -8,16 +8,17 @@ from tests.fire.book import INTERRUPT, Deed
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message of the agent, as the person sees it in the end."""
+    """A message of the agent, as the person sees it in the end; `number` is its place where its id does not tell."""
 
     id: str
     text: str
     buttons: tuple[str, ...] = ()
+    number: float = 0.0
 
     @property
     def place(self) -> float:
         """Where it stands in the chat, from the top."""
-        return float(self.id)
+        return self.number or float(self.id)
 
 
 @dataclass(frozen=True, slots=True)

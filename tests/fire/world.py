@@ -13,6 +13,7 @@ from tests.fire.slack import SlackTown
 from tests.fire.speech import Speech
 from tests.fire.telegram import TelegramTown
 from tests.fire.trap import Trap
+from tests.fire.webhook import Programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class World:
     telegram: TelegramTown
     slack: SlackTown
     discord: DiscordTown
+    programs: Programs
     api: ApiClient
     gateway: Gateway
     trap: Trap
