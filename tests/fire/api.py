@@ -46,7 +46,7 @@ class ApiClient:
 class ApiSeat:
     """A program with a session of its own. Its messages say themselves how they are meant."""
 
-    author = ""
+    author = author_id = ""
     habits = Habits(has_commands=False)
 
     def __init__(self, client: ApiClient, book: Book, number: int) -> None:

@@ -42,7 +42,10 @@ class Deed:
 
 @dataclass(slots=True)
 class Written:
-    """One message of a person. `edits` are its later texts; `kind` tells how it came, `delivery` how it is meant."""
+    """One message of a person. `edits` are its later texts; `kind` tells how it came, `delivery` how it is meant.
+
+    `author_id` stands for the author where the platform could not tell the name in time.
+    """
 
     token: str
     chat: str
@@ -52,6 +55,7 @@ class Written:
     id: str = ""
     delivery: str = INTERRUPT
     author: str = ""
+    author_id: str = ""
     edits: list[tuple[str, Deed]] = field(default_factory=list[tuple[str, Deed]])
     deleted: Deed | None = None
     is_told_stopped: bool = False

@@ -10,12 +10,15 @@ from tests.fire.book import Book, Written
 from tests.fire.seat import Shown
 from tests.fire.story import Story
 
+LATE_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """`sent` is the ledger's: key to the platform's id. `prompt` has the messages of the last prompt that the model
     got from this chat, each with how often it stood there; None when nobody looked. `delivered` is how often a program
-    was told of each turn's end.
+    was told of each turn's end. `late_seconds`: for so long something that was taken may be under way, as slow as this
+    machine is.
     """
 
     findings: Findings
@@ -26,6 +29,7 @@ class Case:
     sent: Mapping[str, str]
     prompt: Counter[str] | None = None
     delivered: Mapping[str, int] = field(default_factory=dict[str, int])
+    late_seconds: float = LATE_SECONDS
 
     @property
     def is_api(self) -> bool:

@@ -77,6 +77,8 @@ class DiscordTown(DiscordServer):
 class DiscordSeat:
     """A person in a direct chat with the bot, or among others in a channel."""
 
+    author_id = ""
+
     def __init__(self, town: DiscordTown, number: int, place: str) -> None:
         self.session = f"discord:{place}"
         self.author = f"Person{FIRST_PERSON + number}"

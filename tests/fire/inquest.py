@@ -9,7 +9,7 @@ from tests.crash.audit import Findings
 from tests.crash.leftovers import leftovers
 from tests.fire.api import ApiSeat
 from tests.fire.audit import MessageAudit
-from tests.fire.case import Case, sent_of
+from tests.fire.case import LATE_SECONDS, Case, sent_of
 from tests.fire.reply_audit import ReplyAudit
 from tests.fire.rest import times_of, undealt
 from tests.fire.stop_audit import StopAudit
@@ -24,6 +24,7 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
     with sqlite3.connect(f"file:{world.ledger}?mode=ro", uri=True) as connection:
         sent = sent_of(connection)
     _note_taken(world)
+    late = max(LATE_SECONDS, *world.gateway.ready_seconds)
     store = await SqliteStore.open(world.database, "auditor", SystemClock())
     try:
         for session, person in world.chats.items():
@@ -31,7 +32,7 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
             prompt = world.model.prompts.get(session, Counter())
             seat = person.seat
             told = seat.stream.delivered if isinstance(seat, ApiSeat) else Counter[str]()
-            case = Case(findings, session, world.book, story, seat.shown(), sent.get(session, {}), prompt, told)
+            case = Case(findings, session, world.book, story, seat.shown(), sent.get(session, {}), prompt, told, late)
             MessageAudit(case).run()
             ReplyAudit(case).run()
             stops = StopAudit(case, world.model.asked)

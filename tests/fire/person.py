@@ -118,7 +118,7 @@ class Person:
 
     def _write(self, kind: str, plan: str) -> Written:
         one = self._book.write(self.seat.session, kind, plan)
-        one.author = self.seat.author
+        one.author, one.author_id = self.seat.author, self.seat.author_id
         one.delivery = QUEUE if kind in WORDLESS else kind if kind in (QUEUE, STEER) else self.seat.habits.delivery
         return one
 

@@ -51,6 +51,11 @@ class Seat(Protocol):
         ...
 
     @property
+    def author_id(self) -> str:
+        """What stands for the name where the platform is asked for it, and does not tell in time; else ""."""
+        ...
+
+    @property
     def habits(self) -> Habits: ...
 
     async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:

@@ -87,7 +87,7 @@ class SlackSeat:
     habits = Habits(delivery=QUEUE)
 
     def __init__(self, town: SlackTown, number: int) -> None:
-        self.author = f"Person {number}"
+        self.author, self.author_id = f"Person {number}", f"U{number}"
         self.session = f"slack:D{number}"
         self._town = town
         self._channel = f"D{number}"

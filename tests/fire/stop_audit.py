@@ -7,8 +7,6 @@ from tests.fire.book import Stop
 from tests.fire.case import Case
 from tests.fire.model import Asked
 
-STOP_SECONDS = 2.0
-
 
 class StopAudit:
     """The stops of one chat. One that was spoken is taken long before its words are known, and left out."""
@@ -34,13 +32,13 @@ class StopAudit:
             late = (one.ended or float("inf")) - taken
             self.seconds.append(late)
             is_cut = isinstance(outcomes.get(one.reply), Interrupted)
-            if late > STOP_SECONDS and not (is_cut and not one.is_whole):
+            if late > self._case.late_seconds and not (is_cut and not one.is_whole):
                 self._case.wrong("stop lost", f"{one.reply} went on for {late:.1f} s after a stop by {stop.kind}")
 
     def _turns(self, stop: Stop, taken: float) -> None:
         """A turn that runs a tool or waits for an answer is ended, too."""
         for turn in self._case.story.turns.values():
-            is_met = turn.began < stop.deed.at and turn.ended > taken + STOP_SECONDS
+            is_met = turn.began < stop.deed.at and turn.ended > taken + self._case.late_seconds
             is_meant = stop.kind != "button" or stop.reply in turn.replies
             if is_met and is_meant and not isinstance(turn.outcome, Interrupted):
                 late = turn.ended - taken

@@ -108,6 +108,8 @@ class TelegramTown(TelegramServer):
 class TelegramSeat:
     """A person in a private chat or a group. Telegram tells no bot when a message is deleted."""
 
+    author_id = ""
+
     def __init__(self, town: TelegramTown, chat: int, person: int) -> None:
         self.session = f"telegram:{chat}"
         self.author = f"Person{person}"

@@ -55,6 +55,7 @@ class Programs(Program):
 class WebhookSeat:
     """One program. What it was not answered it posts again."""
 
+    author_id = ""
     habits = Habits(full_characters=90_000)
 
     def __init__(self, programs: Programs, client: ApiClient, number: int) -> None:
