@@ -15,7 +15,7 @@ from hark.protocol.chat import (
     Written,
 )
 from hark.surfaces.slack.surface import SlackSurface
-from tests.fakes.slack_server import slack_server
+from tests.fakes.slack_server import Failure, slack_server
 from tests.fakes.slack_words import BOT_TOKEN
 from tests.surfaces.chat.slack_world import ANN, DM, Ear, settings_for, slacking
 
@@ -180,6 +180,25 @@ async def test_a_thread_of_ours_is_known_after_a_restart() -> None:
         await slack.say("go on", "C1", thread=thread).acked.wait()
         running.cancel()
         await asyncio.wait([running])
+    assert ("go on", True) in [(one.text, one.is_for_us) for one in ear.heard if isinstance(one, Written)]
+
+
+async def test_what_is_said_in_a_thread_of_which_slack_does_not_tell_now_is_not_acked_and_comes_again() -> None:
+    async with slack_server() as slack:
+        slack.say("lunch?", "C1", "UBOB")
+        thread = next(iter(slack.messages["C1"]))
+        surface = SlackSurface(settings_for(slack))
+        await surface.send(Address("slack", "C1", thread), Outgoing("yes"))
+        ear = Ear()
+        ear.gate.set()
+        slack.failures["conversations.replies"].append(Failure(status=503))
+        running = asyncio.create_task(surface.run(ear.deliver))
+        first = slack.say("go on", "C1", thread=thread)
+        await slack.until(lambda: not slack.failures["conversations.replies"])
+        await slack.again(first).acked.wait()
+        running.cancel()
+        await asyncio.wait([running])
+    assert not first.acked.is_set()
     assert ("go on", True) in [(one.text, one.is_for_us) for one in ear.heard if isinstance(one, Written)]
 
 

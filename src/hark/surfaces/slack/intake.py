@@ -1,6 +1,6 @@
 """Slack's events, as what a chat surface hears."""
 
-from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewritten, Written
+from hark.protocol.chat import Address, Author, ChatError, Incoming, Pressed, Removed, Rewritten, Written
 from hark.surfaces.chat.recent import Recent
 from hark.surfaces.slack.files import Files
 from hark.surfaces.slack.lookups import Lookups
@@ -45,7 +45,11 @@ class Intake:
         self._taken: Recent[bool] = Recent()
 
     async def read(self, event: Message) -> Incoming | None:
-        """Return what an event tells; None when it is not for us to know."""
+        """Return what an event tells; None when it is not for us to know.
+
+        Raises:
+            ChatError: Slack does not tell now whether it is for us: it must deliver the event again.
+        """
         if event.subtype == "message_changed" and event.message is not None:
             return await self._changed(event.channel, event.message, event.previous_message or Message())
         if event.subtype == "message_deleted" and event.previous_message is not None:
@@ -116,7 +120,11 @@ class Intake:
         if not is_reply:
             return channel.startswith("D") or names_us, ""
         thread = await self._lookups.thread(channel, message.thread_ts)
-        is_for_us = channel.startswith("D") or names_us or thread.is_ours
+        is_for_us = channel.startswith("D") or names_us or (thread is not None and thread.is_ours)
+        if thread is None:
+            if not is_for_us:
+                raise ChatError("Slack does not tell whether a thread is one of ours.")
+            return True, ""
         return is_for_us, "" if thread.is_ours and message.parent_user_id != self._us else thread.text
 
     async def _text(self, text: str) -> str:

@@ -47,16 +47,18 @@ class Lookups:
         self._names.put(person, name)
         return name
 
-    async def thread(self, channel: str, ts: str) -> Thread:
-        """Return what is known of a thread."""
+    async def thread(self, channel: str, ts: str) -> Thread | None:
+        """Return what is known of a thread; None when Slack does not tell now."""
         known = self._threads.get(f"{channel}:{ts}")
         if known is not None:
             return known
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 answer = await self._web.ask("conversations.replies", channel=channel, ts=ts, limit=1)
-        except (ChatError, TimeoutError):
+        except (Forbidden, ChatGone):
             return Thread(is_ours=False)
+        except (ChatError, TimeoutError):
+            return None
         messages = cast("list[Any]", answer.get("messages") or [])
         root = read_message(messages[0]) if messages else None
         if root is None:
