@@ -14,7 +14,7 @@ from tests.fire.book import ASIDE
 from tests.fire.webhook import WebhookSeat
 from tests.fire.world import World
 
-STILL_SECONDS = 40.0  # without any change: then it is wedged
+STILL_SECONDS = 90.0  # without any change: then it is wedged
 STOP_AFTER_SECONDS = 4.0
 ASKING = ("ask", "choose")
 
