@@ -11,7 +11,7 @@ from tests.fire.rest import rest
 from tests.fire.trap import MOMENTS
 from tests.fire.world import World
 
-UNCONFIRMED_EACH = 1.5  # things that a person has written and that are not taken; then all wait
+UNCONFIRMED_EACH = 2.5  # things that a person has written and that are not taken; then all wait
 TRAP_SHARE = 0.6  # of the kills wait for a moment
 TRAP_SECONDS = 5.0
 CONNECT_SECONDS = 180.0
@@ -29,6 +29,9 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
     watching = asyncio.create_task(_watch(world, pace))
     try:
         while not pace.is_over:
+            for task in acting:
+                if task.done() and not pace.is_over:
+                    task.result()  # a person who fell out of the play: the fault is ours
             await asyncio.sleep(chance.uniform(0.3, 1.7) * plan.kill_seconds)
             if chance.random() < TRAP_SHARE:
                 await world.trap.set(chance.choice(MOMENTS), world.gateway.strike, TRAP_SECONDS)

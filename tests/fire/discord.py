@@ -3,7 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
@@ -34,7 +34,8 @@ class DiscordTown(DiscordServer):
         """Now and then the same event comes twice."""
         if self._random.random() < 0.03:
             self._count("events delivered twice")
-            await self.gateway.redeliver()
+            with suppress(ConnectionError):  # it is being killed, and gets it when it resumes
+                await self.gateway.redeliver()
 
     async def _create(self, request: web.Request) -> web.Response:
         self._bring_trouble("POST")
