@@ -55,6 +55,7 @@ class MessageAudit:
         if one.kind == ASIDE:
             if places:
                 self._case.wrong("overheard", f"{one.token} was said to others, and is in {places[0].where}")
+            self._case.count("said to others in a group")
             return None
         if len(places) > 1:
             self._case.wrong("doubled", f"{one.token} ({one.kind}) is in {[place.where for place in places]}")
