@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tests.fire.person import Pace, live
-from tests.fire.rest import rest
+from tests.fire.rest import holding, rest
 from tests.fire.trap import MOMENTS
 from tests.fire.world import World
 
@@ -15,6 +15,7 @@ UNCONFIRMED_EACH = 2.5  # things that a person has written and that are not take
 TRAP_SHARE = 0.6  # of the kills wait for a moment
 TRAP_SECONDS = 5.0
 CONNECT_SECONDS = 180.0
+ROUNDS = 5
 
 
 async def burn(world: World, tell: Callable[[str], None]) -> None:
@@ -54,10 +55,14 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
     tell(f"{len(world.book.written)} messages written; waiting until all is dealt with")
     world.telegram.is_calm = world.slack.is_calm = world.discord.is_calm = world.programs.is_calm = True
     await rest(world, tell)
-    for person in world.chats.values():
-        await person.greet()
+    for session in world.chats:
+        await world.chats[session].greet()
     tell("a last word in each chat")
     await rest(world, tell)
+    for _ in range(ROUNDS):  # what was held may have asked something, been stopped, and be held again
+        for session in await holding(world):
+            await world.chats[session].greet()
+        await rest(world, tell)
 
 
 async def _at_work(world: World) -> None:

@@ -11,6 +11,7 @@ from hark.protocol.records import TurnEnded
 from hark.store.sqlite import SqliteStore
 from tests.fire.api import ApiSeat
 from tests.fire.book import ASIDE
+from tests.fire.story import QUEUE, Story
 from tests.fire.webhook import WebhookSeat
 from tests.fire.world import World
 
@@ -59,6 +60,16 @@ async def _unrest(world: World, store: SqliteStore, stopped: dict[str, float]) -
         if await _is_owed(world, store, session):
             return f"{session} is owed a reply"
     return ""
+
+
+async def holding(world: World) -> list[str]:
+    """Return the sessions in which messages wait."""
+    store = await SqliteStore.open(world.database, "fire", SystemClock())
+    try:
+        stories = {session: Story(await store.journal.read(session)) for session in world.chats}
+    finally:
+        await store.close()
+    return [name for name, story in stories.items() if any(place.where == QUEUE for place in story.places)]
 
 
 def _unheard(world: World) -> int:
