@@ -1,14 +1,17 @@
 """Voice in a chat: echoed, in order with texts, a stop word like any other, and never lost."""
 
 import asyncio
+import base64
 from pathlib import Path
 
 import hark
-from hark.protocol.chat import Removed
+from hark.protocol.chat import Removed, Written
+from hark.protocol.messages import Attachment
 from hark.protocol.provider import CallChunk
 from hark.providers.scripted import Hang, ScriptedProvider
+from hark.store.chat_ledger import SqliteChatLedger
 from tests.surfaces.chat.test_platform import said
-from tests.surfaces.chat.world import HOME, chatting
+from tests.surfaces.chat.world import ANN, HOME, chatting
 from tests.surfaces.web.test_voice import Ear
 
 
@@ -148,3 +151,15 @@ async def test_a_recording_that_was_said_before_a_kill_is_never_told_to_go_nowhe
         await chat.until(lambda: '🎙️ "(slow) hello"' in chat.texts)
     assert not provider.requests, "it is not said anew"
     assert not any("goes nowhere" in text for text in chat.texts)
+
+
+async def test_a_recording_that_was_deleted_before_it_was_begun_with_is_not_heard(tmp_path: Path) -> None:
+    ledger = SqliteChatLedger(tmp_path / "gateway.db")
+    voice = Attachment("audio/ogg", data=base64.b64encode(b"hello").decode())
+    for incoming in (Written("v", HOME, ANN, voice=voice), Removed("v", HOME), Written("w", HOME, ANN, "hi")):
+        await ledger.accept(incoming)
+    await ledger.close()
+    async with chatting(tmp_path, [["there"]], ears=Ear()) as (chat, provider):
+        await chat.until(lambda: "there" in chat.texts)
+        assert chat.texts == ["there"]
+    assert [said(request) for request in provider.requests] == [["hi"]]

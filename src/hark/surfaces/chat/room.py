@@ -131,6 +131,9 @@ class Room:
         ids = {kept.incoming.id for kept in batch if isinstance(kept.incoming, Written)}
         return [change for change in self._changes if change.incoming.id in ids]
 
+    def _deletions_of(self, batch: list[Kept]) -> list[Kept]:
+        return [change for change in self._changes_of(batch) if isinstance(change.incoming, Removed)]
+
     async def _unsaid(self, batch: list[Kept]) -> list[Kept]:
         """Leave out what an earlier process had brought to the session, alone or with more; the rest comes anew."""
         parts = [kept.incoming for kept in batch if isinstance(kept.incoming, Written)]
@@ -155,7 +158,10 @@ class Room:
         try:
             first = batch[0].incoming
             done = batch
-            if isinstance(first, Written) and first.voice is not None:
+            if isinstance(first, Written) and first.voice is not None and (gone := self._deletions_of(batch)):
+                self._changes = [change for change in self._changes if change not in gone]
+                done = [*batch, *gone]  # nobody need hear it
+            elif isinstance(first, Written) and first.voice is not None:
                 done = batch if await self._hear(batch[0], first) else []
             elif (turn := self._stopped_turn(batch[0])) is not None:
                 await self._stop(batch[0], turn)
