@@ -54,6 +54,9 @@ class Chat:
         self.happened.append("interrupt")
         await asyncio.sleep(0)
 
+    async def withdraw(self) -> None:
+        await asyncio.sleep(0)
+
     def text(self, text: str) -> Callable[[bool], "asyncio.Future[Receipt]"]:
         return lambda is_stopped: asyncio.ensure_future(self.say(text, is_stopped=is_stopped))
 

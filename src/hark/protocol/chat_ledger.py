@@ -11,13 +11,14 @@ class Kept(Struct, frozen=True):
     """Something that came in and is not dealt with yet; `place` is its place in the order of arrival.
 
     `is_again`: an earlier process, or a try that failed, may have begun with it. `is_said`: it is known that its
-    words reached the session.
+    words reached the session. `is_withdrawn`: that a stop came before the words of a recording were known.
     """
 
     place: int
     incoming: Incoming
     is_again: bool = False
     is_said: bool = False
+    is_withdrawn: bool = False
 
 
 class Sent(Struct, frozen=True):

@@ -11,6 +11,8 @@ from hark.protocol.speech import Audio
 
 T = TypeVar("T")
 
+WITHDRAWN = "🎙️ Stopped: that voice message was not transcribed, and goes nowhere."
+
 
 class VoiceNote(Struct, frozen=True):
     """A recording that stands for a message. `id` is the message's, the same when it is delivered again.
@@ -77,6 +79,10 @@ class Listener(Protocol):
 
     async def interrupt(self) -> None:
         """Stop the turn that runs, if there is one."""
+        ...
+
+    async def withdraw(self) -> None:
+        """A stop withdrew it: return when that survives a crash. Its author is told after that."""
         ...
 
 

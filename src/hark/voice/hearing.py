@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from hark.protocol.hearing import Fate, Heard, Listener, VoiceNote
+from hark.protocol.hearing import WITHDRAWN, Fate, Heard, Listener, VoiceNote
 from hark.protocol.speech import SpeechError, Transcriber
 from hark.voice.line import Place
 from hark.voice.settings import VoiceSettings
@@ -18,7 +18,6 @@ MICROPHONE = "\N{STUDIO MICROPHONE}\N{VARIATION SELECTOR-16}"
 OFF = 'Voice messages are not transcribed here ([voice] stt = "off"). Please type it.'
 SILENCE = "No words were heard in it. Record it again, or type it."
 ENDING = "Hark is about to end. A voice message that was taken is heard at the next start."
-WITHDRAWN = f"{MICROPHONE} Stopped: that voice message was not transcribed, and goes nowhere."
 
 
 class NoteHearing:
@@ -88,6 +87,7 @@ class NoteHearing:
                     tasks.start_soon(self._listener.interrupt)
                 text, reason = await self._words(transcriber)
         if self._transcription.cancelled_caught:
+            await self._listener.withdraw()
             await to_thread.run_sync(self._shelf.drop, self._note)
             self._listener.tell(WITHDRAWN)
             return Heard(Fate.WITHDRAWN)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import hark
 from hark.protocol.chat import Removed, Written
+from hark.protocol.hearing import WITHDRAWN
 from hark.protocol.messages import Attachment
 from hark.protocol.provider import CallChunk
 from hark.providers.scripted import Hang, ScriptedProvider
@@ -163,3 +164,32 @@ async def test_a_recording_that_was_deleted_before_it_was_begun_with_is_not_hear
         await chat.until(lambda: "there" in chat.texts)
         assert chat.texts == ["there"]
     assert [said(request) for request in provider.requests] == [["hi"]]
+
+
+async def test_that_a_stop_withdrew_a_recording_is_noted_before_it_is_told(tmp_path: Path) -> None:
+    ear, hang = Ear(), Hang()
+    async with chatting(tmp_path, [[hang]], ears=ear) as (chat, _):
+        await chat.write("work")
+        await hang.reached.wait()
+        await chat.speak("(for ever)", name="v")
+        await ear.until(1)
+        await chat.write("stop")
+        await chat.until(lambda: WITHDRAWN in chat.texts)
+        ledger = SqliteChatLedger(tmp_path / "gateway.db")
+        assert await ledger.find(HOME, "withdrawn:test:home::v") is not None
+        await ledger.close()
+
+
+async def test_a_recording_that_a_stop_withdrew_before_a_kill_is_told_of_and_not_heard(tmp_path: Path) -> None:
+    ledger = SqliteChatLedger(tmp_path / "gateway.db")
+    voice = Attachment("audio/ogg", data=base64.b64encode(b"hello").decode())
+    await ledger.accept(Written("v", HOME, ANN, voice=voice))
+    await ledger.sending(HOME, "withdrawn:test:home::v")
+    await ledger.close()
+    ear = Ear()
+    async with chatting(tmp_path, [["there"]], ears=ear) as (chat, provider):
+        await chat.until(lambda: WITHDRAWN in chat.texts)
+        await chat.write("hi")
+        await chat.until(lambda: "there" in chat.texts)
+    assert [said(request) for request in provider.requests] == [["hi"]]
+    assert ear.heard == []

@@ -61,6 +61,14 @@ class Inward:
         name = self._line.name_of(message.id)
         return await self._line.session.say(text, Delivery.QUEUE, id=name, author=author)
 
+    async def withdraw(self, message: Written) -> None:
+        """Note that a stop came before the words of a recording were known."""
+        await self._ledger.sending(self._line.address, f"withdrawn:{self._line.name_of(message.id)}")
+
+    async def was_withdrawn(self, message: Written) -> bool:
+        """Tell whether a process that is gone noted that."""
+        return await self._ledger.find(self._line.address, f"withdrawn:{self._line.name_of(message.id)}") is not None
+
     async def interrupt(self, source: str) -> None:
         """Stop what runs, without a word about it."""
         await self._line.session.interrupt(source)

@@ -10,7 +10,7 @@ from msgspec import structs
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger, Kept
 from hark.protocol.chat_session import ChatSession
-from hark.protocol.hearing import Ingress
+from hark.protocol.hearing import WITHDRAWN, Ingress
 from hark.protocol.receipts import Receipt
 from hark.protocol.speech import Narrator, SpeechError
 from hark.protocol.store import SessionLine
@@ -149,10 +149,15 @@ class Room:
         return batch
 
     async def _known(self, kept: Kept) -> Kept:
-        """A recording that was said is heard again for its echo alone; anything else the session takes once anyway."""
+        """A recording that was said is heard again for its echo alone, one that a stop withdrew is not heard at all.
+
+        Anything else the session takes once anyway.
+        """
         if not isinstance(kept.incoming, Written) or kept.incoming.voice is None:
             return kept
-        return structs.replace(kept, is_said=await self._line.session.has_known(self._name(kept)))
+        is_withdrawn = await self._inward.was_withdrawn(kept.incoming)
+        is_said = await self._line.session.has_known(self._name(kept))
+        return structs.replace(kept, is_said=is_said, is_withdrawn=is_withdrawn and not is_said)
 
     async def _deal_with(self, batch: list[Kept]) -> None:
         try:
@@ -161,6 +166,8 @@ class Room:
             if isinstance(first, Written) and first.voice is not None and (gone := self._deletions_of(batch)):
                 self._changes = [change for change in self._changes if change not in gone]
                 done = [*batch, *gone]  # nobody need hear it
+            elif batch[0].is_withdrawn:
+                await self._tell_withdrawn(first.id)
             elif isinstance(first, Written) and first.voice is not None:
                 done = batch if await self._hear(batch[0], first) else []
             elif (turn := self._stopped_turn(batch[0])) is not None:
@@ -222,6 +229,12 @@ class Room:
 
     def _name(self, kept: Kept) -> str:
         return self._line.name_of(kept.incoming.id)
+
+    async def _tell_withdrawn(self, message: str) -> None:
+        echo = Echo(self._outbox, f"voice:{message}")
+        echo.show(WITHDRAWN)
+        echo.close()
+        await echo.run()
 
     async def _hear(self, kept: Kept, message: Written) -> bool:
         """Have a recording heard; False when that must be tried again by the next process."""

@@ -100,6 +100,10 @@ class ChatListener:
         """Stop the turn that runs, if there is one."""
         await self._inward.interrupt("voice")
 
+    async def withdraw(self) -> None:
+        """Note that a stop withdrew it, so that the next process does not hear it after all."""
+        await self._inward.withdraw(self._message)
+
 
 def note_of(line: Line, kept: Kept) -> VoiceNote:
     """Return a message's recording, as the way in for voice takes it."""

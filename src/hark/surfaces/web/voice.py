@@ -61,6 +61,9 @@ class ApiListener:
         """Stop the turn that runs, if there is one."""
         await self._session.interrupt(VOICE)
 
+    async def withdraw(self) -> None:
+        """Nothing to note: the recording on the shelf is all that would bring it back."""
+
 
 class Voice:
     """The endpoint of recordings."""
