@@ -86,7 +86,8 @@ async def test_addresses_and_methods_that_are_not_there(tmp_path: Path) -> None:
             ("DELETE", SAY, 405),
             ("PUT", "/api/sessions/demo/queue/x", 405),
             ("POST", "/api/sessions", 405),
-            ("BREW", "/healthz", 405),
+            ("TRACE", "/healthz", 405),
+            ("BREW", "/healthz", 400),  # which is no HTTP
             ("GET", "/v1/chat/completions", 405),
         ):
             found, answer = await world.call(method, path)

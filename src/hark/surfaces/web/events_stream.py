@@ -1,9 +1,9 @@
 """A session's events as they come, and from where a reader left."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 
-import anyio
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -52,9 +52,10 @@ class Events:
                 elif feed.is_over:
                     return
                 else:
-                    with anyio.move_on_after(self._keep_alive_seconds) as waiting:
-                        await feed.news()
-                    if waiting.cancelled_caught:
+                    try:
+                        async with asyncio.timeout(self._keep_alive_seconds):
+                            await feed.news()
+                    except TimeoutError:
                         yield b": still here\n\n"
 
 

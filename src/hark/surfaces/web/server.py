@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 20.0
 HEAD_BYTES = 32_768
@@ -19,23 +19,36 @@ MOST_CONNECTIONS = 20_000
 BACKLOG = 2_048
 
 
-class PatientProtocol(H11Protocol):
-    """Closes a connection whose next request does not come whole in time: uvicorn alone would wait for ever."""
+class PatientProtocol(HttpToolsProtocol):
+    """Closes a connection whose next request does not come whole in time, or has a head that is too long.
+
+    uvicorn alone would wait for ever, and keep all that comes.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._waiting: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
         self._wait()
 
+    def on_headers_complete(self) -> None:
+        """A head is whole."""
+        self._head_bytes = 0
+        super().on_headers_complete()
+
     def data_received(self, data: bytes) -> None:
         """Take more of a request."""
+        self._head_bytes += len(data)
         super().data_received(data)
         if not self._is_between:
+            self._head_bytes = 0
             self._be_patient()
+        elif self._head_bytes > HEAD_BYTES:
+            self.send_400_response("The head of that request is too long.")
         elif self._waiting is None:
             self._wait()
 
@@ -94,7 +107,6 @@ def make_server(app: ASGIApp) -> Server:
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            h11_max_incomplete_event_size=HEAD_BYTES,
         )
     )
 
