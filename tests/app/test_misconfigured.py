@@ -25,7 +25,7 @@ from tests.mcp.world import small
 
 WARM = 30  # until what is loaded once is loaded
 MESSAGES = 100
-CPU_SECONDS = 0.05  # of each message: ten times what it may be, for a machine that is busy or slow
+CPU_SECONDS = 0.02  # of each message: four times what it may be, for a machine that is busy or slow
 
 
 class Gateway:

@@ -56,7 +56,7 @@ def find(text: str) -> tuple[SlashCommand, str] | None:
 def brought(command: SlashCommand, words: str) -> Delivery | None:
     """Return how the words of a command are meant when they are a message: /steer TEXT, /queue TEXT; else None."""
     number, _, rest = words.partition(" ")
-    is_change = number.isdigit() and rest.strip().partition(" ")[0] in QUEUE_CHANGES
+    is_change = number.isdecimal() and rest.strip().partition(" ")[0] in QUEUE_CHANGES
     if command.name == "steer" and words:
         return Delivery.STEER
     return Delivery.QUEUE if command.name == "queue" and words and not is_change else None

@@ -18,7 +18,7 @@ async def queue(session: SessionHandle, words: str) -> str:
     number, _, rest = words.partition(" ")
     action, _, detail = rest.strip().partition(" ")
     waiting = await session.queue()
-    if number.isdigit() and action in QUEUE_CHANGES:
+    if number.isdecimal() and action in QUEUE_CHANGES:
         if not 1 <= int(number) <= len(waiting):
             return f"There is no message {number} in the queue; it has {len(waiting)}."
         return await _change(session, waiting[int(number) - 1], action, detail.strip())
@@ -87,7 +87,7 @@ async def _change(session: SessionHandle, item: QueueItem, action: str, detail: 
         case "drop":
             refusal = await session.withdraw(item.id)
             done = f"withdrawn: {_short(item.text)}"
-        case "to" if detail.isdigit():
+        case "to" if detail.isdecimal():
             refusal = await session.move(item.id, int(detail))
             done = f"moved to {detail}: {_short(item.text)}"
         case "edit" if detail:
