@@ -57,12 +57,13 @@ class Append:
     @staticmethod
     def together(connection: Connection, appends: "Sequence[Append]") -> bool:
         """Do them all; or nothing, and return False, if one of them must be refused or two are of one session."""
+        # Both before anything is written: words that can't be encoded raise here.
         lines = _encoder.encode([append.line for append in appends]).decode()
+        records = _encoder.encode([row for append in appends for row in append.rows]).decode()
         [fitting] = connection.execute(_FITTING, (lines,)).fetchone()
         if fitting != len(appends):
             return False
         connection.execute(_ADVANCE, (lines,))
-        records = _encoder.encode([row for append in appends for row in append.rows]).decode()
         connection.execute(_INSERT, (records,))
         return True
 

@@ -14,10 +14,12 @@ from msgspec import structs
 from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Outgoing
 from hark.protocol.chat_ledger import ChatLedger
 from hark.surfaces.chat.pieces import pieces
+from hark.surfaces.chat.recent import Recent
 
 T = TypeVar("T")
 
 AGAIN = "(This may have reached you before.)\n"
+MOST_TOLD = 100  # what is edited is among the last
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 
@@ -49,7 +51,7 @@ class Outbox:
         self._signing = asyncio.Lock()
         self._sending: set[asyncio.Task[Any]] = set()
         self._resumes_at = 0.0
-        self._is_told: dict[str, bool] = {}
+        self._is_told: Recent[bool] = Recent(MOST_TOLD)
 
     @property
     def characters(self) -> int:
@@ -108,7 +110,7 @@ class Outbox:
             if sent is not None:
                 if is_told:  # as long as it stands there, whoever edits it
                     await self._ledger.sending(self._address, f"again:{sent}")
-                self._is_told[sent] = is_told
+                self._is_told.put(sent, is_told)
                 await self._ledger.sent(self._address, key, sent)
             # What a platform finds by our key may be what was sent before a crash, with other words.
             return Posted(sent or "", is_new=not is_doubtful)
@@ -151,9 +153,11 @@ class Outbox:
 
     async def _was_told(self, message: str) -> bool:
         """Tell whether a message of ours says that it may have come before, which must stay there."""
-        if message not in self._is_told:
-            self._is_told[message] = await self._ledger.find(self._address, f"again:{message}") is not None
-        return self._is_told[message]
+        is_told = self._is_told.get(message)
+        if is_told is None:
+            is_told = await self._ledger.find(self._address, f"again:{message}") is not None
+            self._is_told.put(message, is_told)
+        return is_told
 
     @property
     def pause_seconds(self) -> float:
