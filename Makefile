@@ -8,10 +8,10 @@ JOBS ?= 2
 KILLS ?= 500
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libgomp test-tools chat test check format simulate crash fire bench pictures fuzz clean
+.PHONY: help setup libgomp test-tools chat test check format simulate crash gateway-kills bench pictures fuzz clean
 
 help: ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
 $(UV):
 	python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
@@ -62,8 +62,8 @@ simulate: setup ## explore schedules: COUNT=100000, or SEED=n to replay one
 crash: setup ## kill -9 a process under load, KILLS=500 times, and count what is lost or doubled
 	$(RUN) python -m tests.crash --kills $(KILLS)
 
-fire: setup ## kill -9 the gateway under the messages of CHATS=200 chats, MESSAGES=20000, and audit each of them
-	$(RUN) python -m tests.fire --chats $(or $(CHATS),200) --messages $(or $(MESSAGES),20000) $(if $(SEED),--seed $(SEED))
+gateway-kills: setup ## kill -9 the gateway under the messages of CHATS=200 chats, MESSAGES=20000, and audit each of them
+	$(RUN) python -m tests.gateway_kills --chats $(or $(CHATS),200) --messages $(or $(MESSAGES),20000) $(if $(SEED),--seed $(SEED))
 
 bench: setup ## measure latency, CPU and memory against a bare loop
 	$(RUN) python -m bench

@@ -37,7 +37,7 @@ class Server:
 @contextmanager
 def model_server() -> Generator[Server]:
     """Run a server as long as the block lasts; the request's model names its behaviour."""
-    command = [sys.executable, "-m", "tests.fakes.model_server"]
+    command = [sys.executable, "-m", "tests.fakes.models.server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.app.command_line import shell_call
-from tests.fakes.behaviours import Behaviour, silent, text, tokens
-from tests.fakes.model_server import ModelServer
-from tests.surfaces.terminal.pseudo import Terminal, terminal
+from tests.cli.command_line import shell_call
+from tests.fakes.models.behaviours import Behaviour, silent, text, tokens
+from tests.fakes.models.server import ModelServer
+from tests.surfaces.terminal.pseudo_terminal import Terminal, terminal
 
 from bench.run import Plan
 from bench.table import Figure, Spread, quantile

@@ -18,9 +18,9 @@ import aiohttp
 from bench.model import model_server
 from bench.run import Plan
 from bench.table import Figure, Spread
-from hark.app.mcp_processes import spawner
+from hark.processes.cookies import this_process
+from hark.processes.piped import spawner
 from hark.protocol.speech import Audio
-from hark.tools.processes.cookies import this_process
 from hark.voice.ogg import join_as_ogg
 
 ROUNDS = 40

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hark.surfaces.terminal.keys import FIXED, MEANINGS, QUEUE_KEYS, Keys, shown
-from hark.surfaces.terminal.own_commands import LINES
+from hark.surfaces.terminal.terminal_commands import LINES
 
 PAGE = Path(__file__).parent / "keys.md"
 

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.surfaces.terminal.scenes import SCENES
-from tests.surfaces.terminal.seat import Seat, call, seat
+from tests.surfaces.terminal.screens import SCENES
+from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
 
 FOLDER = Path(__file__).parent / "pictures"
 THEME = "textual-dark"

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from playwright.async_api import Browser, Page, expect
-from tests.app.command_line import opened
-from tests.fakes.behaviours import Behaviour, Exchange, reply
+from tests.cli.command_line import opened
+from tests.fakes.models.behaviours import Behaviour, Exchange, reply
 from tests.surfaces.web.browser import Visit, browser, gateway
 
 from hark.protocol.outcomes import Usage

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hark.app.build import Agent, open_agent
-    from hark.app.handle import SessionHandle
-    from hark.app.settings import SettingsError
+    from hark.app.sessions.handle import SessionHandle
+    from hark.app.settings.types import SettingsError
     from hark.protocol import events
     from hark.protocol.commands import Delivery
     from hark.protocol.messages import Attachment
@@ -51,9 +51,9 @@ _PLACES = {
     "Receipt": "hark.protocol.receipts",
     "Refusal": "hark.protocol.receipts",
     "ScriptedProvider": "hark.providers.scripted",
-    "SessionHandle": "hark.app.handle",
+    "SessionHandle": "hark.app.sessions.handle",
     "Settled": "hark.protocol.receipts",
-    "SettingsError": "hark.app.settings",
+    "SettingsError": "hark.app.settings.types",
     "StoreError": "hark.protocol.store",
     "events": "hark.protocol.events:",
     "open": "hark.app.build:open_agent",

@@ -2,7 +2,7 @@
 
 import sys
 
-from hark.app.main import main
+from hark.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

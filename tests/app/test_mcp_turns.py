@@ -4,12 +4,12 @@ import time
 from pathlib import Path
 
 import hark
+from hark.processes.cookies import this_process
 from hark.protocol.provider import CallChunk
 from hark.providers.scripted import ScriptedProvider
-from hark.tools.processes.cookies import this_process
-from tests.mcp.world import noted, small
-from tests.patience import at_most
+from tests.mcp.mcp_fixture import noted, small
 from tests.tools.context import living
+from tests.waiting import at_most
 
 
 def use(tool: str, arguments: str = "{}") -> list[CallChunk]:

@@ -10,7 +10,7 @@ from hark.app import pairing as pairing_module
 from hark.app.pairing import CODE_SECONDS, MOST_KNOCKS, Pairing
 from hark.protocol.chat import Author
 from hark.surfaces.chat.people import CODE_LENGTH, CODE_LETTERS, new_code
-from tests.app.command_line import opened
+from tests.cli.command_line import opened
 
 
 def test_codes_are_long_even_and_never_the_same() -> None:

@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from hark.app.reflection import Reflection
-from hark.engine.charter import Charter
-from hark.engine.door import Door
-from hark.engine.router import Router
-from hark.engine.workbench import Workbench
+from hark.engine.services import EngineServices
+from hark.engine.session.proxy import SessionProxy
+from hark.engine.session.restrictions import Restrictions
+from hark.engine.session.router import Router
 from hark.protocol.commands import Answer, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, CallStart, StepStart
 from hark.protocol.messages import CallResult
@@ -28,11 +28,11 @@ from hark.protocol.store import BACKGROUND, Query
 from hark.protocol.surface import Details, SessionPort
 from hark.providers.scripted import Fail, Hang, ScriptedProvider, Step
 from hark.store.sqlite import SqliteStore
-from hark.tools.notes.memory import Memory
+from hark.tools.notes.memory import MemoryTool
 from hark.tools.notes.notes import notes_of_person
-from tests.engine.bench import TestClock, make_bench
-from tests.patience import at_most
+from tests.engine.engine_fixture import TestClock, make_bench
 from tests.tools.notes.test_memory import held
+from tests.waiting import at_most
 
 KEEP = '{"action": "add", "text": "Likes teal", "scope": "user"}'
 NOISE_SECONDS = at_most(0.05)
@@ -43,7 +43,7 @@ Reply = Callable[[Request], list[Step]]
 class Visitor:
     """A session's port, straight through its door."""
 
-    def __init__(self, door: Door, bench: Workbench) -> None:
+    def __init__(self, door: SessionProxy, bench: EngineServices) -> None:
         self._door = door
         self._bench = bench
 
@@ -70,7 +70,7 @@ class Visitor:
 class World:
     """A running engine on a file, with a reflection beside it."""
 
-    def __init__(self, bench: Workbench, provider: ScriptedProvider) -> None:
+    def __init__(self, bench: EngineServices, provider: ScriptedProvider) -> None:
         self.bench = bench
         self.router = Router(bench, sweeps=True)
         self.provider = provider
@@ -87,7 +87,7 @@ class World:
         self.children.append(name)
         self._has_child.set()
         self._has_child = anyio.Event()
-        self.router.charter(name, Charter(("memory",), Limits(steps=5)))
+        self.router.charter(name, Restrictions(("memory",), Limits(steps=5)))
         return self.session(name)
 
     async def child_begun(self, number: int = 0) -> Visitor:
@@ -121,7 +121,7 @@ async def opened(
 
     provider = ScriptedProvider([reply] * 200)
     store = await SqliteStore.open(home / "hark.db", "me", TestClock())
-    bench = replace(make_bench(provider, store, [Memory(home)], rules), workspace=home)
+    bench = replace(make_bench(provider, store, [MemoryTool(home)], rules), workspace=home)
     world = World(bench, provider)
     async with anyio.create_task_group() as tasks:
         await tasks.start(world.router.run)

@@ -13,7 +13,7 @@ from hark.protocol.messages import CallResult, Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk, Request, TextChunk
 from hark.providers.scripted import Hang, ScriptedProvider, Step
-from tests.patience import at_most
+from tests.waiting import at_most
 
 
 def calls(*wanted: tuple[str, dict[str, Any]]) -> list[Step]:

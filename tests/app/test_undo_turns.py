@@ -13,8 +13,8 @@ import hark
 from hark.protocol.outcomes import Completed
 from hark.protocol.provider import CallChunk
 from hark.providers.scripted import ScriptedProvider, Step
-from tests.app.command_line import opened, shell_call
-from tests.fakes.behaviours import silent
+from tests.cli.command_line import opened, shell_call
+from tests.fakes.models.behaviours import silent
 
 SHELL = (
     "printf 'a\\r\\nb' > edited.txt; rm deleted.bin; mv old-name new-name; mkdir -p deep/er; echo x > deep/er/made; "

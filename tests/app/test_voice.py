@@ -5,15 +5,15 @@ import sys
 import time
 from pathlib import Path
 
-from hark.app.mcp_processes import spawner
-from hark.app.voice import make_speaker, make_transcriber
-from hark.tools.processes.cookies import this_process
+from hark.app.voice.build import make_speaker, make_transcriber
+from hark.processes.cookies import this_process
+from hark.processes.piped import spawner
 from hark.voice.settings import VoiceSettings
-from tests.fakes.behaviours import hanging
-from tests.patience import at_most
-from tests.surfaces.web.world import served
+from tests.fakes.models.behaviours import hanging
+from tests.surfaces.web.web_fixture import served
 from tests.tools.context import living
-from tests.voice.world import moonshine, recording
+from tests.voice.voice_fixture import moonshine, recording
+from tests.waiting import at_most
 
 OGG = {"Content-Type": "audio/ogg"}
 

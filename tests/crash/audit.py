@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hark.engine.state import SessionState
+from hark.engine.session.state import SessionState
 from hark.protocol.commands import Say
 from hark.protocol.messages import CallResult, Effect
 from hark.protocol.outcomes import Interrupted
@@ -24,7 +24,7 @@ from hark.protocol.store import Store
 from hark.providers.endpoint import Endpoint
 from hark.providers.openai_messages import encode_request
 from tests.crash.messages import Posted
-from tests.fakes.wire import check_openai_chat
+from tests.fakes.models.history_rules import check_openai_chat
 
 ENDPOINT = Endpoint("http://127.0.0.1/v1", "crash")
 MARKS = ("mark", "mark_in_child")

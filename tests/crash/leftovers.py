@@ -4,7 +4,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from hark.tools.processes.cookies import COOKIE_NAME, nearest_owner
+from hark.processes.cookies import COOKIE_NAME, nearest_owner
 
 
 def leftovers(dead: Collection[int]) -> list[str]:

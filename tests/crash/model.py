@@ -6,9 +6,9 @@ import secrets
 from contextlib import suppress
 from typing import Any
 
-from tests.fakes.behaviours import Exchange, call, delta
-from tests.fakes.model_server import ModelServer
-from tests.fakes.wire import check_openai_chat
+from tests.fakes.models.behaviours import Exchange, call, delta
+from tests.fakes.models.history_rules import check_openai_chat
+from tests.fakes.models.server import ModelServer
 
 REQUESTS = 1_000_000
 TOKEN_SECONDS = 0.004

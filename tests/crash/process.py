@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from hark.tools.processes.cookies import COOKIE_NAME
+from hark.processes.cookies import COOKIE_NAME
 from tests.crash.wire import READY, Order, Reply
 
 REPLIES = msgspec.json.Decoder(Reply)

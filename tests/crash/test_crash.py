@@ -21,7 +21,7 @@ from hark.protocol.records import (
     Withdrawn,
 )
 from hark.protocol.store import Summary
-from hark.store.memory import Memory, MemoryStore
+from hark.store.memory import MemoryStore, SharedMemory
 from tests.crash.__main__ import crash
 from tests.crash.audit import Findings, audit
 from tests.crash.leftovers import leftovers
@@ -54,7 +54,7 @@ def ended(turn: str = "s.t1") -> TurnEnded:
 
 async def audited(records: list[AnyRecord], effects: tuple[str, ...] = (), posted: Posted | None = None) -> Findings:
     """Audit one session with one message, and this journal."""
-    store = MemoryStore(Memory(), "owner", SystemClock())
+    store = MemoryStore(SharedMemory(), "owner", SystemClock())
     one = posted or Posted("m0", "s", "talk m0", "queue", posts=1)
     await store.inbox.put("s", Say("m0", "talk m0", Delivery.QUEUE))
     lease = await store.leases.acquire("s")

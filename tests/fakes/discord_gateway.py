@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from tests.fakes.discord_words import GUILD, ROBOT, Json, application, guild
+from tests.fakes.discord_payloads import GUILD, ROBOT, Json, application, guild
 
 NEEDED_INTENTS = 1 << 0 | 1 << 9 | 1 << 12 | 1 << 15
 ALLOWED_INTENTS = NEEDED_INTENTS

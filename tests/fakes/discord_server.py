@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from tests.fakes.discord_gateway import DiscordGateway
-from tests.fakes.discord_words import (
+from tests.fakes.discord_payloads import (
     ANN,
     BOT,
     DIRECT,

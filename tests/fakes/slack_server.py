@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from aiohttp import WSMsgType, web
 
-from tests.fakes.slack_words import APP, APP_TOKEN, BOT, BOT_TOKEN, READS, Json, Refused, changed, listed, words
+from tests.fakes.slack_payloads import APP, APP_TOKEN, BOT, BOT_TOKEN, READS, Json, Refused, changed, listed, words
 from tests.fakes.slack_workspace import Workspace
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from tests.fakes.slack_words import APP, BOT, BOT_ID, METADATA_NAME, Json, Refused, changed, check_message
+from tests.fakes.slack_payloads import APP, BOT, BOT_ID, METADATA_NAME, Json, Refused, changed, check_message
 
 
 class Workspace:

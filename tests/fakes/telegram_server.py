@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.fakes.telegram_markup import CantParse, shown
-from tests.fakes.telegram_words import (
+from tests.fakes.telegram_payloads import (
     ANN,
     BOT,
     GROUP,

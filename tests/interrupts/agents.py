@@ -14,9 +14,9 @@ from hark.protocol.events import AnyEvent, ReplyDelta, ReplyRestarted
 from hark.protocol.outcomes import Outcome
 from hark.protocol.provider import Chunk
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.providers.sse import EventStream
-from tests.fakes.behaviours import Behaviour, Exchange, sse
-from tests.fakes.model_server import ModelServer
+from hark.providers.sse import SseParser
+from tests.fakes.models.behaviours import Behaviour, Exchange, sse
+from tests.fakes.models.server import ModelServer
 
 E = TypeVar("E", bound=AnyEvent)
 PROVIDERS = ("openai", "responses", "anthropic")
@@ -116,14 +116,14 @@ class Ear:
         self._said = 0
         self._is_said = False
         self._changed = asyncio.Event()
-        feed = EventStream.feed
+        feed = SseParser.feed
 
-        def counted(stream: EventStream, data: bytes) -> list[bytes]:
+        def counted(stream: SseParser, data: bytes) -> list[bytes]:
             self._heard += len(data)
             self._tell()
             return feed(stream, data)
 
-        monkeypatch.setattr(EventStream, "feed", counted)
+        monkeypatch.setattr(SseParser, "feed", counted)
 
     def then_hang(self, chunks: Sequence[Chunk]) -> Behaviour:
         """These chunks, then silence."""

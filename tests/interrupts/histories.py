@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.fakes.wire import Wire, check_anthropic, check_openai_chat, check_responses
+from tests.fakes.models.history_rules import Wire, check_anthropic, check_openai_chat, check_responses
 
 
 def check_everywhere(body: Wire) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from hark.protocol.events import ReceiptChanged
 from hark.protocol.receipts import Settled
-from tests.interrupts.world import World
+from tests.interrupts.interrupt_fixture import World
 
 NEXT = "next please"
 

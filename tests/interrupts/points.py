@@ -19,8 +19,19 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
-from tests.fakes.behaviours import Behaviour, Exchange, blackhole, call, delta, events, failing, hanging, silent, text
-from tests.interrupts.world import World
+from tests.fakes.models.behaviours import (
+    Behaviour,
+    Exchange,
+    blackhole,
+    call,
+    delta,
+    events,
+    failing,
+    hanging,
+    silent,
+    text,
+)
+from tests.interrupts.interrupt_fixture import World
 
 Reach = Callable[[World], Awaitable[None]]
 

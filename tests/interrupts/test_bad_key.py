@@ -6,12 +6,12 @@ import os
 import time
 from pathlib import Path
 
-from hark.engine.turn import Turn
+from hark.engine.turn.turn import Turn
 from hark.protocol.events import Notice, RouteChanged, TurnEnd
 from hark.protocol.outcomes import Completed, Failed
-from tests.fakes.behaviours import failing, text
+from tests.fakes.models.behaviours import failing, text
 from tests.interrupts.agents import conversing
-from tests.patience import at_most
+from tests.waiting import at_most
 
 TURNS = int(os.environ.get("HARK_BAD_KEY_TURNS", "300"))
 

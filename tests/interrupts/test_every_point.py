@@ -8,13 +8,13 @@ import pytest
 
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.receipts import ReceiptState, Settled
-from tests.fakes.behaviours import Seen
-from tests.fakes.wire import Wire
+from tests.fakes.models.behaviours import Seen
+from tests.fakes.models.history_rules import Wire
 from tests.interrupts.histories import check_everywhere
+from tests.interrupts.interrupt_fixture import NEXT_REPLY, World, opened, processes_in
 from tests.interrupts.kinds import KINDS, NEXT, Kind, closed, other_task, process, stop, thread
 from tests.interrupts.points import POINTS, Point, full_port
-from tests.interrupts.world import NEXT_REPLY, World, opened, processes_in
-from tests.patience import at_most
+from tests.waiting import at_most
 
 SETTLE_SECONDS = at_most(1.0)
 PLAIN_STOPS = (stop, other_task)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hark.protocol.outcomes import Completed
 from hark.protocol.provider import CallChunk, EndChunk
-from tests.fakes.behaviours import Exchange, reply, text
+from tests.fakes.models.behaviours import Exchange, reply, text
 from tests.interrupts.agents import conversing, each_provider
 
 STEPS = 45

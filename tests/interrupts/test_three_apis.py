@@ -9,7 +9,7 @@ import pytest
 from hark.protocol.events import Notice, ReplyRestarted, RouteChanged, TurnEnd
 from hark.protocol.messages import AssistantMessage
 from hark.protocol.outcomes import Completed, Interrupted
-from tests.fakes.behaviours import (
+from tests.fakes.models.behaviours import (
     Behaviour,
     Exchange,
     blackhole,
@@ -23,7 +23,7 @@ from tests.fakes.behaviours import (
     token,
 )
 from tests.interrupts.agents import Conversation, Ear, Look, conversing, each_provider
-from tests.patience import at_most
+from tests.waiting import at_most
 
 Kind = Callable[[Conversation], Awaitable[None]]
 

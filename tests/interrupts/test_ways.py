@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from hark.engine.retry import RetryBudget
+from hark.engine.turn.retry import RetryBudget
 from hark.protocol.events import Notice, RouteChanged
 from hark.protocol.outcomes import Completed, Failed
 from hark.providers.anthropic import Anthropic
 from hark.providers.openai_chat import OpenAIChat
-from tests.fakes.behaviours import text
+from tests.fakes.models.behaviours import text
 from tests.interrupts.agents import Conversation, conversing
 from tests.providers.error_cases import CASES, Case
 from tests.providers.error_page import remedy
-from tests.providers.hearing import Api
+from tests.providers.provider_fixture import Api
 
 OK, OTHER = text(["ok"]), text(["other"])
 ROWS = [(case, api) for case in CASES for api in case.apis]

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from hark.mcp.forms import CANCELLED, DECLINED, Filled, Form, fill, read_form
-from tests.mcp.world import Person
+from tests.mcp.mcp_fixture import Person
 
 
 def form(required: list[str], **properties: Any) -> Form:

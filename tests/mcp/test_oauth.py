@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from hark.mcp.backoff import Backoff
-from hark.mcp.offer import State
+from hark.mcp.offer import ServerState
 from hark.mcp.redirects import Redirects, free_port
 from hark.mcp.tokens import TokenFile
-from tests.mcp.http_world import Gate, gated
-from tests.mcp.world import World, running, starting, until
+from tests.mcp.http_fixture import Gate, gated
+from tests.mcp.mcp_fixture import World, running, starting, until
 
 
 async def browse(page: str) -> str:
@@ -25,11 +25,11 @@ async def browse(page: str) -> str:
 
 
 async def log_in(world: World) -> None:
-    await world.servers.reached(State.LOGIN)
+    await world.servers.reached(ServerState.LOGIN)
     page = re.search(r"http\S+", world.notices[-1])
     assert page is not None
     assert "go back to Hark" in await browse(page[0])
-    await world.servers.reached(State.CONNECTED)
+    await world.servers.reached(ServerState.CONNECTED)
 
 
 async def test_a_person_logs_in_once_and_the_tokens_are_kept_for_them_alone(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_a_person_logs_in_once_and_the_tokens_are_kept_for_them_alone(tmp_
             await log_in(world)
             assert (await world.call("far__echo", text="in")).text == "in"
         async with running(tmp_path, far={**settings, "start": "eager"}) as world:
-            await world.servers.reached(State.CONNECTED)
+            await world.servers.reached(ServerState.CONNECTED)
             assert (await world.call("far__echo", text="again")).text == "again"
             assert world.notices == []
     file = tmp_path / "mcp" / "far.oauth.json"
@@ -76,7 +76,7 @@ async def test_tokens_that_were_taken_back_cost_a_new_login(tmp_path: Path) -> N
 
 async def test_a_call_before_the_login_says_at_once_what_to_do(tmp_path: Path) -> None:
     async with gated(Gate()) as server, starting(tmp_path, far={"url": server.url, "oauth": True}) as world:
-        await world.servers.reached(State.LOGIN)
+        await world.servers.reached(ServerState.LOGIN)
         output = await world.call("far__echo", text="x")
         assert len(world.notices) == 1
     assert output.is_error
@@ -86,7 +86,7 @@ async def test_a_call_before_the_login_says_at_once_what_to_do(tmp_path: Path) -
 async def test_a_login_that_nobody_does_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.mcp.oauth.LOGIN_SECONDS", 0.2)
     async with gated(Gate()) as server, starting(tmp_path, Backoff(), far={"url": server.url, "oauth": True}) as world:
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         assert "nobody logged in" in world.servers.status()[0].last_error
     assert len(world.notices) == 2, "the page to open, and that it was given up"
 
@@ -95,9 +95,9 @@ async def test_an_answer_with_a_foreign_state_is_refused(tmp_path: Path) -> None
     port = free_port()
     settings: dict[str, Any] = {"oauth": {"redirect_port": port}}
     async with gated(Gate()) as server, starting(tmp_path, far={"url": server.url, **settings}) as world:
-        await world.servers.reached(State.LOGIN)
+        await world.servers.reached(ServerState.LOGIN)
         await browse(f"http://127.0.0.1:{port}/callback?code=stolen&state=foreign")
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         assert "the login failed" in world.servers.status()[0].last_error
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from hark.mcp.offer import State
+from hark.mcp.offer import ServerState
 from hark.mcp.redirects import free_port
 from hark.protocol.messages import Effect
+from tests.mcp.mcp_fixture import Person, World, running, until
 from tests.mcp.real import npm_server, pypi_server
-from tests.mcp.world import Person, World, running, until
-from tests.patience import at_most
 from tests.tools.context import living
+from tests.waiting import at_most
 
 LONG = "every__trigger-long-running-operation"
 
@@ -66,7 +66,7 @@ async def test_git_is_called_killed_and_back(tmp_path: Path) -> None:
     async with running(tmp_path, git={"command": pypi_server("mcp-server-git")}) as world:
         assert "trunk" in (await world.call("git__git_status", repo_path=str(tmp_path))).text
         os.kill(world.pid("git"), signal.SIGKILL)
-        await world.servers.reached(State.WAITING)
+        await world.servers.reached(ServerState.WAITING)
         assert "trunk" in (await world.call("git__git_status", repo_path=str(tmp_path))).text
     assert living(world.cookie) == {}
 

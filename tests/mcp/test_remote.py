@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from hark.mcp.backoff import Backoff
-from hark.mcp.offer import State
+from hark.mcp.offer import ServerState
 from hark.mcp.redirects import free_port
 from hark.protocol.messages import Effect
-from tests.mcp.http_world import ModernOnly, Remote, refusing, remote
-from tests.mcp.world import Person, running, starting, until
-from tests.patience import at_most
+from tests.mcp.http_fixture import ModernOnly, Remote, refusing, remote
+from tests.mcp.mcp_fixture import Person, running, starting, until
+from tests.waiting import at_most
 
 
 async def test_a_remote_tool_is_listed_called_and_shows_progress(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_a_lost_server_fails_the_call_under_way_and_comes_back(tmp_path: P
         lost = await call
         away = await world.call("far__echo", text="away")
         await server.start()
-        await world.servers.reached(State.CONNECTED)
+        await world.servers.reached(ServerState.CONNECTED)
         back = await world.call("far__echo", text="back")
     assert lost.is_error
     assert lost.effect is Effect.UNKNOWN
@@ -125,7 +125,7 @@ async def test_headers_are_sent_with_what_the_environment_has(tmp_path: Path, mo
         refusing(500, seen) as url,
         starting(tmp_path, Backoff(tries=1), far={"url": url, **settings}) as world,
     ):
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         status = world.servers.status()[0]
     assert "Bearer k3y" in seen[0]
     assert "k3y" not in status.last_error

@@ -11,12 +11,12 @@ import anyio
 import pytest
 
 from hark.mcp.backoff import Backoff
-from hark.mcp.offer import State
+from hark.mcp.offer import ServerState
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from tests.mcp.world import QUICK, noted, running, small, starting, until
-from tests.patience import at_most
+from tests.mcp.mcp_fixture import QUICK, noted, running, small, starting, until
 from tests.tools.context import is_living, living
+from tests.waiting import at_most
 
 RECONNECTS = int(os.environ.get("HARK_MCP_RECONNECTS", "15"))
 
@@ -45,7 +45,7 @@ async def test_a_killed_server_fails_its_own_calls_alone_and_comes_back(tmp_path
     assert "The MCP server one ended while the call was under way (killed by signal 9" in outputs[0].text
     assert "it is started again" in outputs[0].text
     assert 0.2 < took < at_most(10), "a call waits for the end of the back-off"
-    assert (status.restarts, status.state) == (1, State.CONNECTED)
+    assert (status.restarts, status.state) == (1, ServerState.CONNECTED)
 
 
 async def test_a_server_that_dies_in_mid_message_is_started_again(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ async def test_a_dead_and_a_hung_server_hold_up_neither_start_nor_others(tmp_pat
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
     assert "can't be started" in output.text
     assert "hark mcp test dead" in output.text
-    assert states["good"] is State.CONNECTED
-    assert states["hung"] is State.CONNECTING
+    assert states["good"] is ServerState.CONNECTED
+    assert states["hung"] is ServerState.CONNECTING
     assert living(world.cookie) == {}
 
 
@@ -120,18 +120,18 @@ async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -
         status = world.servers.status()[0]
         assert living(world.cookie) == {}
     assert "it did not answer within 0.3 s" in output.text
-    assert status.state is State.PARKED
+    assert status.state is ServerState.PARKED
 
 
 async def test_a_failing_server_is_tried_five_times_then_parked_with_one_notice(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     async with running(tmp_path, one=small("exit", env={"NOTES": str(notes)})) as world:
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         assert notes.read_text().count("started") == 5
         assert "I can't start" in world.log("one")
         # A call tries again, once, and fails with the reason.
         output = await world.call("one__any")
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         assert notes.read_text().count("started") == 6
     assert "exit code 1: I can't start" in output.text
     assert len(world.notices) == 1
@@ -149,9 +149,9 @@ async def test_a_parked_server_is_left_alone_for_a_while_after_a_vain_call(tmp_p
     notes = tmp_path / "notes"
     patience = Backoff(first_seconds=0.01, tries=2, rest_seconds=60)
     async with running(tmp_path, patience, one=small("exit", env={"NOTES": str(notes)})) as world:
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         await world.call("one__any")
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         began = time.perf_counter()
         output = await world.call("one__any")
         took = time.perf_counter() - began
@@ -163,7 +163,7 @@ async def test_a_parked_server_is_left_alone_for_a_while_after_a_vain_call(tmp_p
 async def test_a_parked_server_that_is_mended_comes_back_with_a_call(tmp_path: Path) -> None:
     program = tmp_path / "program"
     async with running(tmp_path, one={**small(), "command": str(program)}) as world:
-        await world.servers.reached(State.PARKED)
+        await world.servers.reached(ServerState.PARKED)
         program.symlink_to("/usr/bin/env")
         program.unlink()
         program.symlink_to(small()["command"])
@@ -177,7 +177,7 @@ async def test_a_known_server_is_started_by_its_first_call(tmp_path: Path) -> No
         known = [tool.spec for tool in world.servers.tools()]
     async with running(tmp_path, one=settings) as world:
         assert [tool.spec for tool in world.servers.tools()] == known
-        assert world.servers.status()[0].state is State.IDLE
+        assert world.servers.status()[0].state is ServerState.IDLE
         assert notes.read_text().count("started") == 1
         assert (await world.call("one__echo", text="hi")).text == "hi"
         assert notes.read_text().count("started") == 2
@@ -188,7 +188,7 @@ async def test_an_eager_server_is_started_though_it_is_known(tmp_path: Path) -> 
     async with running(tmp_path, one=settings):
         pass
     async with running(tmp_path, one=settings) as world:
-        await world.servers.reached(State.CONNECTED)
+        await world.servers.reached(ServerState.CONNECTED)
 
 
 async def test_a_server_gets_its_settings_and_the_cookie_but_no_keys_of_ours(
@@ -222,7 +222,7 @@ async def test_reconnects_leave_one_process_and_nothing_else_behind(tmp_path: Pa
         async def reconnect(times: int) -> None:
             for number in range(times):
                 os.kill(world.pid("one"), signal.SIGKILL)
-                await world.servers.reached(State.WAITING)
+                await world.servers.reached(ServerState.WAITING)
                 assert (await world.call("one__echo", text=str(number))).text == str(number)
 
         await reconnect(5)

@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from hark.mcp.offer import State
+from hark.mcp.offer import ServerState
 from hark.protocol.messages import Effect
-from tests.mcp.world import World, running, small, starting
+from tests.mcp.mcp_fixture import World, running, small, starting
 
 
 async def test_tools_stand_in_the_settings_order_under_valid_names(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ async def test_a_server_that_is_switched_off_is_not_there(tmp_path: Path) -> Non
     async with running(tmp_path, one=small(enabled=False)) as world:
         assert world.servers.tools() == ()
         assert world.servers.get("one__echo") is None
-        assert world.servers.status()[0].state is State.DISABLED
+        assert world.servers.status()[0].state is ServerState.DISABLED
 
 
 async def test_a_call_before_the_server_is_known_waits_for_it(tmp_path: Path) -> None:

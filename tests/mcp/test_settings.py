@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hark.app.secrets import without_secrets
+from hark.app.settings.secrets import without_secrets
 from hark.mcp.settings import OAuthSettings, ServerSettingsError, Start, expanded, read_servers
 
 

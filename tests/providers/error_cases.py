@@ -19,8 +19,8 @@ from hark.protocol.provider import (
 from hark.providers.anthropic import Anthropic
 from hark.providers.openai_chat import OpenAIChat
 from hark.providers.openai_responses import OpenAIResponses
-from tests.fakes.behaviours import Behaviour, Exchange, answer, dropped, events, garbage, html
-from tests.providers.hearing import APIS, Api
+from tests.fakes.models.behaviours import Behaviour, Exchange, answer, dropped, events, garbage, html
+from tests.providers.provider_fixture import APIS, Api
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from hark.protocol.provider import (
     TransientProviderError,
     UsageChunk,
 )
-from tests.fakes.behaviours import (
+from tests.fakes.models.behaviours import (
     Behaviour,
     Exchange,
     answer,
@@ -44,9 +44,9 @@ from tests.fakes.behaviours import (
     token,
     tokens,
 )
-from tests.fakes.speaker import speaker_for
-from tests.patience import at_most
-from tests.providers.hearing import APIS, ENDPOINT, KEY, REQUEST, Api, each_api, hear, hear_one, talk
+from tests.fakes.models.event_writer import speaker_for
+from tests.providers.provider_fixture import APIS, ENDPOINT, KEY, REQUEST, Api, each_api, hear, hear_one, talk
+from tests.waiting import at_most
 
 SEEN_WITHIN_SECONDS = at_most(0.05)
 PATHS: dict[Api, str] = dict(zip(APIS, ["/chat/completions", "/responses", "/messages"], strict=True))

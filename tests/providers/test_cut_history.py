@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from hark.engine.reply import Reply
+from hark.engine.turn.reply import Reply
 from hark.protocol.messages import AssistantMessage, CallResult, Effect, Message, Note, UserMessage
 from hark.protocol.provider import Chunk, Request
-from tests.fakes.behaviours import text, thinking
-from tests.providers.hearing import APIS, Api, each_api, hear, hear_one, talk
+from tests.fakes.models.behaviours import text, thinking
+from tests.providers.provider_fixture import APIS, Api, each_api, hear, hear_one, talk
 
 GO = UserMessage("1", "go")
 ON = [Note("[This turn was interrupted: user.]"), UserMessage("2", "go on")]

@@ -5,7 +5,7 @@ import pytest
 from hark.protocol.provider import BadAddress, ProviderError, Unreachable
 from tests.providers.error_cases import CASES, Case
 from tests.providers.error_page import PAGE, page
-from tests.providers.hearing import hear_one
+from tests.providers.provider_fixture import hear_one
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.server} {case.said[:60]}")

@@ -21,7 +21,7 @@ from hark.providers import local_child, local_server
 from hark.providers.connections import open_session
 from hark.providers.local import FRAME_BYTES, HONEST, MAX_BYTES, MAX_TOKENS, SYSTEM, LocalModel, shortened
 from hark.providers.local_server import LocalServer, find_weights
-from tests.patience import at_most
+from tests.waiting import at_most
 
 HELLO = Request("a long system prompt", [UserMessage("1", "hello")], [ToolSpec("shell", "Runs a command.")], 12)
 STORY = Request("", [UserMessage("1", "Tell me a very long story about a fox, a bear and a river.")])
@@ -202,7 +202,7 @@ async def test_it_ends_when_its_input_does() -> None:
     )
     assert child.stdin is not None
     assert child.stdout is not None
-    order = local_child.Order(model=str(find_weights()), key="k" * 20, threads=1)
+    order = local_child.ModelServerRequest(model=str(find_weights()), key="k" * 20, threads=1)
     child.stdin.write(msgspec.json.encode(order) + b"\n")
     address = msgspec.json.decode(await child.stdout.readline())["address"]
     async with aiohttp.ClientSession() as session, session.get(f"{address}/v1/models") as response:

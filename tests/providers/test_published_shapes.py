@@ -10,11 +10,11 @@ from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, R
 from hark.providers.anthropic import Anthropic
 from hark.providers.openai_chat import OpenAIChat
 from hark.providers.openai_responses import OpenAIResponses
-from hark.providers.sse import EventStream
-from tests.fakes.behaviours import answer, call_chunks, thinking_chunks
-from tests.fakes.speaker import speaker_for
-from tests.providers.hearing import Api, hear_one
-from tests.providers.vendors import vendor_type
+from hark.providers.sse import SseParser
+from tests.fakes.models.behaviours import answer, call_chunks, thinking_chunks
+from tests.fakes.models.event_writer import speaker_for
+from tests.providers.provider_fixture import Api, hear_one
+from tests.providers.vendor_types import vendor_type
 
 HERE = Path(__file__).parent / "fixtures"
 ITEM = (
@@ -60,7 +60,7 @@ async def test_a_published_reply_is_understood(api: Api, name: str, thought: str
 
 
 def in_stream(name: str) -> list[bytes]:
-    events = EventStream()
+    events = SseParser()
     data = events.feed((HERE / name).read_bytes()) + events.finish()
     return [event for event in data if event not in (b"[DONE]", b'{"type": "ping"}')]
 

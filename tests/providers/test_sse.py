@@ -1,7 +1,7 @@
 import pytest
 
 from hark.providers import sse
-from hark.providers.sse import EventStream, EventTooLong
+from hark.providers.sse import EventTooLong, SseParser
 
 STREAM = (
     b"\xef\xbb\xbfdata: one\n\n"
@@ -16,7 +16,7 @@ EVENTS = [b"one", b"two", b"three\n and more", b'{"text": "\xc3\xa9"}', b"last"]
 
 
 def read(*pieces: bytes) -> list[bytes]:
-    stream = EventStream()
+    stream = SseParser()
     events = [event for piece in pieces for event in stream.feed(piece)]
     return events + stream.finish()
 
@@ -36,25 +36,25 @@ def test_a_stream_that_comes_byte_by_byte_is_the_same() -> None:
 
 
 def test_an_event_comes_out_as_soon_as_its_blank_line_is_there() -> None:
-    stream = EventStream()
+    stream = SseParser()
     assert stream.feed(b"data: now\n") == []
     assert stream.feed(b"\n") == [b"now"]
 
 
 def test_a_comment_yields_nothing_and_breaks_nothing() -> None:
-    stream = EventStream()
+    stream = SseParser()
     assert stream.feed(b": ping\n\n") == []
     assert stream.feed(b"data: a\n: ping\ndata: b\n\n") == [b"a\nb"]
 
 
 def test_a_stream_that_ended_well_has_nothing_left() -> None:
-    stream = EventStream()
+    stream = SseParser()
     assert stream.feed(b"data: all\n\n") == [b"all"]
     assert stream.finish() == []
 
 
 def feed_often(piece: bytes) -> None:
-    stream = EventStream()
+    stream = SseParser()
     for _ in range(20):
         assert stream.feed(piece) == []
 
@@ -68,4 +68,4 @@ def test_an_event_without_end_does_not_eat_the_memory(piece: bytes, monkeypatch:
 
 def test_many_events_are_not_too_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
-    assert len(EventStream().feed(b"data: fine\n\n" * 500)) == 500
+    assert len(SseParser().feed(b"data: fine\n\n" * 500)) == 500

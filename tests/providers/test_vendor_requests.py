@@ -13,7 +13,7 @@ from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers import anthropic_messages, openai_messages, openai_responses_items
 from hark.providers.endpoint import Endpoint
-from tests.providers.vendors import vendor_type
+from tests.providers.vendor_types import vendor_type
 
 Encode = Callable[[Request, Endpoint], bytes]
 ITEM = '{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"xyz"}'

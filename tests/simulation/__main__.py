@@ -5,7 +5,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.simulation.world import run_seed
+from tests.simulation.simulation import run_seed
 
 
 def violations_of(seed: int) -> tuple[int, list[str]]:

@@ -1,7 +1,7 @@
 """A run's journal and streams by turn, so that each promise can be said in few lines."""
 
 from hark.protocol.records import CallEnded, Replied, TurnEnded, TurnStarted
-from tests.simulation.ledger import Committed, Ledger, Streamed
+from tests.simulation.observations import Committed, Ledger, Streamed
 
 
 class History:

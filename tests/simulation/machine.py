@@ -10,19 +10,19 @@ from typing import Any, TypeVar
 
 import anyio
 
-from hark.engine.door import Door
-from hark.engine.quarantine import Quarantine
-from hark.engine.router import Router
-from hark.engine.routes import Route, Routes
-from hark.engine.spending import Spending
-from hark.engine.tenure import Tenure
-from hark.engine.workbench import Current, Terms, Workbench
+from hark.engine.services import Current, EngineServices, Terms
+from hark.engine.session.lease_renewal import LeaseRenewal
+from hark.engine.session.proxy import SessionProxy
+from hark.engine.session.router import Router
+from hark.engine.turn.quarantine import Quarantine
+from hark.engine.turn.routes import Route, Routes
+from hark.engine.turn.spending import Spending
 from hark.protocol.rules import Rules
-from tests.simulation.ledger import Ledger
-from tests.simulation.link import Link
 from tests.simulation.model import Model, Quiet
+from tests.simulation.network_link import Link
+from tests.simulation.observations import Ledger
 from tests.simulation.storage import Vault
-from tests.simulation.toolkit import SimulatedTools
+from tests.simulation.tools import SimulatedTools
 
 T = TypeVar("T")
 CLOSE_SECONDS = 5.0
@@ -53,14 +53,14 @@ class Machine:
         self._ledger = ledger
         self._vault = vault
         self._store = vault.open(link, lambda: ledger.catch_up(link.now(), link.owner))
-        self._bench = Workbench(
+        self._bench = EngineServices(
             store=self._store,
             routes=Routes([Route("main", Model(ledger, link, random, quiet))], link),
             current=Current(Terms(rules, SimulatedTools(ledger, link, quiet), lambda: "You are simulated.")),
             clock=link,
             quarantine=Quarantine(),
             spending=Spending(self._store.journal, link),
-            tenure=Tenure(self._store.leases, link),
+            tenure=LeaseRenewal(self._store.leases, link),
             workspace=Path("/simulated"),
             jitter=random.random,
         )
@@ -77,7 +77,7 @@ class Machine:
         return self._ended.done()
 
     @property
-    def door(self) -> Door:
+    def door(self) -> SessionProxy:
         """The session's door on this machine."""
         return self._context.copy().run(self._router.door, self._ledger.session)
 

@@ -18,8 +18,8 @@ from hark.protocol.provider import (
     TransientProviderError,
     UsageChunk,
 )
-from tests.simulation.ledger import Ledger, Streamed
-from tests.simulation.link import Link
+from tests.simulation.network_link import Link
+from tests.simulation.observations import Ledger, Streamed
 from tests.simulation.transcripts import complaint
 
 WORK = ["finish", "finish", "finish", "long", "raise", "swallow", "stubborn", "never", "ask", "steered"]

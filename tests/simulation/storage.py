@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar, cast
 
-from hark.engine.router import HEARTBEAT_SECONDS
+from hark.engine.session.router import HEARTBEAT_SECONDS
 from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Store, StoreError, Summary
 from hark.store import rows
-from hark.store.committer import Job, answer, commit_together
-from hark.store.memory import Memory, MemoryBus, MemoryStore
+from hark.store.committer import PendingCommit, answer, commit_together
+from hark.store.memory import MemoryBus, MemoryStore, SharedMemory
 from hark.store.schema import migrate
 from hark.store.sqlite import SqliteLeases, SqliteStore
-from tests.simulation.link import Link
+from tests.simulation.network_link import Link
 
 T = TypeVar("T")
 LEASE_SECONDS = 5.0
@@ -29,17 +29,17 @@ class Disk:
     """
 
     def __init__(
-        self, link: Link, commit: Callable[[Sequence[Job]], None], committed: Callable[[], None] | None = None
+        self, link: Link, commit: Callable[[Sequence[PendingCommit]], None], committed: Callable[[], None] | None = None
     ) -> None:
         """Without `committed` it only reads, and reading does not fail."""
         self._link = link
         self._commit = commit
         self._committed = committed
-        self._waiting: list[Job] = []
+        self._waiting: list[PendingCommit] = []
         self._is_busy = False
 
     def submit(self, operation: Callable[[Any], T]) -> Awaitable[T]:
-        job = Job(operation, asyncio.get_running_loop().create_future())
+        job = PendingCommit(operation, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         began = self._link.now()
         job.future.add_done_callback(lambda _: self._link.store_time.append((began, self._link.now())))
@@ -121,12 +121,12 @@ class SqlVault:
     """The SQLite store's own SQL on a database in memory."""
 
     def __init__(self) -> None:
-        self._memory = Memory()
+        self._memory = SharedMemory()
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         migrate(self._connection, "memory")
 
     def open(self, link: Link, committed: Callable[[], None]) -> Store:
-        def commit(jobs: Sequence[Job]) -> None:
+        def commit(jobs: Sequence[PendingCommit]) -> None:
             commit_together(self._connection, jobs, "BEGIN IMMEDIATE")
 
         writes, reads = Disk(link, commit, committed), Disk(link, commit)
@@ -154,7 +154,7 @@ class MemoryVault:
     """The store in memory, with the same delays in front of it."""
 
     def __init__(self) -> None:
-        self._memory = Memory()
+        self._memory = SharedMemory()
 
     def open(self, link: Link, committed: Callable[[], None]) -> Store:
         return DelayedStore(MemoryStore(self._memory, link.owner, link, LEASE_SECONDS), link, committed)
@@ -253,7 +253,7 @@ class DelayedStore:
             await self._writes.submit(lambda _: _now(self._inner.close()))
 
 
-def _commit_in_memory(jobs: Sequence[Job]) -> None:
+def _commit_in_memory(jobs: Sequence[PendingCommit]) -> None:
     for job in jobs:
         try:
             job.result = job.operation(cast("sqlite3.Connection", None))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutants.mutant import Mutant
-from tests.simulation.world import run_seed
+from tests.simulation.simulation import run_seed
 
 SEEDS = 400
 

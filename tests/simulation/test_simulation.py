@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from tests.simulation.world import run_seed
+from tests.simulation.simulation import run_seed
 
 COUNT = int(os.environ.get("HARK_SEEDS", "500"))  # more than any known bug needs; `make simulate` runs thousands
 BLOCKS = 10
 SOME_SEEDS = (3, 11, 42, 416, 697)
 PRINT_DIGESTS = """
 import sys
-from tests.simulation.world import run_seed
+from tests.simulation.simulation import run_seed
 for seed in sys.argv[1:]:
     print(run_seed(int(seed)).digest())
 """

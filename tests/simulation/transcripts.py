@@ -6,7 +6,7 @@ from hark.protocol.messages import AssistantMessage, CallResult
 from hark.protocol.provider import Request
 from hark.providers.endpoint import Endpoint
 from hark.providers.openai_messages import encode_request
-from tests.fakes.wire import check_openai_chat
+from tests.fakes.models.history_rules import check_openai_chat
 
 ENDPOINT = Endpoint("http://simulated/v1", "simulated")
 

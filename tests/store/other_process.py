@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hark.protocol.store import Summary
 from hark.store.sqlite import SqliteStore
-from tests.store.worlds import record, say
+from tests.store.store_fixtures import record, say
 
 
 class WallClock:

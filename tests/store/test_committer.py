@@ -9,7 +9,7 @@ from hark.protocol.store import Accepted, StoreError
 from hark.store.committer import InlineCommitter
 from hark.store.schema import migrate
 from hark.store.sqlite import SqliteInbox
-from tests.store.worlds import say
+from tests.store.store_fixtures import say
 
 
 def database() -> sqlite3.Connection:

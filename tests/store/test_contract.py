@@ -11,7 +11,7 @@ from hark.protocol.messages import CallResult, Effect
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import CallEnded, TurnEnded
 from hark.protocol.store import Accepted, Entry, JournalConflict, Lease, LeaseLost, SessionLine, Summary
-from tests.store.worlds import WORLDS, World, next_wake, opened, owned, record, say
+from tests.store.store_fixtures import WORLDS, World, next_wake, opened, owned, record, say
 
 
 @pytest.fixture(params=WORLDS, ids=["memory", "file", "inline"])

@@ -10,7 +10,7 @@ import pytest
 from hark.protocol.store import StoreError, StoreUnusable, Summary
 from hark.store.schema import APPLICATION_ID, CURRENT_VERSION, MIGRATIONS
 from hark.store.sqlite import SqliteStore
-from tests.store.worlds import TestClock, owned, record, say
+from tests.store.store_fixtures import TestClock, owned, record, say
 
 
 async def open_store(path: Path) -> SqliteStore:

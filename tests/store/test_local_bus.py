@@ -11,7 +11,7 @@ import pytest
 
 from hark.protocol.store import StoreError
 from hark.store.local_bus import LocalBus, bus_directory
-from tests.store.worlds import names_in, next_wake
+from tests.store.store_fixtures import names_in, next_wake
 
 LISTEN = """
 import asyncio, pathlib, sys

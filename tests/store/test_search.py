@@ -20,7 +20,7 @@ from hark.protocol.records import (
     TurnStarted,
 )
 from hark.protocol.store import Hit, Query, Store, Summary
-from tests.store.worlds import WORLDS, World, opened, owned
+from tests.store.store_fixtures import WORLDS, World, opened, owned
 
 ODD = [
     "",

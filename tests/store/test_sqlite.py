@@ -15,7 +15,7 @@ from hark.store.database_file import connect
 from hark.store.local_bus import LocalBus
 from hark.store.sqlite import SqliteInbox, SqliteJournal, SqliteLeases, SqliteStore
 from tests.store.other_process import WallClock
-from tests.store.worlds import TestClock, names_in, owned, record, say
+from tests.store.store_fixtures import TestClock, names_in, owned, record, say
 
 
 async def start(path: Path, owner: str, act: str) -> Process:

@@ -14,9 +14,9 @@ import pytest
 from hark.protocol.store import Query, Store, StoreError, Summary
 from hark.store import index_rows, rows
 from hark.store.sqlite import SqliteStore
-from tests.patience import at_most
+from tests.store.store_fixtures import TestClock, names_in, owned
 from tests.store.test_search import asked, found, told
-from tests.store.worlds import TestClock, names_in, owned
+from tests.waiting import at_most
 
 MANY = 4_000
 
@@ -40,7 +40,7 @@ def first_piece_kept(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Return an event for the moment when the index has begun, and has much before it."""
     loop, begun, keep = asyncio.get_running_loop(), asyncio.Event(), index_rows.keep
 
-    def keep_and_tell(index: sqlite3.Connection, mark: index_rows.Mark, piece: index_rows.Piece) -> None:
+    def keep_and_tell(index: sqlite3.Connection, mark: index_rows.Mark, piece: index_rows.IndexBatch) -> None:
         keep(index, mark, piece)
         if piece.lines:
             loop.call_soon_threadsafe(begun.set)

@@ -10,7 +10,7 @@ from hark.protocol.messages import CallResult, Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk, Chunk, Request, TextChunk
 from hark.providers.scripted import Hang, Reply, ScriptedProvider, Step
-from tests.patience import at_most
+from tests.waiting import at_most
 
 
 def _is_child(request: Request) -> bool:

@@ -15,8 +15,8 @@ import pytest
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Tool, ToolOutput
 from hark.tools.function import tool
-from tests.patience import at_most
 from tests.tools.context import FakeContext, is_living
+from tests.waiting import at_most
 
 NO_ARGUMENTS: dict[str, Any] = {}
 

@@ -11,17 +11,17 @@ from typing import Any
 import anyio
 import pytest
 
+from hark.processes.background import Background
+from hark.processes.cookies import Owner, this_process
+from hark.processes.detached import Detached
+from hark.processes.launcher import Launcher
+from hark.processes.shell_state import ShellStates
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, ToolOutput
 from hark.tools.process_tool import ProcessTool, is_in
-from hark.tools.processes.background import Background
-from hark.tools.processes.cookies import Owner, this_process
-from hark.tools.processes.detached import Detached
-from hark.tools.processes.launcher import Launcher
-from hark.tools.processes.shell_state import ShellStates
 from hark.tools.shell import Shell
-from tests.patience import at_most
 from tests.tools.context import FakeContext, is_living, living
+from tests.waiting import at_most
 
 GATE = "until [ -e go ]; do sleep 0.01; done"
 

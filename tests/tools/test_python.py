@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from hark.processes.cookies import this_process
+from hark.processes.kill import has_exited
+from hark.processes.launcher import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.tools.processes.cookies import this_process
-from hark.tools.processes.ending import has_exited
-from hark.tools.processes.launcher import Launcher
 from hark.tools.python import PythonTool
-from tests.patience import at_most
 from tests.tools.context import FakeContext, is_living, living
-from tests.tools.zoo import CLEARED_DAEMON
+from tests.tools.stubborn_commands import CLEARED_DAEMON
+from tests.waiting import at_most
 
 LOST = "[a new Python process: the earlier variables are lost, since "
 HOLDS_THE_INTERPRETER = "import ctypes; print(os.getpid()); ctypes.PyDLL(None).sleep(120)"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hark.processes.cookies import this_process
+from hark.processes.launcher import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, Tool, ToolOutput
-from hark.tools.processes.cookies import this_process
-from hark.tools.processes.launcher import Launcher
 from hark.tools.shell import Shell
-from tests.patience import at_most
 from tests.tools.context import FakeContext
+from tests.waiting import at_most
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hark.processes.cookies import Owner, this_process
+from hark.processes.launcher import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.tools.processes.cookies import Owner, this_process
-from hark.tools.processes.launcher import Launcher
 from hark.tools.shell import Shell
-from tests.patience import at_most
 from tests.tools.context import FakeContext, is_living, living
-from tests.tools.zoo import IGNORES_TERM, PLAIN, SETSID_NOHUP
+from tests.tools.stubborn_commands import IGNORES_TERM, PLAIN, SETSID_NOHUP
+from tests.waiting import at_most
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import asyncio
 import subprocess
 from pathlib import Path
 
-from hark.app.mcp_processes import spawner
+from hark.processes.cookies import this_process
+from hark.processes.piped import spawner
 from hark.protocol.speech import Audio
-from hark.tools.processes.cookies import this_process
 from hark.voice.ogg import join_as_ogg
 
 FOLDER = Path(__file__).parent / "recordings"

@@ -13,14 +13,14 @@ from typing import Any
 import anyio
 import pytest
 
-from hark.app.mcp_processes import spawner
+from hark.processes.cookies import this_process
+from hark.processes.piped import spawner
 from hark.protocol.speech import Audio, SpeechError
-from hark.tools.processes.cookies import this_process
 from hark.voice.moonshine import Moonshine
 from hark.voice.settings import VoiceSettings
-from tests.patience import at_most
 from tests.tools.context import is_living, living
-from tests.voice.world import long_recording, moonshine, open_files, packed, plain, recording, samples, until
+from tests.voice.voice_fixture import long_recording, moonshine, open_files, packed, plain, recording, samples, until
+from tests.waiting import at_most
 
 
 async def test_what_is_said_is_heard_whatever_was_heard_before(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_closing_ends_all_in_the_middle_of_their_work(tmp_path: Path) -> N
 HARK = """
 import asyncio, sys
 from pathlib import Path
-from tests.voice.world import long_recording, moonshine
+from tests.voice.voice_fixture import long_recording, moonshine
 async def main():
     async with moonshine(Path(sys.argv[1])) as transcriber:
         await transcriber.transcribe(long_recording(120), lambda _: print(*transcriber.pids, flush=True))

@@ -11,8 +11,8 @@ from aiohttp import web
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice.openai_speech import OpenAiSpeech
 from hark.voice.settings import VoiceSettings
-from tests.patience import at_most
-from tests.voice.world import recording
+from tests.voice.voice_fixture import recording
+from tests.waiting import at_most
 
 Serve = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

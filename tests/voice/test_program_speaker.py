@@ -7,15 +7,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hark.app.mcp_processes import spawner
+from hark.processes.cookies import this_process
+from hark.processes.piped import spawner
 from hark.protocol.speech import Audio, SpeechError
-from hark.tools.processes.cookies import this_process
 from hark.voice.ogg import join_as_ogg
 from hark.voice.program_speaker import ProgramSpeaker
 from hark.voice.settings import VoiceSettings
-from tests.patience import at_most
 from tests.tools.context import living
-from tests.voice.world import moonshine, plain, until
+from tests.voice.voice_fixture import moonshine, plain, until
+from tests.waiting import at_most
 
 
 def speaker(home: Path, *command: str) -> ProgramSpeaker:

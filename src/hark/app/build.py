@@ -9,32 +9,32 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hark.app import config
+from hark.app.builtin_tools import as_tools, own_tools
 from hark.app.clock import SystemClock
 from hark.app.grants import GrantsFile
-from hark.app.handle import SessionHandle
-from hark.app.known_secrets import known_secrets
-from hark.app.log_form import hide_in_logs
-from hark.app.own_tools import as_tools, own_tools
-from hark.app.parts import Parts, Places
+from hark.app.lifecycle import running
+from hark.app.log_format import hide_in_logs
 from hark.app.reflection import Reflection
 from hark.app.reload import Follow, MakeRoutes, Reload
-from hark.app.running import running
-from hark.app.settings import Settings, SettingsError
+from hark.app.services import HomePaths, Services
+from hark.app.sessions.handle import SessionHandle
+from hark.app.settings import config
+from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.types import Settings, SettingsError
 from hark.app.telemetry import opened_telemetry
-from hark.app.terms import TermsMaker
-from hark.engine.charter import Charter
-from hark.engine.door import Door
-from hark.engine.quarantine import Quarantine
-from hark.engine.router import Router
-from hark.engine.routes import Route, Routes
-from hark.engine.spending import Spending
-from hark.engine.tenure import Tenure
-from hark.engine.workbench import Current, Workbench
+from hark.app.turn_settings import TurnSettingsMaker
+from hark.engine.services import Current, EngineServices
+from hark.engine.session.lease_renewal import LeaseRenewal
+from hark.engine.session.proxy import SessionProxy
+from hark.engine.session.restrictions import Restrictions
+from hark.engine.session.router import Router
+from hark.engine.turn.quarantine import Quarantine
+from hark.engine.turn.routes import Route, Routes
+from hark.engine.turn.spending import Spending
+from hark.processes.cookies import this_process
 from hark.protocol.clock import Clock
 from hark.protocol.store import Store
 from hark.tools.delegate import ChildOrder
-from hark.tools.processes.cookies import this_process
 from hark.tools.undo.undo import Undo
 
 REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
@@ -47,7 +47,7 @@ ToolGiven = Any
 class Agent:
     """A running agent: sessions by name."""
 
-    def __init__(self, bench: Workbench, router: Router, parts: Parts, follow: Follow) -> None:
+    def __init__(self, bench: EngineServices, router: Router, parts: Services, follow: Follow) -> None:
         """`follow` takes other settings while it runs: all of them or, with a SettingsError, none."""
         self.bench = bench
         self.parts = parts
@@ -82,7 +82,7 @@ class Agent:
         return session
 
     @property
-    def doors(self) -> list[Door]:
+    def doors(self) -> list[SessionProxy]:
         """The sessions that are open in this process."""
         return self._router.doors
 
@@ -106,7 +106,7 @@ class Agent:
         limits = self.bench.rules.limits
         steps, seconds = order.steps or limits.steps, order.seconds or limits.seconds
         limits = msgspec.structs.replace(limits, steps=steps, seconds=seconds)
-        self._router.charter(name, Charter(order.tools, limits))
+        self._router.charter(name, Restrictions(order.tools, limits))
         return self.session(name)
 
 
@@ -135,7 +135,7 @@ async def open_agent(
         StoreError: The sessions can't be opened.
     """
     clock = SystemClock()
-    places = Places(config.home_directory(home), Path(workspace) if workspace else Path.cwd())
+    places = HomePaths(config.home_directory(home), Path(workspace) if workspace else Path.cwd())
     settings = config.load(places.home, places.workspace, dict(sections))
     hide_in_logs(known_secrets(settings))
     if left := config.left_out(places.home, places.workspace):
@@ -145,17 +145,17 @@ async def open_agent(
         _opened_store(settings, places.home, clock) as store,
         _opened_routes(routes, notice) as make_routes,
     ):
-        parts = Parts(settings, places, owner, notice)
+        parts = Services(settings, places, owner, notice)
         own = own_tools(parts, store, lambda name, order: agent.child(name, order))
-        terms = TermsMaker(parts, own, as_tools(tools, owner), can_ask=can_ask)
-        bench = Workbench(
+        terms = TurnSettingsMaker(parts, own, as_tools(tools, owner), can_ask=can_ask)
+        bench = EngineServices(
             store=store,
             routes=Routes(await make_routes(settings), clock),
             current=Current(terms.make(settings)),
             clock=clock,
             quarantine=Quarantine(),
             spending=Spending(store.journal, clock),
-            tenure=Tenure(store.leases, clock),
+            tenure=LeaseRenewal(store.leases, clock),
             workspace=places.workspace,
             jitter=random.random,
             grants=GrantsFile(places.home / "allowed"),
@@ -172,9 +172,9 @@ async def _opened_store(settings: Settings, home: Path, clock: Clock) -> AsyncGe
     owner = f"{os.getpid()}-{clock.new_id()}"
     match settings.store.url:
         case "memory":
-            from hark.store.memory import Memory, MemoryStore
+            from hark.store.memory import MemoryStore, SharedMemory
 
-            store: Store = MemoryStore(Memory(), owner, clock)
+            store: Store = MemoryStore(SharedMemory(), owner, clock)
         case "sqlite":
             from hark.store.sqlite import SqliteStore
 
@@ -196,8 +196,8 @@ async def _opened_routes(
         objects = [_object_route(route) for route in given]
         yield lambda _: _same(objects)
         return
-    from hark.app.detect import detect
-    from hark.app.routes import opened_maker
+    from hark.app.settings.detect import detect
+    from hark.app.settings.routes import opened_maker
     from hark.providers.connections import open_session
 
     async with open_session() as http, opened_maker(http, notice) as maker:

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hark.app.columns import one_line
-from hark.app.config import home_directory
+from hark.app.settings.config import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.protocol.chat import Author
+from hark.text.columns import one_line
 
 CODE_SECONDS = 3600.0
 MOST_KNOCKS = 200
@@ -32,7 +32,7 @@ class Knock(Struct, frozen=True):
     at: float
 
 
-class Guest(Struct, frozen=True):
+class PairedAccount(Struct, frozen=True):
     """Somebody who was let in."""
 
     surface: str
@@ -44,7 +44,7 @@ class Book(Struct):
     """The whole of it."""
 
     knocks: list[Knock] = field(default_factory=list[Knock])
-    guests: list[Guest] = field(default_factory=list[Guest])
+    guests: list[PairedAccount] = field(default_factory=list[PairedAccount])
 
 
 class Pairing:
@@ -71,19 +71,19 @@ class Pairing:
             book.knocks = [*book.knocks, Knock(surface, author.id, name, code, now)][-MOST_KNOCKS:]
         return code
 
-    def approve(self, code: str) -> Guest | None:
+    def approve(self, code: str) -> PairedAccount | None:
         """Let the person with this code in; None when no code of now is that."""
         with self._changing() as book:
             now = time.time()
             for knock in book.knocks:
                 if knock.code == code.strip().upper() and now - knock.at < CODE_SECONDS:
-                    guest = Guest(knock.surface, knock.person, knock.name)
+                    guest = PairedAccount(knock.surface, knock.person, knock.name)
                     book.knocks.remove(knock)
                     book.guests.append(guest)
                     return guest
         return None
 
-    def revoke(self, person: str) -> list[Guest]:
+    def revoke(self, person: str) -> list[PairedAccount]:
         """Let nobody of this id or name in any more; return who that was."""
         with self._changing() as book:
             gone = [

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct, structs
 
-from hark.app.parts import Parts, servers_of
-from hark.app.settings import Settings
-from hark.app.terms import TermsMaker
-from hark.engine.routes import Route
-from hark.engine.workbench import Workbench
+from hark.app.services import Services, servers_of
+from hark.app.settings.types import Settings
+from hark.app.turn_settings import TurnSettingsMaker
+from hark.engine.services import EngineServices
+from hark.engine.turn.routes import Route
 
 # What holds files, processes or sessions that can't be changed under what runs.
 FIXED = ("store", "sandbox", "telemetry")
@@ -30,7 +30,9 @@ Follow = Callable[[Settings], Awaitable[Followed]]
 class Reload:
     """Has what begins from now on follow other settings. A turn that runs keeps its rules, tools and route."""
 
-    def __init__(self, bench: Workbench, parts: Parts, terms: TermsMaker, make_routes: MakeRoutes) -> None:
+    def __init__(
+        self, bench: EngineServices, parts: Services, terms: TurnSettingsMaker, make_routes: MakeRoutes
+    ) -> None:
         self._bench = bench
         self._parts = parts
         self._terms = terms

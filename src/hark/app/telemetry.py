@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from hark.app.settings import SettingsError
+from hark.app.settings.types import SettingsError
 
 if TYPE_CHECKING:
     from hark.app.build import Agent
@@ -38,11 +38,11 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
         raise SettingsError(NEEDED)
-    from hark.app.presets import WITH_KEYS
-    from hark.app.secrets import known_secrets
-    from hark.app.telemetry_export import Exporter
-    from hark.app.telemetry_spans import Masked
-    from hark.app.telemetry_turns import EndedTurns
+    from hark.app.settings.presets import WITH_KEYS
+    from hark.app.settings.secrets import known_secrets
+    from hark.trace.otel_export import Exporter
+    from hark.trace.otel_spans import Masked
+    from hark.trace.otel_turns import EndedTurns
 
     exporter = Exporter(settings.endpoint)
     keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)

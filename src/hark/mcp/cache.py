@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from hark.mcp.offer import Offer
+from hark.mcp.offer import ServerOffer
 from hark.mcp.settings import ServerSettings
 
 
 class _Kept(msgspec.Struct, frozen=True):
     fingerprint: str
-    offer: Offer | None = None  # None: it kept everybody waiting in vain
+    offer: ServerOffer | None = None  # None: it kept everybody waiting in vain
 
 
 class OfferCache:
@@ -21,7 +21,7 @@ class OfferCache:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def load(self, name: str, settings: ServerSettings) -> Offer | None:
+    def load(self, name: str, settings: ServerSettings) -> ServerOffer | None:
         """Return what the server offered with these very settings."""
         kept = self._kept(name, settings)
         return kept.offer if kept else None
@@ -38,7 +38,7 @@ class OfferCache:
             return None
         return kept if kept.fingerprint == settings.fingerprint else None
 
-    def save(self, name: str, settings: ServerSettings, offer: Offer | None) -> None:
+    def save(self, name: str, settings: ServerSettings, offer: ServerOffer | None) -> None:
         """Keep what the server offers; None when it was waited for in vain."""
         file = self._file(name)
         draft = file.with_name(f".{file.name}.{os.getpid()}")

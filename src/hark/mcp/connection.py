@@ -12,17 +12,17 @@ from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
 from pydantic import FileUrl, ValidationError
 
-from hark.mcp.errand import Errand, Lost
+from hark.mcp.execute import perform
 from hark.mcp.explain import explained, failure_of
 from hark.mcp.failure import ServerFailure
 from hark.mcp.forms import DECLINED, Form, read_form
-from hark.mcp.link import Link
 from hark.mcp.listing import listed_offer
-from hark.mcp.offer import Offer
-from hark.mcp.perform import perform
-from hark.mcp.place import ServerPlace
-from hark.mcp.watched import Watched
-from hark.mcp.wishes import CallTool
+from hark.mcp.offer import ServerOffer
+from hark.mcp.request import Errand, Lost
+from hark.mcp.request_kinds import CallTool
+from hark.mcp.server_context import ServerPlace
+from hark.mcp.transports.monitored import Watched
+from hark.mcp.transports.transport import McpTransport
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 
@@ -32,10 +32,10 @@ LOG_CHARACTERS = 2000
 _NEVER_BEGUN = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INVALID_REQUEST)
 
 
-class Keeper(Protocol):
+class ConnectionListener(Protocol):
     """Who keeps a connection, and hears of it."""
 
-    def is_up(self, connection: "Connection") -> None:
+    def is_up(self, connection: "McpConnection") -> None:
         """It can take errands from now on."""
         ...
 
@@ -43,7 +43,7 @@ class Keeper(Protocol):
         """It takes no more errands: its end has begun."""
         ...
 
-    def offers(self, offer: Offer) -> None:
+    def offers(self, offer: ServerOffer) -> None:
         """This is what the server offers now."""
         ...
 
@@ -52,10 +52,10 @@ class Keeper(Protocol):
         ...
 
 
-class Connection:
+class McpConnection:
     """A connection that lives as long as `run`. Errands come from other tasks, and never see its scopes."""
 
-    def __init__(self, place: ServerPlace, link: Link, keeper: Keeper) -> None:
+    def __init__(self, place: ServerPlace, link: McpTransport, keeper: ConnectionListener) -> None:
         self._place = place
         self._link = link
         self._keeper = keeper

@@ -16,14 +16,14 @@ TRIES = 3
 Value = str | int | float | bool | list[str] | None
 
 
-class Choice(Struct, frozen=True):
+class FieldChoice(Struct, frozen=True):
     """What a field may be, with words for it."""
 
     const: str | int | float | bool
     title: str = ""
 
 
-class Field(Struct, frozen=True, rename="camel"):
+class FormField(Struct, frozen=True, rename="camel"):
     """One field of a form, in the words of JSON schema; what isn't here is the server's own matter."""
 
     type: str = "string"
@@ -33,9 +33,9 @@ class Field(Struct, frozen=True, rename="camel"):
     default: Value = None
     enum: tuple[str | int | float | bool, ...] = ()
     enum_names: tuple[str, ...] = ()
-    one_of: tuple[Choice, ...] = ()
-    any_of: tuple[Choice, ...] = ()
-    items: "Field | None" = None
+    one_of: tuple[FieldChoice, ...] = ()
+    any_of: tuple[FieldChoice, ...] = ()
+    items: "FormField | None" = None
     minimum: float | None = None
     maximum: float | None = None
     min_length: int = 0
@@ -59,7 +59,7 @@ class Form(Struct, frozen=True):
 
     server: str
     message: str
-    fields: dict[str, Field] = field(default_factory=dict[str, Field])
+    fields: dict[str, FormField] = field(default_factory=dict[str, FormField])
     required: tuple[str, ...] = ()
     url: str = ""
 
@@ -85,7 +85,7 @@ def read_form(server: str, message: str, schema: Mapping[str, Any]) -> Form:
     Raises:
         msgspec.ValidationError: It describes none.
     """
-    fields = msgspec.convert(schema.get("properties", {}), dict[str, Field])
+    fields = msgspec.convert(schema.get("properties", {}), dict[str, FormField])
     return Form(server, message, fields, msgspec.convert(schema.get("required", ()), tuple[str, ...]))
 
 
@@ -144,7 +144,7 @@ def _text(form: Form, name: str) -> str:
     return f"The MCP server {form.server} asks: {form.message}\n{one.title or name}{description} ({kind})"
 
 
-def _value(one: Field, answer: str) -> Value:
+def _value(one: FormField, answer: str) -> Value:
     match one.type:
         case "array":
             words = [word.strip() for word in answer.split(",") if word.strip()]
@@ -164,7 +164,7 @@ def _chosen(choices: Mapping[str, Value], answer: str) -> Value:
     raise _Wrong(f"choose one of {', '.join(choices)}")
 
 
-def _number(one: Field, answer: str, kind: type[int] | type[float]) -> int | float:
+def _number(one: FormField, answer: str, kind: type[int] | type[float]) -> int | float:
     try:
         number = kind(answer)
     except ValueError:
@@ -176,7 +176,7 @@ def _number(one: Field, answer: str, kind: type[int] | type[float]) -> int | flo
     return number
 
 
-def _line(one: Field, answer: str) -> str:
+def _line(one: FormField, answer: str) -> str:
     if len(answer) < one.min_length:
         raise _Wrong(f"it must have at least {one.min_length} characters")
     if one.max_length is not None and len(answer) > one.max_length:

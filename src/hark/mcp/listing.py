@@ -7,7 +7,7 @@ import mcp_types as types
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 
-from hark.mcp.offer import Offer, RemoteTool
+from hark.mcp.offer import RemoteTool, ServerOffer
 
 PAGES = 200
 DESCRIPTION_CHARACTERS = 8_000
@@ -17,7 +17,7 @@ _NOT_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "not", "enum", "$schema")
 Page = TypeVar("Page", bound=types.PaginatedResult)
 
 
-async def listed_offer(session: ClientSession) -> Offer:
+async def listed_offer(session: ClientSession) -> ServerOffer:
     """Return all that the server offers.
 
     Raises:
@@ -27,7 +27,7 @@ async def listed_offer(session: ClientSession) -> Offer:
     tools = await _listed_tools(session) if capabilities.tools else []
     has_resources = bool(capabilities.resources) and await _has_resources(session)
     has_prompts = bool(capabilities.prompts) and await _has_prompts(session)
-    return Offer(tuple(_remote(tool) for tool in tools), has_resources, has_prompts)
+    return ServerOffer(tuple(_remote(tool) for tool in tools), has_resources, has_prompts)
 
 
 async def listed_resources(session: ClientSession) -> list[types.Resource]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hark.mcp.offer import RemoteTool
-from hark.mcp.server import Server
-from hark.mcp.wishes import CallTool
+from hark.mcp.request_kinds import CallTool
+from hark.mcp.server import McpServer
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 
 GRACE_SECONDS = 0.1
@@ -14,7 +14,7 @@ GRACE_SECONDS = 0.1
 class McpTool:
     """Calls a tool of a server under a name that models can use."""
 
-    def __init__(self, name: str, remote: RemoteTool, server: Server) -> None:
+    def __init__(self, name: str, remote: RemoteTool, server: McpServer) -> None:
         self._remote = remote.name
         self._server = server
         self._spec = ToolSpec(

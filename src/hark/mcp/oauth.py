@@ -12,13 +12,13 @@ from pydantic import AnyUrl
 from hark.mcp.failure import ServerFailure
 from hark.mcp.redirects import Redirects, free_port
 from hark.mcp.settings import OAuthSettings
-from hark.mcp.tokens import Kept, TokenFile
+from hark.mcp.tokens import StoredLogin, TokenFile
 
 LOGIN_SECONDS = 300.0
 CALLBACK = "/callback"
 
 
-class Login:
+class OAuthLogin:
     """How one server is logged in to. `begun` hears the page that a person has to open."""
 
     def __init__(self, settings: OAuthSettings, file: Path, begun: Callable[[str], None]) -> None:
@@ -109,7 +109,7 @@ def _context(provider: OAuthClientProvider | None) -> dict[str, object]:
     }
 
 
-def _restore(provider: OAuthClientProvider, kept: Kept) -> None:
+def _restore(provider: OAuthClientProvider, kept: StoredLogin) -> None:
     """Without this, tokens of an earlier run that have ended would cost a login instead of a renewal."""
     from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 

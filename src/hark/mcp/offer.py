@@ -15,7 +15,7 @@ class RemoteTool(Struct, frozen=True, omit_defaults=True):
     is_changing: bool = True
 
 
-class Offer(Struct, frozen=True, omit_defaults=True):
+class ServerOffer(Struct, frozen=True, omit_defaults=True):
     """All that a server offers."""
 
     tools: tuple[RemoteTool, ...] = ()
@@ -23,7 +23,7 @@ class Offer(Struct, frozen=True, omit_defaults=True):
     has_prompts: bool = False
 
 
-class State(StrEnum):
+class ServerState(StrEnum):
     """How a server stands.
 
     IDLE: not started, as nobody needs it yet. WAITING: it ended or failed, and is tried again soon. LOGIN: a person has
@@ -43,7 +43,7 @@ class ServerStatus(Struct, frozen=True):
     """What a person is told of a server."""
 
     name: str
-    state: State
+    state: ServerState
     tools: tuple[str, ...] = ()
     pid: int | None = None
     restarts: int = 0

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 
-from hark.mcp.connection import Connection, Keeper
-from hark.mcp.link import Link
-from hark.mcp.oauth import LOGIN_SECONDS, Login
-from hark.mcp.piped import PipedLink
-from hark.mcp.place import ServerPlace
-from hark.mcp.remote import RemoteLink
+from hark.mcp.connection import ConnectionListener, McpConnection
+from hark.mcp.oauth import LOGIN_SECONDS, OAuthLogin
 from hark.mcp.sdk_log import quiet_sdk
+from hark.mcp.server_context import ServerPlace
+from hark.mcp.transports.piped import PipedLink
+from hark.mcp.transports.remote import RemoteLink
+from hark.mcp.transports.transport import McpTransport
 
 
-def make_connection(place: ServerPlace, keeper: Keeper, wants_login: Callable[[str], None]) -> Connection:
+def make_connection(
+    place: ServerPlace, keeper: ConnectionListener, wants_login: Callable[[str], None]
+) -> McpConnection:
     """Return a connection that is still to be run. `wants_login` hears the page that a person has to open."""
 
     def begun(page: str) -> None:
@@ -19,12 +21,12 @@ def make_connection(place: ServerPlace, keeper: Keeper, wants_login: Callable[[s
         wants_login(page)
 
     quiet_sdk()
-    connection = Connection(place, _link(place, begun), keeper)
+    connection = McpConnection(place, _link(place, begun), keeper)
     return connection
 
 
-def _link(place: ServerPlace, begun: Callable[[str], None]) -> Link:
+def _link(place: ServerPlace, begun: Callable[[str], None]) -> McpTransport:
     settings = place.settings
     if settings.command:
         return PipedLink(settings, place.workspace, place.log, place.spawn)
-    return RemoteLink(settings, Login(settings.login, place.token_file, begun) if settings.login else None)
+    return RemoteLink(settings, OAuthLogin(settings.login, place.token_file, begun) if settings.login else None)

@@ -9,23 +9,23 @@ import anyio
 
 from hark.mcp.backoff import Backoff
 from hark.mcp.cache import OfferCache
-from hark.mcp.errand import Errand, Lost
+from hark.mcp.connect_result import ConnectResult
 from hark.mcp.failure import ServerFailure
-from hark.mcp.offer import Offer, RemoteTool, ServerStatus, State
-from hark.mcp.place import ServerPlace
+from hark.mcp.offer import RemoteTool, ServerOffer, ServerState, ServerStatus
+from hark.mcp.request import Errand, Lost
+from hark.mcp.request_kinds import Wish
+from hark.mcp.server_context import ServerPlace
 from hark.mcp.settings import ServerSettings, Start
-from hark.mcp.verdict import Verdict
-from hark.mcp.wishes import Wish
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput
 
 if TYPE_CHECKING:
-    from hark.mcp.connection import Connection
+    from hark.mcp.connection import McpConnection
 
 ROOM_SECONDS = 10.0
 
 
-class Server:
+class McpServer:
     """A server of the app. `run` owns all that it starts; calls come from other tasks, and hold nothing of it."""
 
     def __init__(
@@ -43,10 +43,10 @@ class Server:
         self._changed = changed
         self._cache = OfferCache(place.places.cache)
         self._offer = self._cache.load(place.name, place.settings)
-        self._state = State.IDLE if place.settings.enabled else State.DISABLED
+        self._state = ServerState.IDLE if place.settings.enabled else ServerState.DISABLED
         self._moved = asyncio.Event()
-        self._connection: Connection | None = None
-        self._verdict: Verdict[Connection] = Verdict()
+        self._connection: McpConnection | None = None
+        self._verdict: ConnectResult[McpConnection] = ConnectResult()
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
         self._failures = 0
@@ -67,7 +67,7 @@ class Server:
         return self._place.settings.enabled
 
     @property
-    def offer(self) -> Offer | None:
+    def offer(self) -> ServerOffer | None:
         """What it offers as far as is known; None when nothing is."""
         return self._offer if self.is_enabled else None
 
@@ -116,7 +116,7 @@ class Server:
         if self._offer is None:
             self._cache.save(self.name, self._place.settings, None)
 
-    async def reached(self, *states: State) -> None:
+    async def reached(self, *states: ServerState) -> None:
         """Return when it stands like that. Safe to cancel."""
         while self._state not in states:
             await self._moved.wait()
@@ -129,8 +129,8 @@ class Server:
             while True:
                 await self._run_once()
         finally:
-            self._move(State.IDLE)
-            self._connection, self._verdict = None, Verdict()
+            self._move(ServerState.IDLE)
+            self._connection, self._verdict = None, ConnectResult()
             self._verdict.give(ServerFailure("Hark is ending"))
 
     async def request(self, wish: Wish, context: CallContext) -> ToolOutput:
@@ -165,20 +165,20 @@ class Server:
 
     # What the connection tells:
 
-    def is_up(self, connection: "Connection") -> None:
+    def is_up(self, connection: "McpConnection") -> None:
         """It can take errands from now on."""
         self._connection = connection
-        self._move(State.CONNECTED)
+        self._move(ServerState.CONNECTED)
         self._up_at = anyio.current_time()
         self._settled.set()
         self._verdict.give(connection)
 
     def is_down(self) -> None:
         """It takes no more errands: who comes now waits for its next life."""
-        self._connection, self._verdict = None, Verdict()
-        self._move(State.WAITING)
+        self._connection, self._verdict = None, ConnectResult()
+        self._move(ServerState.WAITING)
 
-    def offers(self, offer: Offer) -> None:
+    def offers(self, offer: ServerOffer) -> None:
         """This is what the server offers now."""
         if offer != self._offer or self._cache.was_late(self.name, self._place.settings):
             self._offer = offer
@@ -189,7 +189,7 @@ class Server:
         """An errand was done: the server works."""
         self._has_worked = True
 
-    def _move(self, state: State) -> None:
+    def _move(self, state: ServerState) -> None:
         self._state = state
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
@@ -197,16 +197,16 @@ class Server:
     def _wants_login(self, page: str) -> None:
         self._last_error = f"a person has to log in first, on this machine: {page}"
         self._settled.set()
-        self._move(State.LOGIN)
+        self._move(ServerState.LOGIN)
         self._verdict.give(ServerFailure(self._last_error))
         self._notice(f"The MCP server {self.name} wants you to log in. Open this page: {page}")
 
-    async def _connected(self) -> "Connection":
+    async def _connected(self) -> "McpConnection":
         if self._connection is not None:
             return self._connection
-        if self._state is State.LOGIN:
+        if self._state is ServerState.LOGIN:
             raise ServerFailure(self._last_error)
-        if self._state is State.PARKED and anyio.current_time() < self._rests_until:
+        if self._state is ServerState.PARKED and anyio.current_time() < self._rests_until:
             raise ServerFailure(f"{self._last_error} (tried a moment ago)")
         self._wanted.set()
         seconds = self._place.settings.start_seconds + ROOM_SECONDS
@@ -227,7 +227,7 @@ class Server:
 
     async def _run_once(self) -> None:
         """One life, and the wait after it."""
-        self._move(State.CONNECTING)
+        self._move(ServerState.CONNECTING)
         self._wanted.clear()
         self._lives += 1
         self._up_at, self._has_worked = None, False
@@ -238,9 +238,9 @@ class Server:
         was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._backoff.steady_seconds
         self._failures = 1 if was_steady or self._has_worked else self._failures + 1
         is_given_up = failure.is_final or self._failures >= self._backoff.tries
-        self._move(State.PARKED if is_given_up else State.WAITING)
+        self._move(ServerState.PARKED if is_given_up else ServerState.WAITING)
         if self._up_at is None or is_given_up:
-            verdict, self._verdict = self._verdict, Verdict()
+            verdict, self._verdict = self._verdict, ConnectResult()
             verdict.give(failure)
         self._settled.set()
         if not is_given_up:
@@ -259,5 +259,5 @@ class Server:
             opening = await asyncio.to_thread(importlib.import_module, "hark.mcp.opening")
         except ImportError as error:
             return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
-        connection: Connection = opening.make_connection(self._place, self, self._wants_login)
+        connection: McpConnection = opening.make_connection(self._place, self, self._wants_login)
         return await connection.run()

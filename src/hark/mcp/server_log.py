@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from hark.protocol.secrets import redacted
+from hark.protocol.redaction import redacted
 
 FILE_BYTES = 1_000_000
 

@@ -10,13 +10,13 @@ from anyio.abc import TaskGroup
 from hark.mcp.backoff import Backoff
 from hark.mcp.mcp_tool import McpTool
 from hark.mcp.names import SEPARATOR, Names, plain_name
-from hark.mcp.offer import RemoteTool, ServerStatus, State
-from hark.mcp.place import Places, ServerPlace
-from hark.mcp.server import Server
+from hark.mcp.offer import RemoteTool, ServerState, ServerStatus
+from hark.mcp.server import McpServer
+from hark.mcp.server_context import ServerPaths, ServerPlace
 from hark.mcp.server_log import ServerLog
 from hark.mcp.settings import ServerSettings
 from hark.mcp.shared_tools import PromptTool, ResourceTool
-from hark.mcp.signs_of_life import SignsOfLife
+from hark.mcp.startup_activity import SignsOfLife
 from hark.protocol.processes import PipedProcess, Spawn
 from hark.protocol.tool import Tool
 
@@ -30,7 +30,7 @@ class Servers:
     def __init__(
         self,
         settings: Mapping[str, ServerSettings],
-        places: Places,
+        places: ServerPaths,
         spawn: Spawn,
         notice: Callable[[str], None] = lambda _: None,
         backoff: Backoff | None = None,
@@ -43,7 +43,7 @@ class Servers:
         self._tools: dict[str, Tool] | None = None
         self._signs: dict[str, SignsOfLife] = {}
         self._tasks: TaskGroup | None = None
-        self._ends: dict[Server, anyio.Event] = {}
+        self._ends: dict[McpServer, anyio.Event] = {}
         self._servers = {name: self._made(name, one) for name, one in settings.items()}
 
     async def run(self) -> None:
@@ -69,17 +69,17 @@ class Servers:
             if name not in same:
                 self._start(server)
 
-    def _made(self, name: str, settings: ServerSettings) -> Server:
+    def _made(self, name: str, settings: ServerSettings) -> McpServer:
         log = ServerLog(self._places.logs / f"mcp-{name}.log", list(settings.secrets()))
         place = ServerPlace(name, settings, self._places, log, self._noting(name, self._spawn))
-        return Server(place, self._patience, self._notice, self._forget)
+        return McpServer(place, self._patience, self._notice, self._forget)
 
-    def _start(self, server: Server) -> None:
+    def _start(self, server: McpServer) -> None:
         if self._tasks is not None and server.is_enabled:
             self._ends[server] = anyio.Event()
             self._tasks.start_soon(self._keep, server, self._ends[server])
 
-    async def _keep(self, server: Server, is_gone: anyio.Event) -> None:
+    async def _keep(self, server: McpServer, is_gone: anyio.Event) -> None:
         """Run a server until it is gone from the settings, and done with what it had been asked."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.run)
@@ -97,7 +97,7 @@ class Servers:
             for server in self._enabled():
                 await self._settled(server)
 
-    async def _settled(self, server: Server) -> None:
+    async def _settled(self, server: McpServer) -> None:
         last_sign = anyio.current_time()
         while server.is_coming:
             with anyio.move_on_after(LOOK_SECONDS):
@@ -120,7 +120,7 @@ class Servers:
 
         return start
 
-    async def reached(self, *states: State) -> None:
+    async def reached(self, *states: ServerState) -> None:
         """Return when every server stands in one of these ways, or has just done so. Safe to cancel."""
         for server in self._enabled():
             await server.reached(*states)
@@ -141,7 +141,7 @@ class Servers:
         """Return how they stand."""
         return [server.status for server in self._servers.values()]
 
-    def _enabled(self) -> list[Server]:
+    def _enabled(self) -> list[McpServer]:
         return [server for server in self._servers.values() if server.is_enabled]
 
     def _forget(self) -> None:

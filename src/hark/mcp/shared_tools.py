@@ -5,8 +5,8 @@ from typing import Any
 
 import anyio
 
-from hark.mcp.server import Server
-from hark.mcp.wishes import GetPrompt, ListPrompts, ListResources, ReadResource, Wish
+from hark.mcp.request_kinds import GetPrompt, ListPrompts, ListResources, ReadResource, Wish
+from hark.mcp.server import McpServer
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 
@@ -17,7 +17,7 @@ PROMPT = "mcp_prompt"
 class ResourceTool:
     """Lists and reads what these servers have."""
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = {server.name: server for server in servers}
         self._spec = ToolSpec(
             RESOURCE,
@@ -43,7 +43,7 @@ class ResourceTool:
 class PromptTool:
     """Lists and fills in the prompts that these servers have."""
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = {server.name: server for server in servers}
         more = {
             "name": {"type": "string", "description": "The prompt, for get."},
@@ -76,7 +76,7 @@ class PromptTool:
         return await servers[0].request(GetPrompt(name, values), context)
 
 
-def _parameters(actions: tuple[str, ...], servers: Mapping[str, Server], more: dict[str, Any]) -> dict[str, Any]:
+def _parameters(actions: tuple[str, ...], servers: Mapping[str, McpServer], more: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
@@ -89,7 +89,7 @@ def _parameters(actions: tuple[str, ...], servers: Mapping[str, Server], more: d
     }
 
 
-def _wanted(servers: Mapping[str, Server], arguments: Mapping[str, Any]) -> list[Server]:
+def _wanted(servers: Mapping[str, McpServer], arguments: Mapping[str, Any]) -> list[McpServer]:
     name = arguments.get("server")
     return [server for server in servers.values() if name in (None, "", server.name)]
 
@@ -98,11 +98,11 @@ def _wrong(text: str) -> ToolOutput:
     return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
 
 
-async def _list(servers: Sequence[Server], wish: Wish, context: CallContext) -> ToolOutput:
+async def _list(servers: Sequence[McpServer], wish: Wish, context: CallContext) -> ToolOutput:
     """Ask side by side, so that one that is slow or dead holds up none of the others."""
     outputs: dict[str, ToolOutput] = {}
 
-    async def ask(server: Server) -> None:
+    async def ask(server: McpServer) -> None:
         outputs[server.name] = await server.request(wish, context)
 
     async with anyio.create_task_group() as tasks:

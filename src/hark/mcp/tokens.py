@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is kept of a login: tokens, when they end, who we are to the server, and where it renews them."""
 
     tokens: dict[str, Any] | None = None
@@ -23,12 +23,12 @@ class TokenFile:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def load(self) -> Kept:
+    def load(self) -> StoredLogin:
         """Return what is kept."""
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Kept)
+            return msgspec.json.decode(self._file.read_bytes(), type=StoredLogin)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-            return Kept()
+            return StoredLogin()
 
     def update(self, **changes: object) -> None:
         """Keep these as well.

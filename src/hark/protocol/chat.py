@@ -23,7 +23,7 @@ class Author(Struct, frozen=True):
     name: str = ""
 
 
-class Written(Struct, frozen=True, tag=True, omit_defaults=True):
+class Written(Struct, frozen=True, tag="Written", omit_defaults=True):
     """A message. `id` is the platform's, the same when it is delivered again.
 
     `is_for_us`: it was said to us alone, or names us. `album`: what the client split and what belongs together has the
@@ -42,7 +42,7 @@ class Written(Struct, frozen=True, tag=True, omit_defaults=True):
     at: float = 0.0
 
 
-class Rewritten(Struct, frozen=True, tag=True, omit_defaults=True):
+class Rewritten(Struct, frozen=True, tag="Rewritten", omit_defaults=True):
     """A message has another text now; `at` tells one edit from another."""
 
     id: str
@@ -52,14 +52,14 @@ class Rewritten(Struct, frozen=True, tag=True, omit_defaults=True):
     at: float = 0.0
 
 
-class Removed(Struct, frozen=True, tag=True, omit_defaults=True):
+class Removed(Struct, frozen=True, tag="Removed", omit_defaults=True):
     """A message was deleted."""
 
     id: str
     address: Address
 
 
-class Pressed(Struct, frozen=True, tag=True, omit_defaults=True):
+class Pressed(Struct, frozen=True, tag="Pressed", omit_defaults=True):
     """A person pressed a button of ours; `value` is what it stands for."""
 
     id: str
@@ -89,7 +89,7 @@ class Outgoing(Struct, frozen=True):
     voice: bytes = b""
 
 
-class Manners(Struct, frozen=True):
+class PlatformLimits(Struct, frozen=True):
     """What a platform allows: how long a message may be, how often one may be edited, and whether it knows keys.
 
     `key_seconds`: for how long it knows that it has taken one.
@@ -124,7 +124,7 @@ class ChatSurface(Protocol):
         ...
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> PlatformLimits:
         """What it allows."""
         ...
 

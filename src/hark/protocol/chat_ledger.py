@@ -7,7 +7,7 @@ from msgspec import Struct
 from hark.protocol.chat import Address, Incoming
 
 
-class Kept(Struct, frozen=True):
+class PendingIncoming(Struct, frozen=True):
     """Something that came in and is not dealt with yet; `place` is its place in the order of arrival.
 
     `is_again`: an earlier process, or a try that failed, may have begun with it. `is_said`: it is known that its
@@ -21,7 +21,7 @@ class Kept(Struct, frozen=True):
     is_withdrawn: bool = False
 
 
-class Sent(Struct, frozen=True):
+class SentReply(Struct, frozen=True):
     """One message of ours, first tried at `at`. Without an `id` it is not known whether the platform took it."""
 
     key: str
@@ -29,7 +29,7 @@ class Sent(Struct, frozen=True):
     at: float = 0.0
 
 
-class Line(Struct, frozen=True):
+class ChatBinding(Struct, frozen=True):
     """An address, the session that it leads to, and the last of its turns whose reply was delivered there."""
 
     address: Address
@@ -40,11 +40,11 @@ class Line(Struct, frozen=True):
 class ChatLedger(Protocol):
     """Durable when a method has returned. Every method raises StoreError when it can't be."""
 
-    async def accept(self, incoming: Incoming) -> Kept | None:
+    async def accept(self, incoming: Incoming) -> PendingIncoming | None:
         """Keep what came in; None when the same was kept before, ever."""
         ...
 
-    async def kept(self, surface: str, address: Address | None = None) -> list[Kept]:
+    async def kept(self, surface: str, address: Address | None = None) -> list[PendingIncoming]:
         """Return what of a surface, or of an address on it, is not dealt with yet, in the order of arrival."""
         ...
 
@@ -52,15 +52,15 @@ class ChatLedger(Protocol):
         """They are dealt with, all at once: their texts are not needed any more, their ids are remembered."""
         ...
 
-    async def line(self, address: Address, session: str) -> Line:
+    async def line(self, address: Address, session: str) -> ChatBinding:
         """Return what is known of an address; made when new, with this session and nothing delivered."""
         ...
 
-    async def lines(self, surface: str) -> list[Line]:
+    async def lines(self, surface: str) -> list[ChatBinding]:
         """Return all addresses of a surface that were ever talked at."""
         ...
 
-    async def line_of(self, session: str) -> Line | None:
+    async def line_of(self, session: str) -> ChatBinding | None:
         """Return the address that leads to a session."""
         ...
 
@@ -72,11 +72,11 @@ class ChatLedger(Protocol):
         """The session behind it was deleted: what was delivered of it counts no more."""
         ...
 
-    async def sending(self, address: Address, key: str) -> Sent | None:
+    async def sending(self, address: Address, key: str) -> SentReply | None:
         """Note that a message is about to be sent; return what is known of an earlier try under the same key."""
         ...
 
-    async def find(self, address: Address, key: str) -> Sent | None:
+    async def find(self, address: Address, key: str) -> SentReply | None:
         """Return what is known of a message under that key; None when there is none."""
         ...
 

@@ -20,7 +20,7 @@ class UnknownSession(PlaceError):
     """There is no session of that name."""
 
 
-class Place(Struct, frozen=True):
+class Workspace(Struct, frozen=True):
     """Where a session works: an absolute folder, and MCP servers by name, as `[mcp.servers.NAME]` has them."""
 
     folder: str
@@ -44,7 +44,7 @@ class CommandLine(Struct, frozen=True):
     help: str
 
 
-class Standing(Struct, frozen=True):
+class SessionStatus(Struct, frozen=True):
     """How a session stands: what it is called, how often it asks, and which of its routes serves first."""
 
     title: str
@@ -89,7 +89,7 @@ class EditorSession(AwaitedSession, Protocol):
         """Return what was said."""
         ...
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> SessionStatus:
         """Return how it stands."""
         ...
 
@@ -110,7 +110,7 @@ class EditorPort(Protocol):
         """The slash commands."""
         ...
 
-    async def create(self, place: Place) -> EditorSession:
+    async def create(self, place: Workspace) -> EditorSession:
         """Return a new session.
 
         Raises:
@@ -118,7 +118,7 @@ class EditorPort(Protocol):
         """
         ...
 
-    async def open(self, session: str, place: Place) -> EditorSession:
+    async def open(self, session: str, place: Workspace) -> EditorSession:
         """Return a session that is there already.
 
         Raises:

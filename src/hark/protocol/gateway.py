@@ -16,7 +16,7 @@ from hark.protocol.surface import QueueSession
 PastMessage = UserMessage | AssistantMessage | Note
 
 
-class Standing(StrEnum):
+class GatewayState(StrEnum):
     """How the gateway stands: it begins, serves, or lets what runs come to its end."""
 
     STARTING = "starting"
@@ -136,7 +136,7 @@ class Gateway(Protocol):
     """What HTTP may use of the agent."""
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> GatewayState:
         """How it stands."""
         ...
 

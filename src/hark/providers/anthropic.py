@@ -8,7 +8,7 @@ from hark.protocol.provider import Chunk, Request
 from hark.providers.anthropic_messages import encode_request
 from hark.providers.anthropic_reply import AnthropicDialect
 from hark.providers.endpoint import Endpoint
-from hark.providers.line import Line
+from hark.providers.model_connection import ModelConnection
 from hark.providers.reply_fold import ReplyFold
 
 VERSION = "2023-06-01"
@@ -22,7 +22,7 @@ class Anthropic:
         headers = {"anthropic-version": VERSION}
         if endpoint.key:
             headers["x-api-key"] = endpoint.key
-        self._line = Line(session, endpoint, "/messages", headers)
+        self._line = ModelConnection(session, endpoint, "/messages", headers)
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Yield the reply's chunks; see `Provider.stream`."""

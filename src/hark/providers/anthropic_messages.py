@@ -6,9 +6,9 @@ from msgspec import Raw
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
+from hark.providers.encoded_history import folded, kept
 from hark.providers.endpoint import Endpoint
-from hark.providers.folded import folded, kept
-from hark.providers.wire import Late, Wire, call_id, encoded, in_order, pictures_of, signed_text_of, text_of
+from hark.providers.request_parts import Late, Wire, call_id, encoded, in_order, pictures_of, signed_text_of, text_of
 
 # The API must be told how long a reply may be, and refuses more than the model can say.
 MAX_TOKENS = 32_000

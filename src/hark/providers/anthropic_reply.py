@@ -9,7 +9,7 @@ from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, ReasoningChunk, ReasoningEnd, TextChunk
 from hark.providers.errors import reply_error
-from hark.providers.reply_fold import Draft
+from hark.providers.reply_fold import ReplyDraft
 
 _REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
 
@@ -78,7 +78,7 @@ class AnthropicDialect:
         self._thoughts: dict[int, _Thought] = {}
         self._usage = _Usage()
 
-    def take(self, payload: bytes, draft: Draft) -> None:
+    def take(self, payload: bytes, draft: ReplyDraft) -> None:
         """Take an event; those that are not known mean nothing here."""
         event = _decode(payload)
         match event.type:
@@ -101,7 +101,7 @@ class AnthropicDialect:
             case _:
                 pass
 
-    def take_whole(self, payload: bytes, draft: Draft) -> None:
+    def take_whole(self, payload: bytes, draft: ReplyDraft) -> None:
         """Take a whole message: each block opens and ends at once."""
         message = _decode_message(payload)
         if message.error:
@@ -113,7 +113,7 @@ class AnthropicDialect:
         if message.stop_reason:
             draft.reason = _REASONS.get(message.stop_reason, "stop")
 
-    def _open(self, index: int, block: _Block, draft: Draft) -> None:
+    def _open(self, index: int, block: _Block, draft: ReplyDraft) -> None:
         match block.type:
             case "text":
                 if block.text:
@@ -131,7 +131,7 @@ class AnthropicDialect:
             case _:
                 pass  # what the server's own tools do
 
-    def _take_delta(self, index: int, delta: _Delta, draft: Draft) -> None:
+    def _take_delta(self, index: int, delta: _Delta, draft: ReplyDraft) -> None:
         match delta.type:
             case "text_delta" if delta.text:
                 draft.chunks.append(TextChunk(delta.text))
@@ -145,14 +145,14 @@ class AnthropicDialect:
             case _:
                 pass
 
-    def _close(self, index: int, draft: Draft) -> None:
+    def _close(self, index: int, draft: ReplyDraft) -> None:
         """End a block. The API takes thinking back only with its signature, so that without one it is not kept."""
         thought = self._thoughts.pop(index, None)
         if thought is not None and (thought.signature or thought.data):
             reasoning = Reasoning("".join(thought.text), thought.signature, thought.data)
             draft.chunks.append(ReasoningEnd(reasoning))
 
-    def _count(self, usage: _Usage | None, draft: Draft) -> None:
+    def _count(self, usage: _Usage | None, draft: ReplyDraft) -> None:
         """Take the newest figures. Each is a total, but an event has only those that changed."""
         if usage is None:
             return

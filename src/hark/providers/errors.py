@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from hark.protocol.provider import ProviderError, TransientProviderError
-from hark.providers.error_kinds import ADVICE, Kind, kind_inside_reply, kind_of_status, kind_of_words
+from hark.providers.error_kinds import ADVICE, ErrorKind, kind_inside_reply, kind_of_status, kind_of_words
 
 MAX_WORDS = 500
 NO_WORDS = "no reason given"
@@ -91,7 +91,7 @@ def _error(beginning: str, failure: Failure, status: int | None, retry_after: fl
     return _made(kind, text, retry_after)
 
 
-def _made(kind: Kind, text: str, retry_after: float | None) -> ProviderError:
+def _made(kind: ErrorKind, text: str, retry_after: float | None) -> ProviderError:
     if issubclass(kind.error, TransientProviderError):
         return kind.error(text, kind.code, retry_after)
     return kind.error(text, kind.code)

@@ -19,7 +19,7 @@ BATCH_TOKENS = 32  # a cut is noticed between batches
 TEMPERATURE, TOP_P, REPEAT_PENALTY, ECHO_PENALTY = 0.2, 0.9, 1.05, 0.8
 
 
-class Order(TypedDict):
+class ModelServerRequest(TypedDict):
     """What the parent wants: the weights, the key that requests must carry, and how many threads may work."""
 
     model: str
@@ -27,7 +27,7 @@ class Order(TypedDict):
     threads: int
 
 
-class Answer(TypedDict, total=False):
+class ModelServerStatus(TypedDict, total=False):
     """Where the model is served; or why it is not, and whether a system library is what is missing."""
 
     address: str
@@ -60,7 +60,7 @@ def _end_with_stdin() -> None:
     os._exit(0)
 
 
-def _serve(order: Order) -> tuple[Any, Answer]:
+def _serve(order: ModelServerRequest) -> tuple[Any, ModelServerStatus]:
     """Return the running server, if there is one, and what to tell of it."""
     try:
         llama: Any = import_module("xllamacpp")

@@ -123,7 +123,7 @@ class LocalServer:
             start_new_session=True,  # Ctrl-C is for the parent
         )
         assert process.stdin is not None
-        order = local_child.Order(model=str(weights), key=key, threads=thread_count())
+        order = local_child.ModelServerRequest(model=str(weights), key=key, threads=thread_count())
         process.stdin.write(msgspec.json.encode(order) + b"\n")
         with contextlib.suppress(ConnectionError):  # it is gone already: the missing answer tells
             await process.stdin.drain()

@@ -6,7 +6,7 @@ import aiohttp
 
 from hark.protocol.provider import Chunk, Request
 from hark.providers.endpoint import Endpoint
-from hark.providers.line import Line, bearer
+from hark.providers.model_connection import ModelConnection, bearer
 from hark.providers.openai_messages import encode_request
 from hark.providers.openai_reply import ChatDialect
 from hark.providers.reply_fold import ReplyFold
@@ -17,7 +17,7 @@ class OpenAIChat:
 
     def __init__(self, session: aiohttp.ClientSession, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._line = Line(session, endpoint, "/chat/completions", bearer(endpoint))
+        self._line = ModelConnection(session, endpoint, "/chat/completions", bearer(endpoint))
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Yield the reply's chunks; see `Provider.stream`."""

@@ -9,9 +9,9 @@ from msgspec import Raw
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
+from hark.providers.encoded_history import folded, kept
 from hark.providers.endpoint import Endpoint
-from hark.providers.folded import folded, kept
-from hark.providers.wire import Late, Wire, data_url, encoded, pictures_of, text_of
+from hark.providers.request_parts import Late, Wire, data_url, encoded, pictures_of, text_of
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME = 64

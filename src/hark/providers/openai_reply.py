@@ -13,7 +13,7 @@ from hark.protocol.provider import (
     TransientProviderError,
 )
 from hark.providers.errors import reply_error
-from hark.providers.reply_fold import Draft
+from hark.providers.reply_fold import ReplyDraft
 
 _REASONS = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
 _BROKEN_REASONS = frozenset({"error", "insufficient_system_resource"})
@@ -75,7 +75,7 @@ class ChatDialect:
         self._calls: dict[int, _OpenCall] = {}  # by the server's index
         self._last_call = 0
 
-    def take(self, payload: bytes, draft: Draft) -> None:
+    def take(self, payload: bytes, draft: ReplyDraft) -> None:
         """Take an event, or the [DONE] behind the last one."""
         try:
             event = _decode(payload)
@@ -91,11 +91,11 @@ class ChatDialect:
         if event.error:
             draft.error = reply_error(event.error)
 
-    def take_whole(self, payload: bytes, draft: Draft) -> None:
+    def take_whole(self, payload: bytes, draft: ReplyDraft) -> None:
         """Take a whole completion: it has the shape of an event."""
         self.take(payload, draft)
 
-    def _take_choice(self, choice: _Choice, draft: Draft) -> None:
+    def _take_choice(self, choice: _Choice, draft: ReplyDraft) -> None:
         delta = choice.delta or choice.message
         if delta is not None:
             if thought := delta.reasoning_content or delta.reasoning:
@@ -113,7 +113,7 @@ class ChatDialect:
             if choice.finish_reason in _BROKEN_REASONS:
                 draft.error = TransientProviderError("The model server gave the reply up.", code="server_error")
 
-    def _take_call(self, call: _Call, draft: Draft) -> None:
+    def _take_call(self, call: _Call, draft: ReplyDraft) -> None:
         name, arguments = "", ""
         if call.function is not None:
             name, arguments = call.function.name or "", _arguments(call.function.arguments)

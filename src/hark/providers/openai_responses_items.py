@@ -8,9 +8,19 @@ from msgspec import Raw, Struct
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
+from hark.providers.encoded_history import folded, kept
 from hark.providers.endpoint import Endpoint
-from hark.providers.folded import folded, kept
-from hark.providers.wire import Late, Wire, call_id, data_url, encoded, in_order, pictures_of, signed_text_of, text_of
+from hark.providers.request_parts import (
+    Late,
+    Wire,
+    call_id,
+    data_url,
+    encoded,
+    in_order,
+    pictures_of,
+    signed_text_of,
+    text_of,
+)
 
 # These can't reason, and refuse to be asked for it.
 _UNREASONING = ("gpt-3", "gpt-4", "chatgpt-4")

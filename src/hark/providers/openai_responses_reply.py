@@ -9,7 +9,7 @@ from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, ReasoningChunk, ReasoningEnd, TextChunk
 from hark.providers.errors import reply_error
-from hark.providers.reply_fold import Draft
+from hark.providers.reply_fold import ReplyDraft
 
 _REASONS = {"max_output_tokens": "length", "content_filter": "refusal"}
 _BETWEEN_PARTS = "\n\n"
@@ -82,7 +82,7 @@ class ResponsesDialect:
     def __init__(self) -> None:
         self._calls: dict[int, _OpenCall] = {}  # by the item's index
 
-    def take(self, payload: bytes, draft: Draft) -> None:
+    def take(self, payload: bytes, draft: ReplyDraft) -> None:
         """Take an event; those that are not known mean nothing here, or repeat what the deltas said."""
         event = _decode(payload)
         match event.type:
@@ -110,7 +110,7 @@ class ResponsesDialect:
             case _:
                 pass
 
-    def take_whole(self, payload: bytes, draft: Draft) -> None:
+    def take_whole(self, payload: bytes, draft: ReplyDraft) -> None:
         """Take a whole response: each item opens and ends at once."""
         response = _decode_response(payload)
         for index, item in enumerate(response.output or ()):
@@ -120,16 +120,16 @@ class ResponsesDialect:
         if response.status or response.error:
             self._end(response, draft)
 
-    def _open(self, index: int, item: _Item, draft: Draft) -> None:
+    def _open(self, index: int, item: _Item, draft: ReplyDraft) -> None:
         if item.type == "function_call":
             self._calls[index] = _OpenCall(draft.open_call(item.call_id or item.id or "", item.name or ""))
 
-    def _take_arguments(self, index: int, arguments: str, draft: Draft) -> None:
+    def _take_arguments(self, index: int, arguments: str, draft: ReplyDraft) -> None:
         if call := self._calls.get(index):
             call.has_arguments = True
             draft.chunks.append(CallChunk(call.index, arguments=arguments))
 
-    def _close(self, index: int, item: _Item, draft: Draft) -> None:
+    def _close(self, index: int, item: _Item, draft: ReplyDraft) -> None:
         """End an item. Reasoning is worth keeping only whole, and with the part that this API can read back."""
         if item.type == "function_call":
             if index not in self._calls:
@@ -139,7 +139,7 @@ class ResponsesDialect:
         if item.type == "reasoning" and item.id and item.encrypted_content and item.status != "incomplete":
             draft.chunks.append(ReasoningEnd(_kept(item)))
 
-    def _take_parts(self, item: _Item, draft: Draft) -> None:
+    def _take_parts(self, item: _Item, draft: ReplyDraft) -> None:
         for part in item.content or ():
             words = part.text or part.refusal
             if words:
@@ -148,7 +148,7 @@ class ResponsesDialect:
         if item.summary:
             draft.chunks.append(ReasoningChunk(_summary(item)))
 
-    def _end(self, response: _Response, draft: Draft) -> None:
+    def _end(self, response: _Response, draft: ReplyDraft) -> None:
         if response.usage is not None:
             draft.usage = _usage(response.usage)
         if response.status == "failed" or response.error:

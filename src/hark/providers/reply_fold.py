@@ -9,12 +9,12 @@ import msgspec
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, TransientProviderError, UsageChunk
 from hark.providers.errors import bad_stream, server_words
-from hark.providers.wire import repaired
+from hark.providers.request_parts import repaired
 
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-class Draft:
+class ReplyDraft:
     """A reply so far. `reason` is set when all text and calls are there, `is_done` when nothing more follows."""
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class Draft:
 class Dialect(Protocol):
     """Knows the events of one wire protocol; made anew for each reply. It raises what msgspec raises."""
 
-    def take(self, payload: bytes, draft: Draft) -> None:
+    def take(self, payload: bytes, draft: ReplyDraft) -> None:
         """Put an event's meaning into the draft."""
         ...
 
-    def take_whole(self, payload: bytes, draft: Draft) -> None:
+    def take_whole(self, payload: bytes, draft: ReplyDraft) -> None:
         """Put a whole reply into the draft, or an error that came in its place."""
         ...
 
@@ -62,7 +62,7 @@ class ReplyFold:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._draft = Draft()
+        self._draft = ReplyDraft()
 
     @property
     def is_complete(self) -> bool:

@@ -3,10 +3,10 @@
 import aiohttp
 
 from hark.protocol.provider import AliveChunk, Chunk, ProviderError
-from hark.providers.body import Body
 from hark.providers.errors import bad_stream
 from hark.providers.reply_fold import ReplyFold
-from hark.providers.sse import EventStream, EventTooLong
+from hark.providers.response_body import Body
+from hark.providers.sse import EventTooLong, SseParser
 
 ALIVE = AliveChunk()
 
@@ -17,7 +17,7 @@ class ReplyStream:
     def __init__(self, response: aiohttp.ClientResponse, fold: ReplyFold) -> None:
         self._body = Body(response)
         self._fold = fold
-        self._events = EventStream()
+        self._events = SseParser()
         self._is_at_start = True
         self._is_at_end = False
         self._is_over = False

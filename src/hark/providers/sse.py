@@ -8,7 +8,7 @@ class EventTooLong(Exception):
     """The server sent more than `MAX_EVENT_BYTES` without ending the event."""
 
 
-class EventStream:
+class SseParser:
     """Finds the events in a byte stream that may be split anywhere. Comments and other fields are skipped."""
 
     def __init__(self) -> None:

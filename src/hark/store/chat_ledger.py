@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from hark.protocol.chat import Address, Incoming, Removed, Rewritten, Written
-from hark.protocol.chat_ledger import Kept, Line, Sent
+from hark.protocol.chat_ledger import ChatBinding, PendingIncoming, SentReply
 from hark.protocol.store import StoreError
 from hark.store.commit_thread import CommitThread
 from hark.store.failures import explain
@@ -46,26 +46,26 @@ class SqliteChatLedger:
         """Finish what was begun."""
         await self._thread.close()
 
-    async def accept(self, incoming: Incoming) -> Kept | None:
+    async def accept(self, incoming: Incoming) -> PendingIncoming | None:
         """Keep what came in; None when the same was kept before."""
         name = _name(incoming)
         body = msgspec.json.encode(incoming)
 
-        def insert(connection: sqlite3.Connection) -> Kept | None:
+        def insert(connection: sqlite3.Connection) -> PendingIncoming | None:
             if isinstance(incoming, Written) and _was_removed(connection, incoming):
                 return None  # its deletion came first
             sql = "INSERT INTO incoming (name, at, body) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING"
             cursor = connection.execute(sql, (name, time.time(), body))
-            return Kept(cursor.lastrowid or 0, incoming) if cursor.rowcount == 1 else None
+            return PendingIncoming(cursor.lastrowid or 0, incoming) if cursor.rowcount == 1 else None
 
         return await self._thread.submit(insert)
 
-    async def kept(self, surface: str, address: Address | None = None) -> list[Kept]:
+    async def kept(self, surface: str, address: Address | None = None) -> list[PendingIncoming]:
         """Return what of a surface, or of an address on it, is not dealt with yet, in the order of arrival."""
 
-        def read(connection: sqlite3.Connection) -> list[Kept]:
+        def read(connection: sqlite3.Connection) -> list[PendingIncoming]:
             rows = connection.execute("SELECT place, body FROM incoming WHERE body IS NOT NULL ORDER BY place")
-            found = [Kept(place, _INCOMING.decode(body), is_again=True) for place, body in rows]
+            found = [PendingIncoming(place, _INCOMING.decode(body), is_again=True) for place, body in rows]
             return [kept for kept in found if kept.incoming.address.surface == surface and _is_at(kept, address)]
 
         return await self._thread.submit(read)
@@ -84,10 +84,10 @@ class SqliteChatLedger:
 
         await self._thread.submit(finish)
 
-    async def line(self, address: Address, session: str) -> Line:
+    async def line(self, address: Address, session: str) -> ChatBinding:
         """Return what is known of an address; made when new."""
 
-        def find(connection: sqlite3.Connection) -> Line:
+        def find(connection: sqlite3.Connection) -> ChatBinding:
             key = _key(address)
             sql = "INSERT INTO lines (address, session) VALUES (?, ?) ON CONFLICT (address) DO NOTHING"
             connection.execute(sql, (key, session))
@@ -96,19 +96,19 @@ class SqliteChatLedger:
 
         return await self._thread.submit(find)
 
-    async def lines(self, surface: str) -> list[Line]:
+    async def lines(self, surface: str) -> list[ChatBinding]:
         """Return all addresses of a surface that were ever talked at."""
 
-        def read(connection: sqlite3.Connection) -> list[Line]:
+        def read(connection: sqlite3.Connection) -> list[ChatBinding]:
             lines = [_line(row) for row in connection.execute(_LINES)]
             return [line for line in lines if line.address.surface == surface]
 
         return await self._thread.submit(read)
 
-    async def line_of(self, session: str) -> Line | None:
+    async def line_of(self, session: str) -> ChatBinding | None:
         """Return the address that leads to a session."""
 
-        def find(connection: sqlite3.Connection) -> Line | None:
+        def find(connection: sqlite3.Connection) -> ChatBinding | None:
             row = connection.execute(f"{_LINES} WHERE session = ?", (session,)).fetchone()
             return _line(row) if row is not None else None
 
@@ -127,10 +127,10 @@ class SqliteChatLedger:
 
         await self._thread.submit(forget)
 
-    async def sending(self, address: Address, key: str) -> Sent | None:
+    async def sending(self, address: Address, key: str) -> SentReply | None:
         """Note that a message is about to be sent; return what is known of an earlier try."""
 
-        def note(connection: sqlite3.Connection) -> Sent | None:
+        def note(connection: sqlite3.Connection) -> SentReply | None:
             known = _sent(connection, address, key)
             if known is None:
                 sql = "INSERT INTO sent (address, key, at) VALUES (?, ?, ?)"
@@ -139,7 +139,7 @@ class SqliteChatLedger:
 
         return await self._thread.submit(note)
 
-    async def find(self, address: Address, key: str) -> Sent | None:
+    async def find(self, address: Address, key: str) -> SentReply | None:
         """Return what is known of a message under that key."""
         return await self._thread.submit(lambda connection: _sent(connection, address, key))
 
@@ -186,7 +186,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _name(incoming: Incoming) -> str:
     """Return what makes a delivery the same when it comes again: its kind, place, id, and of an edit its text."""
     text = f"{incoming.at}|{incoming.text}" if isinstance(incoming, Rewritten) else ""
-    return f"{type(incoming).__name__}|{_key(incoming.address)}|{incoming.id}|{text}"
+    return f"{incoming.__struct_config__.tag}|{_key(incoming.address)}|{incoming.id}|{text}"
 
 
 def _key(address: Address) -> str:
@@ -198,15 +198,15 @@ def _was_removed(connection: sqlite3.Connection, message: Written) -> bool:
     return connection.execute("SELECT 1 FROM incoming WHERE name = ?", (name,)).fetchone() is not None
 
 
-def _sent(connection: sqlite3.Connection, address: Address, key: str) -> Sent | None:
+def _sent(connection: sqlite3.Connection, address: Address, key: str) -> SentReply | None:
     sql = "SELECT message, at FROM sent WHERE address = ? AND key = ?"
     row = connection.execute(sql, (_key(address), key)).fetchone()
-    return Sent(key, *row) if row is not None else None
+    return SentReply(key, *row) if row is not None else None
 
 
-def _line(row: tuple[str, str, int]) -> Line:
-    return Line(_ADDRESS.decode(row[0]), row[1], row[2])
+def _line(row: tuple[str, str, int]) -> ChatBinding:
+    return ChatBinding(_ADDRESS.decode(row[0]), row[1], row[2])
 
 
-def _is_at(kept: Kept, address: Address | None) -> bool:
+def _is_at(kept: PendingIncoming, address: Address | None) -> bool:
     return address is None or kept.incoming.address == address

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TypeVar
 
 from hark.protocol.store import StoreError
-from hark.store.committer import Job, answer, closed, commit_together
+from hark.store.committer import PendingCommit, answer, closed, commit_together
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class CommitThread:
         self._begin = begin
         self._limit = limit
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[PendingCommit | None] = SimpleQueue()
         self._is_ending = False  # of the thread
         self._refusal: StoreError | None = None  # of the loop, and everything below too
         self._ended = asyncio.Event()
@@ -38,7 +38,7 @@ class CommitThread:
         """Take an operation at once; the answer comes after its commit."""
         if self._refusal is not None:
             raise self._refusal
-        job = Job(operation, self._loop.create_future())
+        job = PendingCommit(operation, self._loop.create_future())
         self._queue.put(job)
         return job.future
 
@@ -51,7 +51,7 @@ class CommitThread:
         self._thread.join()  # its last act was to say that it ended
 
     def _run(self) -> None:
-        jobs: list[Job] = []
+        jobs: list[PendingCommit] = []
         refusal = StoreError("The store's thread broke down. Start Hark again.")
         try:
             with closing(self._connect()) as connection:
@@ -65,8 +65,8 @@ class CommitThread:
         finally:
             self._tell(self._end, jobs, refusal)
 
-    def _take(self) -> list[Job]:
-        jobs: list[Job] = []
+    def _take(self) -> list[PendingCommit]:
+        jobs: list[PendingCommit] = []
         job = self._queue.get()
         while job is not None:
             jobs.append(job)
@@ -85,7 +85,7 @@ class CommitThread:
         except RuntimeError:  # the loop is gone, and all who waited with it
             self._is_ending = True
 
-    def _end(self, jobs: list[Job], refusal: StoreError) -> None:
+    def _end(self, jobs: list[PendingCommit], refusal: StoreError) -> None:
         # On the loop, like submit: nothing can slip in between the last look at the queue and the refusal.
         self._refusal = refusal
         while not self._queue.empty():

@@ -43,7 +43,7 @@ class Gathered(Protocol):
         ...
 
 
-class Job:
+class PendingCommit:
     """An operation on its way to a commit, with the future of whoever waits."""
 
     __slots__ = ("error", "future", "operation", "result")
@@ -55,7 +55,7 @@ class Job:
         self.error: Exception | None = None
 
 
-def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job], begin: str) -> None:
+def commit_together(connection: sqlite3.Connection, jobs: Sequence[PendingCommit], begin: str) -> None:
     """Run all jobs in one transaction and note their results; one that refuses takes nothing from the others."""
     try:
         connection.execute(begin)
@@ -70,7 +70,7 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[Job], begin: 
             job.error = explain(error, place)
 
 
-def _do(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
+def _do(connection: sqlite3.Connection, jobs: Sequence[PendingCommit]) -> None:
     first = jobs[0].operation
     with suppress(UnicodeError):  # one of them is told of it below
         if (
@@ -86,7 +86,7 @@ def _do(connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
             job.error = refusal
 
 
-def answer(jobs: Sequence[Job]) -> None:
+def answer(jobs: Sequence[PendingCommit]) -> None:
     """Tell all who still wait; to be called on their loop."""
     for job in jobs:
         future = job.future
@@ -110,7 +110,7 @@ class InlineCommitter:
         """
         self._connection = connection
         self._before_commit = before_commit
-        self._waiting: list[Job] = []
+        self._waiting: list[PendingCommit] = []
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -119,7 +119,7 @@ class InlineCommitter:
         if self._is_closed:
             raise closed()
         loop = asyncio.get_running_loop()
-        job = Job(operation, loop.create_future())
+        job = PendingCommit(operation, loop.create_future())
         self._waiting.append(job)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._commit_all())

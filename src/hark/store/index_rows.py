@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from hark.protocol.store import BACKGROUND, Hit, Query
 from hark.store.codec import RECORDS
-from hark.store.lines import Line, lines_of
-from hark.store.words import Phrase, is_prefix, phrases, snippet, words
+from hark.store.search_terms import Phrase, is_prefix, phrases, snippet, words
+from hark.store.searchable_text import SearchableLine, lines_of
 
 VERSION = 1  # of the tables, and of how text becomes words: another one means to begin anew
 SLICE_ROWS = 200
@@ -47,7 +47,7 @@ class Mark(Struct, frozen=True):
     forgotten: int = 0
 
 
-class Piece(Struct, frozen=True):
+class IndexBatch(Struct, frozen=True):
     """What comes behind a mark: sessions to forget first, then lines to keep, up to the next mark.
 
     `is_anew`: the index is not of this database, and all of it goes.
@@ -55,7 +55,7 @@ class Piece(Struct, frozen=True):
 
     mark: Mark
     forgotten: tuple[str, ...] = ()
-    lines: tuple[tuple[str, Line], ...] = ()
+    lines: tuple[tuple[str, SearchableLine], ...] = ()
     is_anew: bool = False
 
 
@@ -64,18 +64,18 @@ def read_mark(connection: Connection) -> Mark:
     return Mark(*connection.execute("SELECT store, journal, forgotten FROM mark").fetchone())
 
 
-def next_piece(journal: Connection, mark: Mark, row_limit: int = SLICE_ROWS) -> Piece:
+def next_piece(journal: Connection, mark: Mark, row_limit: int = SLICE_ROWS) -> IndexBatch:
     """Return what the journal has behind a mark, not more than takes a moment; nothing new leaves the mark as it is."""
     [store, last_row, last_forgotten] = journal.execute(_ENDS).fetchone()
     if store != mark.store or last_forgotten < mark.forgotten:
-        return Piece(Mark(store), is_anew=True)
+        return IndexBatch(Mark(store), is_anew=True)
     query = "SELECT number, session, last_row FROM forgotten WHERE number > ? ORDER BY number"
     forgotten = journal.execute(query, (mark.forgotten,)).fetchall()
     # Row numbers above what a deletion left were used again: they are read again. What had them before is forgotten.
     last = min([mark.journal, *(left for _, _, left in forgotten)])
     if last > last_row:
-        return Piece(Mark(store), is_anew=True)  # rows are missing that nobody deleted: an older copy was put back
-    lines: list[tuple[str, Line]] = []
+        return IndexBatch(Mark(store), is_anew=True)  # rows are missing that nobody deleted: an older copy was put back
+    lines: list[tuple[str, SearchableLine]] = []
     size = 0
     rows = journal.execute(
         "SELECT rowid, session, body FROM journal WHERE rowid > ? ORDER BY rowid LIMIT ?", (last, row_limit)
@@ -88,10 +88,10 @@ def next_piece(journal: Connection, mark: Mark, row_limit: int = SLICE_ROWS) -> 
         if size > SLICE_BYTES:
             break
     number = forgotten[-1][0] if forgotten else mark.forgotten
-    return Piece(Mark(store, last, number), tuple(session for _, session, _ in forgotten), tuple(lines))
+    return IndexBatch(Mark(store, last, number), tuple(session for _, session, _ in forgotten), tuple(lines))
 
 
-def keep(index: Connection, mark: Mark, piece: Piece) -> None:
+def keep(index: Connection, mark: Mark, piece: IndexBatch) -> None:
     """Take a piece into the index, if it still goes to that mark; else another process was faster."""
     if read_mark(index) != mark:
         return
@@ -132,7 +132,7 @@ def _forget(index: Connection, session: str) -> bool:
     return len(rows) < FORGOTTEN_LINES
 
 
-def _lines(body: bytes) -> list[Line]:
+def _lines(body: bytes) -> list[SearchableLine]:
     try:
         return lines_of(RECORDS.decode(body))
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):

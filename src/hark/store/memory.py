@@ -36,7 +36,7 @@ class _Kept:
         return len(self.entries) > (self.summary.cursor if self.summary else 0)
 
 
-class Memory:
+class SharedMemory:
     """What several stores share, as several processes share a database."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Memory:
 class MemoryInbox:
     """The inbox. Nothing in it waits."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: SharedMemory) -> None:
         self._kept = memory.kept
 
     async def put(self, session: str, command: Command) -> Accepted:
@@ -81,7 +81,7 @@ class MemoryInbox:
 class MemoryJournal:
     """The journal. Nothing in it waits."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: SharedMemory) -> None:
         self._kept = memory.kept
         self._leases = memory.leases
 
@@ -119,7 +119,7 @@ class MemoryJournal:
 class MemoryLeases:
     """The leases of one owner."""
 
-    def __init__(self, memory: Memory, owner: str, clock: Clock, lease_seconds: float) -> None:
+    def __init__(self, memory: SharedMemory, owner: str, clock: Clock, lease_seconds: float) -> None:
         self._leases = memory.leases
         self._expiry = memory.expiry
         self._owner = owner
@@ -168,7 +168,7 @@ class MemoryLeases:
 class MemoryBus:
     """One owner's ear on the bus."""
 
-    def __init__(self, memory: Memory, owner: str) -> None:
+    def __init__(self, memory: SharedMemory, owner: str) -> None:
         self._owner = owner
         self._all = memory.wakes
         self._mine = self._all[owner] = WakeQueue()
@@ -192,7 +192,7 @@ class MemoryBus:
 class MemoryStore:
     """One owner's view of a memory."""
 
-    def __init__(self, memory: Memory, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> None:
+    def __init__(self, memory: SharedMemory, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> None:
         self._inbox = MemoryInbox(memory)
         self._journal = MemoryJournal(memory)
         self._search = MemorySearch(self._journal)

@@ -3,8 +3,8 @@
 import asyncio
 
 from hark.protocol.store import BACKGROUND, Hit, Journal, Query
-from hark.store.lines import Line, lines_of
-from hark.store.words import Phrase, has_phrase, phrases, snippet, words
+from hark.store.search_terms import Phrase, has_phrase, phrases, snippet, words
+from hark.store.searchable_text import SearchableLine, lines_of
 
 
 class MemorySearch:
@@ -36,7 +36,7 @@ class MemorySearch:
         return hits
 
 
-def _count(line: Line, query: Query, wanted: list[Phrase]) -> int:
+def _count(line: SearchableLine, query: Query, wanted: list[Phrase]) -> int:
     """Return how many of the phrases a line has, none when the query is about others."""
     if line.at < query.since or (query.without_turn and line.turn == query.without_turn):
         return 0

@@ -12,7 +12,7 @@ from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Bus, Entry, Lease, SessionLine, StoreError, Summary
 from hark.store import rows
-from hark.store.appends import Append
+from hark.store.batch_append import Append
 from hark.store.codec import encode
 from hark.store.commit_thread import CommitThread
 from hark.store.committer import Committer

@@ -9,10 +9,10 @@ from typing import Any, NoReturn, cast, get_type_hints, overload
 
 import msgspec
 
+from hark.processes.cookies import Owner, this_process
+from hark.processes.python.function_worker import as_output, run_in_child
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolOutput, ToolSpec
-from hark.tools.processes.cookies import Owner, this_process
-from hark.tools.processes.worker import as_output, run_in_child
 
 KILL_SECONDS = 0.6
 

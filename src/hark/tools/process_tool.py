@@ -6,12 +6,12 @@ from typing import Any
 import anyio
 import msgspec
 
+from hark.processes.background import Background, BackgroundRefused
+from hark.processes.background_process import BackgroundProcess
+from hark.processes.race import Wait, first_of
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.processes.background import Background, BackgroundRefused
-from hark.tools.processes.background_process import BackgroundProcess
-from hark.tools.processes.race import Wait, first_of
 from hark.tools.shell import names
 
 START_SECONDS = 0.3

@@ -8,12 +8,12 @@ from typing import Any
 
 import anyio
 
+from hark.processes.launcher import Launcher
+from hark.processes.output import OutputBuffer
+from hark.processes.python.process import CodeResult, PythonProcess
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.processes.launcher import Launcher
-from hark.tools.processes.printed import Printed
-from hark.tools.processes.python_process import Answer, PythonProcess
 
 
 def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
@@ -102,10 +102,10 @@ class PythonTool:
 
     async def _run(self, process: PythonProcess, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         limit: float = arguments.get("timeout_seconds") or math.inf
-        printed = Printed(context.output, self._launcher.outputs.new("python"))
+        printed = OutputBuffer(context.output, self._launcher.outputs.new("python"))
         before = self._lost.pop(context.session, "")
         notes = [f"a new Python process: the earlier variables are lost, since {before}"] if before else []
-        answer: Answer | None = None
+        answer: CodeResult | None = None
         code: int | None = None
         self._lost[context.session] = "the call before was cut"
         try:
@@ -130,7 +130,7 @@ class PythonTool:
 
 
 def _output(
-    printed: Printed, notes: list[str], *, is_error: bool = False, effect: Effect = Effect.COMPLETED
+    printed: OutputBuffer, notes: list[str], *, is_error: bool = False, effect: Effect = Effect.COMPLETED
 ) -> ToolOutput:
     text = printed.text.removesuffix("\n")
     lines = [f"[{note}]" for note in notes if note]

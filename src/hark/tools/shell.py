@@ -9,15 +9,15 @@ from typing import Any
 import anyio
 import msgspec
 
+from hark.processes.launcher import Launcher
+from hark.processes.output import OutputBuffer
+from hark.processes.process_table import Seen
+from hark.processes.shell_command import start_shell
+from hark.processes.shell_state import ShellStates
+from hark.processes.tree import StopResult
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.processes.finder import Seen
-from hark.tools.processes.launcher import Launcher
-from hark.tools.processes.printed import Printed
-from hark.tools.processes.process import Stopped
-from hark.tools.processes.shell_command import start_shell
-from hark.tools.processes.shell_state import ShellStates
 
 NAMED = 5
 
@@ -72,14 +72,14 @@ class Shell:
         """Run the command to its end, or to its time limit. Cancelling ends all that it started."""
         if problem := _problem(arguments, context.workspace):
             return ToolOutput(problem, is_error=True, effect=Effect.NOT_STARTED)
-        printed = Printed(context.output, self._launcher.outputs.new("shell"))
+        printed = OutputBuffer(context.output, self._launcher.outputs.new("shell"))
         state, note = self._states.of(context.session, context.workspace, self._launcher.environment)
         try:
             command = start_shell(self._launcher, arguments["command"], context.workspace, state, printed.receive)
         except (OSError, ValueError) as error:
             return ToolOutput(f"The command could not be started: {error}.", is_error=True, effect=Effect.NOT_STARTED)
         limit: float = arguments.get("timeout_seconds") or math.inf
-        stopped = Stopped()
+        stopped = StopResult()
         try:
             with anyio.move_on_after(limit) as scope:
                 await command.finished()
@@ -109,7 +109,7 @@ def _problem(arguments: Mapping[str, Any], workspace: Path) -> str | None:
     return None
 
 
-def _finished(text: str, code: int | None, stopped: Stopped, notes: list[str]) -> ToolOutput:
+def _finished(text: str, code: int | None, stopped: StopResult, notes: list[str]) -> ToolOutput:
     if stopped.ended:
         several = "process" if len(stopped.ended) == 1 else "processes"
         notes.append(f"stopped {len(stopped.ended)} background {several} left behind: {names(stopped.ended)}")
@@ -122,7 +122,7 @@ def _finished(text: str, code: int | None, stopped: Stopped, notes: list[str]) -
     return ToolOutput(_with_notes(text, notes), is_error=code != 0)
 
 
-def _timed_out(text: str, limit: float, stopped: Stopped, notes: list[str]) -> ToolOutput:
+def _timed_out(text: str, limit: float, stopped: StopResult, notes: list[str]) -> ToolOutput:
     notes.append(
         f"stopped after its time limit of {limit:g} seconds; it had not finished, and may have done part of its work"
     )

@@ -15,7 +15,7 @@ from hark.protocol.processes import Spawn
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from hark.voice import moonshine_worker
 from hark.voice.settings import VoiceSettings, complaint
-from hark.voice.worker_process import Answer, WorkerGone, WorkerProcess, WorkerStalled
+from hark.voice.worker_process import WorkerGone, WorkerProcess, WorkerReply, WorkerStalled
 
 MOST_BYTES = 64 << 20
 MOST_SECONDS = 1800.0
@@ -94,7 +94,7 @@ class Moonshine:
             return f"Speech recognition is not installed. Install it: pip install 'hark-agent[voice]'. {OTHERWISE}"
         return ""
 
-    async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> Answer:
+    async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> WorkerReply:
         worker = self._take()
         is_done = False
         try:
@@ -141,7 +141,7 @@ def at_once() -> int:
     return max(FEWEST_AT_ONCE, min(MOST_AT_ONCE, cores // 2))
 
 
-def _utterance(answer: Answer) -> Utterance:
+def _utterance(answer: WorkerReply) -> Utterance:
     match answer.error:
         case "":
             return Utterance(answer.text, answer.seconds, "en")

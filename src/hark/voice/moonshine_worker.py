@@ -29,14 +29,14 @@ FORMATS = "aac,aiff,amr,caf,flac,matroska,mov,mp3,ogg,wav,w64,webm"
 FORCE_UPDATE = 1
 
 
-class Job(TypedDict):
+class TranscriptionRequest(TypedDict):
     """What the parent wants: so many bytes follow, of which so many seconds may be transcribed."""
 
     size: int
     most_seconds: float
 
 
-class Answer(TypedDict, total=False):
+class TranscriptionReply(TypedDict, total=False):
     """The words so far. `error`: `audio` (the recording is at fault) or `model` (the model can't be run)."""
 
     text: str
@@ -50,7 +50,7 @@ class BadAudio(Exception):
     """The recording can't be transcribed; the text says why."""
 
 
-class BadModel(Exception):
+class ModelLoadError(Exception):
     """The model can't be loaded or run; the text says why."""
 
 
@@ -63,7 +63,7 @@ def main(idle_seconds: float) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the libraries print must not be taken for an answer
-    jobs: queue.Queue[tuple[Job, bytes]] = queue.Queue()
+    jobs: queue.Queue[tuple[TranscriptionRequest, bytes]] = queue.Queue()
     # A thread of its own reads, so that the end of stdin is heard in the middle of inference.
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
     model = Model()  # loaded before the first recording comes, so that few have to wait for it
@@ -81,11 +81,11 @@ def main(idle_seconds: float) -> None:
             os._exit(1)  # one that failed is not asked again: another process takes its place
 
 
-def _read(jobs: "queue.Queue[tuple[Job, bytes]]") -> None:
+def _read(jobs: "queue.Queue[tuple[TranscriptionRequest, bytes]]") -> None:
     with contextlib.suppress(ValueError, OSError):
         reader = io.BufferedReader(io.FileIO(0, closefd=False))
         while line := reader.readline():
-            job: Job = json.loads(line)
+            job: TranscriptionRequest = json.loads(line)
             audio = reader.read(job["size"])
             if len(audio) < job["size"]:
                 break
@@ -116,26 +116,26 @@ class Model:
             self._failure = str(error) or type(error).__name__
 
     @contextlib.contextmanager
-    def listening(self) -> "Generator[Ear]":
+    def listening(self) -> "Generator[RecordingTranscriber]":
         """Have an ear for one recording, that has heard nothing yet.
 
         Raises:
             BadModel: It can't be had, or what it heard can't be turned into words.
         """
         if self._failure:
-            raise BadModel(self._failure)
+            raise ModelLoadError(self._failure)
         try:
             stream = self._transcriber.create_stream()
             try:
                 stream.start()
-                yield Ear(stream)
+                yield RecordingTranscriber(stream)
             finally:
                 stream.close()
         except self._errors as error:
-            raise BadModel(str(error)) from error
+            raise ModelLoadError(str(error)) from error
 
 
-class Ear:
+class RecordingTranscriber:
     """Hears one recording, piece by piece."""
 
     def __init__(self, stream: Any) -> None:
@@ -148,11 +148,11 @@ class Ear:
         return " ".join(text for line in transcript.lines if (text := line.text.strip()))
 
 
-def _answers(model: Model, job: Job, audio: bytes) -> Iterator[Answer]:
+def _answers(model: Model, job: TranscriptionRequest, audio: bytes) -> Iterator[TranscriptionReply]:
     try:
         with model.listening() as ear:
             yield from _transcribed(ear, audio, job["most_seconds"])
-    except BadModel as error:
+    except ModelLoadError as error:
         yield {"done": True, "error": "model", "reason": str(error)}
     except BadAudio as error:
         yield {"done": True, "error": "audio", "reason": str(error)}
@@ -160,7 +160,7 @@ def _answers(model: Model, job: Job, audio: bytes) -> Iterator[Answer]:
         yield {"done": True, "error": "audio", "reason": "it needs too much memory"}
 
 
-def _transcribed(ear: Ear, audio: bytes, most_seconds: float) -> Iterator[Answer]:
+def _transcribed(ear: RecordingTranscriber, audio: bytes, most_seconds: float) -> Iterator[TranscriptionReply]:
     """Yield the words so far after each piece. The model's own voice detector cuts at the silences between."""
     seconds = 0.0
     piece = [0.0] * 0

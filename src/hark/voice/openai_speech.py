@@ -7,7 +7,7 @@ from collections.abc import Callable
 import aiohttp
 import msgspec
 
-from hark.protocol.secrets import redacted
+from hark.protocol.redaction import redacted
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from hark.voice.media_types import ending, plain
 from hark.voice.settings import VoiceSettings

@@ -11,7 +11,7 @@ import anyio
 from hark.protocol.processes import PipedProcess, Spawn
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice.settings import VoiceSettings
-from hark.voice.spoken import sentences
+from hark.voice.spoken_text import sentences
 
 SENTENCE_SECONDS = 60.0
 MOST_BYTES = 32 << 20

@@ -7,13 +7,13 @@ import anyio
 import msgspec
 
 from hark.protocol.processes import PipedProcess
-from hark.voice.moonshine_worker import Job
+from hark.voice.moonshine_worker import TranscriptionRequest
 
 STALL_SECONDS = 60.0
 LINE_BYTES = 4 << 20
 
 
-class Answer(msgspec.Struct):
+class WorkerReply(msgspec.Struct):
     """What the process says, see `moonshine_worker.Answer`."""
 
     text: str = ""
@@ -52,7 +52,7 @@ class WorkerProcess:
         """Whether it may still take a job."""
         return not self._life.done()
 
-    async def transcribe(self, audio: bytes, most_seconds: float, progress: Callable[[str], None]) -> Answer:
+    async def transcribe(self, audio: bytes, most_seconds: float, progress: Callable[[str], None]) -> WorkerReply:
         """Return its last answer. After anything but that, it must be ended: it may be in the middle of its work.
 
         Raises:
@@ -64,7 +64,9 @@ class WorkerProcess:
                 raise WorkerGone
             try:
                 with self._work:
-                    return await self._answer(Job(size=len(audio), most_seconds=most_seconds), audio, progress)
+                    return await self._answer(
+                        TranscriptionRequest(size=len(audio), most_seconds=most_seconds), audio, progress
+                    )
                 raise WorkerGone
             except TimeoutError as error:
                 raise WorkerStalled from error
@@ -78,12 +80,12 @@ class WorkerProcess:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([self._life])
 
-    async def _answer(self, job: Job, audio: bytes, progress: Callable[[str], None]) -> Answer:
+    async def _answer(self, job: TranscriptionRequest, audio: bytes, progress: Callable[[str], None]) -> WorkerReply:
         with anyio.fail_after(STALL_SECONDS):
             await self._process.send(msgspec.json.encode(job) + b"\n" + audio)
         while True:
             with anyio.fail_after(STALL_SECONDS):
-                answer = msgspec.json.decode(await self._line(), type=Answer)
+                answer = msgspec.json.decode(await self._line(), type=WorkerReply)
             if answer.done:
                 return answer
             progress(answer.text)

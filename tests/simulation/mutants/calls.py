@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from hark.engine import turn as turn_module
-from hark.engine.calls import Calls
-from hark.engine.log import Log
+from hark.engine.session.log import Log
+from hark.engine.turn import turn as turn_module
+from hark.engine.turn.calls import Calls
 from hark.protocol.messages import Call, UserMessage
 from hark.protocol.records import CallStarted, Steered
 from tests.simulation.mutants.mutant import Mutant, nothing

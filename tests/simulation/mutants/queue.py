@@ -3,10 +3,9 @@
 import asyncio
 from typing import Any
 
-from hark.engine import decide
-from hark.engine.session import Session
-from hark.engine.state import SessionState, Waiting
-from hark.engine.step import Steps
+from hark.engine.session.session import Session, decide
+from hark.engine.session.state import SessionState, Waiting
+from hark.engine.turn.step import Steps
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.records import Handled, Queued, Released, TurnStarted

@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any
 
-from hark.engine.arrivals import Arrivals
-from hark.engine.asking import Asking
-from hark.engine.calls import Calls
-from hark.engine.session import Session
-from hark.engine.step import Steps
-from hark.engine.turn import Turn
+from hark.engine.session.arrivals import Arrivals
+from hark.engine.session.session import Session
+from hark.engine.turn.calls import Calls
+from hark.engine.turn.model_calls import ModelCalls
+from hark.engine.turn.step import Steps
+from hark.engine.turn.turn import Turn
 from hark.protocol.commands import Interrupt
 from hark.protocol.outcomes import Interrupted, Timings
 from hark.protocol.provider import TransientProviderError
@@ -18,7 +18,7 @@ from tests.simulation.mutants.mutant import Mutant, nothing
 
 _interrupt = Session.interrupt
 _append = Session._append
-_stream = Asking._stream
+_stream = ModelCalls._stream
 _settle = Turn.settle
 _turn_interrupt = Turn.interrupt
 _cut = Calls._cut
@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant("A stop that names a turn ends whichever runs", ((Session, "interrupt", _interrupt_any),)),
     Mutant("A stop does not reach a message that is on its way", ((Arrivals, "interrupt", _meet_nothing),)),
-    Mutant("Our own close looks like a lost connection, and is retried", ((Asking, "_stream", _retry_cut),)),
+    Mutant("Our own close looks like a lost connection, and is retried", ((ModelCalls, "_stream", _retry_cut),)),
     Mutant("A stop waits for a tool that resists", ((Calls, "_cut", _wait_for_all),)),
     Mutant("Stopped is said while the turn still runs", ((Turn, "interrupt", _settle_at_once),), near=140),
     Mutant("What was said before the cut is dropped", ((Steps, "partial", nothing),)),

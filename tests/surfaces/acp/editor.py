@@ -12,12 +12,12 @@ from typing import Any, cast
 
 from acp.schema import RequestPermissionRequest, SessionNotification
 
-from tests.app.command_line import INHERITED, NO_CERTIFICATES
-from tests.fakes.behaviours import Behaviour
-from tests.fakes.model_server import ModelServer
+from tests.cli.command_line import INHERITED, NO_CERTIFICATES
+from tests.fakes.models.behaviours import Behaviour
+from tests.fakes.models.server import ModelServer
 
 Message = dict[str, Any]
-COMMAND = ("-m", "hark.app.main", "acp")
+COMMAND = ("-m", "hark.cli.main", "acp")
 LINE_BYTES = 64 * 1024 * 1024
 
 
@@ -50,7 +50,7 @@ class Editor:
         told = b""
         while words.encode() not in told:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "hark.app.main", "queue", session),
+                *(sys.executable, "-m", "hark.cli.main", "queue", session),
                 stdout=asyncio.subprocess.PIPE,
                 env=self._environment,
             )

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.behaviours import Behaviour, Exchange, blackhole, failing, hanging, silent, text, tokens
+from tests.fakes.models.behaviours import Behaviour, Exchange, blackhole, failing, hanging, silent, text, tokens
 from tests.interrupts.histories import check_everywhere
+from tests.interrupts.interrupt_fixture import processes_in
 from tests.interrupts.points import DAEMON, RESISTS, SLEEP, full_port, shell
-from tests.interrupts.world import processes_in
-from tests.patience import at_most
 from tests.surfaces.acp.editor import Editor, opened
+from tests.waiting import at_most
 
 PIPELINE = "echo started; sleep 60 | cat | cat"
 BACKGROUND = "sleep 60 & echo started; wait"

@@ -7,7 +7,7 @@ from typing import Any
 
 from hark.protocol.messages import Reasoning
 from hark.protocol.provider import EndChunk, ReasoningChunk, ReasoningEnd, TextChunk
-from tests.fakes.behaviours import failing, hanging, reply, text, tokens
+from tests.fakes.models.behaviours import failing, hanging, reply, text, tokens
 from tests.interrupts.points import shell, tools
 from tests.surfaces.acp.editor import Editor, opened
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.behaviours import hanging, text
+from tests.fakes.models.behaviours import hanging, text
 from tests.interrupts.histories import check_everywhere
+from tests.interrupts.interrupt_fixture import processes_in
 from tests.interrupts.points import DAEMON, RESISTS, shell
-from tests.interrupts.world import processes_in
-from tests.patience import at_most
 from tests.surfaces.acp.editor import Editor, opened
+from tests.waiting import at_most
 
 EXIT_SECONDS = at_most(6.0)
 

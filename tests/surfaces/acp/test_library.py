@@ -8,8 +8,8 @@ from typing import Any, cast
 from acp import PROTOCOL_VERSION, Client, spawn_agent_process, text_block
 from acp.schema import AllowedOutcome, PermissionOption, RequestPermissionResponse, ToolCallUpdate
 
-from tests.fakes.behaviours import hanging, text
-from tests.fakes.model_server import ModelServer
+from tests.fakes.models.behaviours import hanging, text
+from tests.fakes.models.server import ModelServer
 from tests.interrupts.points import shell
 from tests.surfaces.acp.editor import COMMAND, Editor
 

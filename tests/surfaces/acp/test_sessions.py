@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.fakes.behaviours import Behaviour, Exchange, hanging, text
+from tests.fakes.models.behaviours import Behaviour, Exchange, hanging, text
 from tests.interrupts.points import shell
 from tests.surfaces.acp.editor import Editor, opened
 

@@ -10,7 +10,7 @@ from hark.protocol.chat import Button, ChatError, ChatGone, Outgoing, Pressed, W
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.outbox import AGAIN, Outbox
 from hark.surfaces.chat.platform import session_name
-from tests.surfaces.chat.seats import LONG_SECONDS, Seat, seated
+from tests.surfaces.chat.platforms import LONG_SECONDS, Seat, seated
 
 PLATFORMS = ["telegram", "discord", "slack", "matrix", "webhook"]
 

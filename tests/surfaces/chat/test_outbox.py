@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from hark.protocol.chat import ChatError, Deliver, Manners
+from hark.protocol.chat import ChatError, Deliver, PlatformLimits
 from hark.protocol.outcomes import Completed
 from hark.providers.scripted import Hang
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.reply import Reply
-from tests.surfaces.chat.world import HOME, TestChat, chatting
+from hark.surfaces.chat.reply import GrowingReply
+from tests.surfaces.chat.chat_fixture import HOME, TestChat, chatting
 
 
 @asynccontextmanager
-async def growing(home: Path, chat: TestChat) -> AsyncGenerator[tuple[Reply, Outbox, asyncio.Task[None]]]:
+async def growing(home: Path, chat: TestChat) -> AsyncGenerator[tuple[GrowingReply, Outbox, asyncio.Task[None]]]:
     """A reply that grows, and has said its first words."""
     ledger = SqliteChatLedger(home / "gateway.db")
     outbox = Outbox(chat, HOME, ledger)
-    reply = Reply("s.t1", chat.manners, outbox)
+    reply = GrowingReply("s.t1", chat.manners, outbox)
     growing = asyncio.create_task(reply.grow())
     try:
         reply.add("some")
@@ -59,7 +59,7 @@ async def test_an_edit_that_must_wait_holds_nothing_else_of_its_chat(tmp_path: P
 async def test_a_doubtful_sending_is_told_of_where_the_platform_knows_our_key_no_longer(
     tmp_path: Path, seconds: float, told: str
 ) -> None:
-    chat = TestChat(Manners(260, 0.01, knows_keys=True, key_seconds=seconds))
+    chat = TestChat(PlatformLimits(260, 0.01, knows_keys=True, key_seconds=seconds))
     ledger = SqliteChatLedger(tmp_path / "gateway.db")
     await ledger.sending(HOME, "note")  # by a process that is gone
     outbox = Outbox(chat, HOME, ledger)

@@ -13,10 +13,11 @@ from hark.protocol.provider import CallChunk, Request
 from hark.protocol.store import StoreError
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
-from hark.surfaces.chat import platform, room
+from hark.surfaces.chat import chat as chat_module
+from hark.surfaces.chat import platform
 from hark.surfaces.chat.people import ANSWERS_TO_ALL, ANSWERS_TO_ONE
 from hark.surfaces.chat.settings import ChatSettings
-from tests.surfaces.chat.world import ANN, HOME, TestChat, chatting
+from tests.surfaces.chat.chat_fixture import ANN, HOME, TestChat, chatting
 
 
 def said(request: Request) -> list[str]:
@@ -142,7 +143,7 @@ async def test_a_group_is_listened_to_only_when_we_are_named(tmp_path: Path) -> 
 async def test_an_album_and_a_text_that_was_split_are_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "WINDOW_SECONDS", 60.0)  # what follows ends it
+    monkeypatch.setattr(chat_module, "WINDOW_SECONDS", 60.0)  # what follows ends it
     async with chatting(tmp_path, [["album"], ["long"]]) as (chat, provider):
         await chat.write("/busy queue")
         await chat.put(Written("1", HOME, ANN, "look", album="x"))
@@ -318,7 +319,7 @@ async def test_a_long_notice_comes_in_pieces(tmp_path: Path) -> None:
 
 
 async def test_a_chat_that_sleeps_wakes_with_what_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "SLEEP_SECONDS", 0.01)
+    monkeypatch.setattr(chat_module, "SLEEP_SECONDS", 0.01)
     script = [[f"reply {number}"] for number in range(20)]
     async with chatting(tmp_path, script) as (chat, provider):
         for number in range(20):

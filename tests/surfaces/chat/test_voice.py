@@ -6,13 +6,13 @@ from pathlib import Path
 
 import hark
 from hark.protocol.chat import Removed, Written
-from hark.protocol.hearing import WITHDRAWN
 from hark.protocol.messages import Attachment
 from hark.protocol.provider import CallChunk
+from hark.protocol.voice_messages import WITHDRAWN
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
+from tests.surfaces.chat.chat_fixture import ANN, HOME, chatting
 from tests.surfaces.chat.test_platform import said
-from tests.surfaces.chat.world import ANN, HOME, chatting
 from tests.surfaces.web.test_voice import Ear
 
 

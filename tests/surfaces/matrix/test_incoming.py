@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.chat import Address, Button, ChatError, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
+from tests.surfaces.matrix.matrix_fixture import Inbox, at_work, home, matrix, person
 from tests.surfaces.matrix.synapse import Account, Synapse
-from tests.surfaces.matrix.world import Inbox, at_work, home, matrix, person
 
 
 def written(incoming: Incoming) -> Written:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.chat import Button, ChatError, ChatGone, Outgoing, Written
-from hark.surfaces.matrix.outward import CHARACTERS
+from hark.surfaces.matrix.outgoing import CHARACTERS
 from hark.surfaces.matrix.settings import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
+from tests.surfaces.matrix.matrix_fixture import Inbox, at_work, home, matrix, new_key, person
 from tests.surfaces.matrix.relay import relay
 from tests.surfaces.matrix.synapse import Synapse
-from tests.surfaces.matrix.world import Inbox, at_work, home, matrix, new_key, person
 
 
 async def test_the_same_key_is_sent_once_also_by_the_next_process(synapse: Synapse, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 
 import hark
-from hark.app.gateway import house_of
 from hark.app.pairing import Pairing
+from hark.cli.serve.chat_surfaces import house_of
 from hark.protocol.chat import Author
 from hark.protocol.messages import UserMessage
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
@@ -18,8 +18,8 @@ from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.matrix.settings import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
+from tests.surfaces.matrix.matrix_fixture import Person, person
 from tests.surfaces.matrix.synapse import Account, Synapse
-from tests.surfaces.matrix.world import Person, person
 
 
 @asynccontextmanager

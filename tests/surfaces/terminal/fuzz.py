@@ -20,8 +20,8 @@ from hark.protocol.desk import DeskSession
 from hark.protocol.provider import ReasoningChunk
 from hark.protocol.records import Queued, Steered, TurnStarted, Withdrawn
 from hark.providers.scripted import Hang, Pause, Reply, Step
-from hark.surfaces.terminal.footer import CHILD
-from tests.surfaces.terminal.seat import Seat, call, seat
+from hark.surfaces.terminal.widgets.footer import CHILD
+from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
 
 ACTS_A_SECOND = 200
 REPLIES = 3_000

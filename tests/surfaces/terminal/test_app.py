@@ -10,23 +10,24 @@ import hark
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ReasoningChunk
 from hark.providers.scripted import Hang
-from hark.surfaces.terminal import acts, questions
+from hark.surfaces.terminal import actions
+from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
 from hark.surfaces.terminal.keys import Keys
-from hark.surfaces.terminal.place import Before, Place
-from tests.surfaces.terminal.seat import Seat, call, seat
+from hark.surfaces.terminal.widgets import question
+from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
 
 
 @pytest.fixture
 def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have questions count as read the moment that they are shown."""
-    monkeypatch.setattr(questions, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(question, "READ_SECONDS", 0.0)
 
 
 @pytest.fixture
 def twice_however_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a key that is pressed again count as pressed twice, however busy the machine is."""
-    monkeypatch.setattr(acts, "DOUBLE_SECONDS", 60.0)
-    monkeypatch.setattr(acts, "REWIND_SECONDS", 60.0)
+    monkeypatch.setattr(actions, "DOUBLE_SECONDS", 60.0)
+    monkeypatch.setattr(actions, "REWIND_SECONDS", 60.0)
 
 
 async def asked(one: Seat) -> None:
@@ -143,7 +144,7 @@ async def test_esc_stops_holds_what_waits_and_the_next_message_releases_it(tmp_p
 
 async def test_after_stop_edit_gives_the_words_back(tmp_path: Path) -> None:
     hang = Hang()
-    place = Place(tmp_path, tmp_path, after_stop_edits=True)
+    place = TerminalEnvironment(tmp_path, tmp_path, after_stop_edits=True)
     async with seat(tmp_path, [[hang]], place=place, delivery={"after_stop": "edit"}) as one:
         await one.say("go")
         await hang.reached.wait()
@@ -173,7 +174,7 @@ async def test_a_message_that_is_sent_while_the_session_loads_is_shown_once_belo
         await opened(session)
 
     monkeypatch.setattr(hark.SessionHandle, "opened", slowly)
-    place = Place(tmp_path, tmp_path, take_over=lambda: Before(("early bird",), "and on"))
+    place = TerminalEnvironment(tmp_path, tmp_path, take_over=lambda: EarlyInput(("early bird",), "and on"))
     async with seat(tmp_path, [["caught it"]], place=place) as one:
         assert one.line == "and on"
         assert "early bird" in one.log
@@ -318,7 +319,7 @@ async def test_ctrl_c_clears_then_stops_then_leaves(tmp_path: Path) -> None:
 
 async def test_keys_are_changeable(tmp_path: Path) -> None:
     hang = Hang()
-    place = Place(tmp_path, tmp_path, Keys(stop="f9", leave="f10"))
+    place = TerminalEnvironment(tmp_path, tmp_path, Keys(stop="f9", leave="f10"))
     async with seat(tmp_path, [[hang]], place=place) as one:
         await one.say("go")
         await hang.reached.wait()

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from hark.app.first_line import Typed
-from hark.surfaces.terminal.draft import Draft, adopt
+from hark.cli.io.early_input import Typed
+from hark.surfaces.terminal.draft import SavedDraft, adopt
 from hark.surfaces.terminal.history import History
-from hark.surfaces.terminal.pictures import MOST_BYTES, pictures_in
-from hark.surfaces.terminal.prose import HARD_CHARACTERS, Piece, Prose
-from hark.surfaces.terminal.safe import safe, safe_line, typed_text
+from hark.surfaces.terminal.image_attachments import MOST_BYTES, pictures_in
+from hark.surfaces.terminal.safe_text import safe, safe_line, typed_text
+from hark.surfaces.terminal.widgets.prose import HARD_CHARACTERS, Prose, ProseBlock
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_pasted_line_ends_become_our_own() -> None:
     assert typed_text("a\r\nb\rc\x1b[31m") == "a\nb\nc[31m"
 
 
-def pieces(text: str, size: int = 7) -> list[Piece]:
+def pieces(text: str, size: int = 7) -> list[ProseBlock]:
     prose = Prose(lambda _: None)
     for start in range(0, len(text), size):
         prose.add(text[start : start + size])
@@ -94,20 +94,20 @@ def test_history_survives_a_cut_line_and_an_unwritable_file(tmp_path: Path) -> N
 
 def test_a_draft_is_read_again_and_gone_when_empty(tmp_path: Path) -> None:
     path = tmp_path / "drafts" / "chat.1"
-    draft = Draft(path)
+    draft = SavedDraft(path)
     draft.save("some text")
-    assert Draft(path).read() == "some text"
+    assert SavedDraft(path).read() == "some text"
     assert [found.name for found in path.parent.iterdir()] == ["chat.1"]
     draft.save("")
     assert list(path.parent.iterdir()) == []
 
 
 def test_a_new_session_takes_the_draft_of_one_that_nobody_could_resume(tmp_path: Path) -> None:
-    Draft(tmp_path / "known").save("belongs there")
-    Draft(tmp_path / "never-used").save("left behind")
+    SavedDraft(tmp_path / "known").save("belongs there")
+    SavedDraft(tmp_path / "never-used").save("left behind")
     adopt(tmp_path, "chat-new", {"known"})
-    assert Draft(tmp_path / "chat-new").read() == "left behind"
-    assert Draft(tmp_path / "known").read() == "belongs there"
+    assert SavedDraft(tmp_path / "chat-new").read() == "left behind"
+    assert SavedDraft(tmp_path / "known").read() == "belongs there"
     adopt(tmp_path / "nowhere", "chat-new", set[str]())
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.terminal.scenes import SCENES
+from tests.surfaces.terminal.screens import SCENES
 
 FOLDER = Path(__file__).parent / "screens"
 

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.app.command_line import Hark, Running, opened
-from tests.fakes.behaviours import Behaviour
+from tests.cli.command_line import Hark, Running, opened
+from tests.fakes.models.behaviours import Behaviour
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 FLAGS = (

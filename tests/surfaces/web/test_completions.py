@@ -8,10 +8,10 @@ import openai
 import pytest
 
 from hark.protocol.messages import Effect
-from tests.app.command_line import gated, shell_call
-from tests.fakes.behaviours import failing, hanging, text, tokens
-from tests.patience import at_most
-from tests.surfaces.web.world import World, served
+from tests.cli.command_line import gated, shell_call
+from tests.fakes.models.behaviours import failing, hanging, text, tokens
+from tests.surfaces.web.web_fixture import World, served
+from tests.waiting import at_most
 
 PATH = "/v1/chat/completions"
 HI = [{"role": "user", "content": "hi"}]

@@ -7,12 +7,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hark.surfaces.web import kept_events
-from hark.surfaces.web.events_stream import Events
-from hark.surfaces.web.feed import Feed
-from tests.app.command_line import gated
-from tests.fakes.behaviours import hanging, text, tokens
-from tests.surfaces.web.world import served
+from hark.surfaces.web.live import recent_events
+from hark.surfaces.web.live.events import Events
+from hark.surfaces.web.live.feed import Feed
+from tests.cli.command_line import gated
+from tests.fakes.models.behaviours import hanging, text, tokens
+from tests.surfaces.web.web_fixture import served
 
 
 async def test_events_are_numbered_and_two_readers_agree(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ async def test_a_place_that_is_not_kept_any_more_is_told_to_read_the_transcript(
 
 
 async def test_a_reader_that_fell_out_of_the_ring_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_events, "KEPT_EVENTS", 20)
+    monkeypatch.setattr(recent_events, "KEPT_EVENTS", 20)
     async with served(tmp_path, [tokens(50)]) as world, world.events("demo") as reader:
         await world.say("demo", "go")
         first = await reader.until("message.accepted")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hark.surfaces.webhook.settings import HookSettings
 from tests.surfaces.web.test_voice import Ear
-from tests.surfaces.web.world import served
-from tests.surfaces.webhook.world import webhook
+from tests.surfaces.web.web_fixture import served
+from tests.surfaces.webhook.webhook_fixture import webhook
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "20")

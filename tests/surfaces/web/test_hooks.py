@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from hark.protocol.gateway import Standing
+from hark.protocol.gateway import GatewayState
 from hark.protocol.hooks import Hook, HookAnswer, HookRequest
 from hark.protocol.store import StoreError
 from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.settings import ServeSettings
-from tests.surfaces.web.world import World, served
+from tests.surfaces.web.web_fixture import World, served
 
 PATH = "/platform/events"
 
@@ -72,7 +72,7 @@ async def test_a_platform_is_asked_to_deliver_again_when_nothing_can_be_kept(tmp
 async def test_a_platform_is_asked_to_deliver_again_while_we_drain(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         world.place.hooks.bring("it", Hook(PATH, echo))
-        world.place.gateway.standing = Standing.DRAINING  # pyright: ignore[reportAttributeAccessIssue]
+        world.place.gateway.standing = GatewayState.DRAINING  # pyright: ignore[reportAttributeAccessIssue]
         status, headers, _ = await world.fetch(PATH, "POST", data=b"hi")
         assert (status, headers["Retry-After"]) == (503, "5")
 

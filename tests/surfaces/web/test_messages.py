@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from tests.fakes.behaviours import echo, hanging, text
-from tests.patience import at_most
-from tests.surfaces.web.world import served
+from tests.fakes.models.behaviours import echo, hanging, text
+from tests.surfaces.web.web_fixture import served
+from tests.waiting import at_most
 
 
 async def test_a_message_is_accepted_and_answered(tmp_path: Path) -> None:

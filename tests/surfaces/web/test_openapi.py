@@ -6,8 +6,8 @@ from typing import Any
 from starlette.routing import Route
 
 from hark.surfaces.web.app import routes_of
-from tests.fakes.behaviours import text
-from tests.surfaces.web.world import served
+from tests.fakes.models.behaviours import text
+from tests.surfaces.web.web_fixture import served
 
 
 async def test_every_address_and_method_is_told_and_none_that_is_not_there(tmp_path: Path) -> None:

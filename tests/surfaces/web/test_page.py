@@ -12,10 +12,10 @@ from playwright.async_api import Browser, Page, expect
 
 from hark.protocol.provider import EndChunk, TextChunk
 from hark.protocol.speech import Audio, Utterance
-from tests.app.command_line import opened, shell_call
-from tests.fakes.behaviours import Behaviour, Exchange, echo, hanging, reply, text
+from tests.cli.command_line import opened, shell_call
+from tests.fakes.models.behaviours import Behaviour, Exchange, echo, hanging, reply, text
 from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, gateway, visiting
-from tests.surfaces.web.world import served
+from tests.surfaces.web.web_fixture import served
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
 

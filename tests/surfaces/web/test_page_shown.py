@@ -7,8 +7,8 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from hark.protocol.provider import EndChunk, TextChunk
-from tests.app.command_line import shell_call
-from tests.fakes.behaviours import hanging, reply, text
+from tests.cli.command_line import shell_call
+from tests.fakes.models.behaviours import hanging, reply, text
 from tests.surfaces.web.browser import CHROMIUM, visiting
 from tests.surfaces.web.test_page import ASK, say
 

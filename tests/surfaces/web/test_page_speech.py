@@ -13,8 +13,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from hark.protocol.provider import TextChunk
-from tests.app.command_line import opened
-from tests.fakes.behaviours import Behaviour, Exchange, echo, hanging, text
+from tests.cli.command_line import opened
+from tests.fakes.models.behaviours import Behaviour, Exchange, echo, hanging, text
 from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, browser, gateway, visiting
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")

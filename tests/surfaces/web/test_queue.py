@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.command_line import shell_call
-from tests.fakes.behaviours import hanging, text
-from tests.surfaces.web.world import World, served
+from tests.cli.command_line import shell_call
+from tests.fakes.models.behaviours import hanging, text
+from tests.surfaces.web.web_fixture import World, served
 
 QUEUE = "/api/sessions/demo/queue"
 

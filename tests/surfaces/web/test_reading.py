@@ -5,10 +5,10 @@ from pathlib import Path
 
 from yarl import URL
 
-from hark.protocol.gateway import Standing
-from tests.app.command_line import shell_call
-from tests.fakes.behaviours import hanging, text
-from tests.surfaces.web.world import served
+from hark.protocol.gateway import GatewayState
+from tests.cli.command_line import shell_call
+from tests.fakes.models.behaviours import hanging, text
+from tests.surfaces.web.web_fixture import served
 
 
 async def test_sessions_are_listed_and_searched(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_health_says_whether_new_turns_are_begun(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         assert await world.call("GET", "/healthz") == (200, {"status": "ready"})
         gateway = world.place.gateway
-        vars(gateway)["standing"] = Standing.DRAINING
+        vars(gateway)["standing"] = GatewayState.DRAINING
         await world.agent.drain()
         assert await world.call("GET", "/healthz") == (503, {"status": "draining"})
         kept = await world.say("demo", "for later", id="m1")

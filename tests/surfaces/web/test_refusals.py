@@ -11,8 +11,8 @@ from yarl import URL
 
 from hark.surfaces.web import server as server_module
 from hark.surfaces.web.settings import ServeSettings
-from tests.patience import at_most
-from tests.surfaces.web.world import served
+from tests.surfaces.web.web_fixture import served
+from tests.waiting import at_most
 
 SAY = "/api/sessions/demo/messages"
 STOP = "/api/sessions/demo/interrupt"

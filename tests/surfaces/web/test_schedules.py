@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.surfaces.web.world import served
+from tests.surfaces.web.web_fixture import served
 
 NINE = {"when": "0 9 * * mon-fri", "prompt": "What is new?", "session": "daily", "timezone": "Europe/Zurich"}
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from hark.surfaces.web import access as access_module
-from hark.surfaces.web.access import COOKIE, LOGIN_SECONDS, Access, is_loopback
-from hark.surfaces.web.guesses import MOST_WRONG, WINDOW_SECONDS, Guesses
+from hark.surfaces.web.guard import access as access_module
+from hark.surfaces.web.guard.access import COOKIE, LOGIN_SECONDS, Access, is_loopback
+from hark.surfaces.web.guard.failed_logins import MOST_WRONG, WINDOW_SECONDS, Guesses
+from hark.surfaces.web.guard.guard import Guard
 from hark.surfaces.web.hooks import Hooks
-from hark.surfaces.web.security import Guard
 from hark.surfaces.web.settings import ServeSettings
-from tests.fakes.behaviours import text
-from tests.surfaces.web.world import World, served
+from tests.fakes.models.behaviours import text
+from tests.surfaces.web.web_fixture import World, served
 
 TOKEN = "a-long-token-of-ours"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

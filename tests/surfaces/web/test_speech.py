@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from hark.tools.processes.cookies import this_process
-from tests.surfaces.web.world import served
+from hark.processes.cookies import this_process
+from tests.surfaces.web.web_fixture import served
 from tests.tools.context import living
 
 SPEECH = "/api/speech"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.speech import Audio, SpeechError, Utterance
-from tests.fakes.behaviours import echo, hanging
-from tests.surfaces.web.world import served
+from tests.fakes.models.behaviours import echo, hanging
+from tests.surfaces.web.web_fixture import served
 
 VOICE = "/api/sessions/demo/voice"
 OGG = {"Content-Type": "audio/ogg"}

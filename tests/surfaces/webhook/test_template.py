@@ -2,7 +2,7 @@
 
 import pytest
 
-from hark.surfaces.web.errors import ApiError
+from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.webhook.template import MOST_CHARACTERS, Template
 
 PAYLOAD = {"a": {"b": "deep", "null": None}, "list": [{"x": 1}, {"x": True}], "text": "{a.b}", "n": 1.5, "o": {"k": 1}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hark.tools.files.diffs import changed_blocks, unified
-from tests.patience import at_most
+from tests.waiting import at_most
 
 
 def test_far_changes_are_hunks_of_their_own() -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.tools.files.edit import STALE, Edit
+from hark.tools.files.edit import STALE, EditTool
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.read import Read
 from tests.tools.context import FakeContext
 
 
 async def edit(root: Path, path: str = "a", **arguments: Any) -> ToolOutput:
-    return await Edit(LastReads()).run({"path": path, **arguments}, FakeContext(root))
+    return await EditTool(LastReads()).run({"path": path, **arguments}, FakeContext(root))
 
 
 async def refused(root: Path, path: str = "a", **arguments: Any) -> str:
@@ -118,7 +118,7 @@ async def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
 
 async def test_calls_side_by_side_lose_nothing(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"<{number}>\n" for number in range(50)))
-    tool = Edit(LastReads())
+    tool = EditTool(LastReads())
     context = FakeContext(tmp_path)
     calls = [tool.run({"path": "a", "old": f"<{n}>", "new": f"[{n}]"}, context) for n in range(50)]
     await asyncio.gather(*calls)
@@ -130,14 +130,14 @@ async def test_a_file_that_changed_since_it_was_read_is_edited_and_told(tmp_path
     context = FakeContext(tmp_path)
     (tmp_path / "a").write_text("one\ntwo\n")
     await Read(reads).run({"path": "a"}, context)
-    first = await Edit(reads).run({"path": "a", "old": "one", "new": "1"}, context)
+    first = await EditTool(reads).run({"path": "a", "old": "one", "new": "1"}, context)
     assert STALE not in first.text
     (tmp_path / "a").write_text("1\ntwo\nby another\n")
-    second = await Edit(reads).run({"path": "a", "old": "two", "new": "2"}, context)
+    second = await EditTool(reads).run({"path": "a", "old": "two", "new": "2"}, context)
     assert second.text.startswith(STALE)
     assert (tmp_path / "a").read_text() == "1\n2\nby another\n"
     await Read(reads).run({"path": "./a"}, context)
-    third = await Edit(reads).run({"path": str(tmp_path / "a"), "old": "2", "new": "two"}, context)
+    third = await EditTool(reads).run({"path": str(tmp_path / "a"), "old": "2", "new": "two"}, context)
     assert STALE not in third.text
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from hark.processes.cookies import this_process
 from hark.protocol.messages import Effect
 from hark.tools.files.all_of_them import file_tools
 from hark.tools.files.edit import STALE
-from hark.tools.processes.cookies import this_process
 from hark.tools.toolbox import Toolbox
 from tests.tools.context import FakeContext
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hark.tools.files.gitignore import ignores_of, parse_rules
-from hark.tools.files.walk import Walk
+from hark.tools.files.walk import TreeWalk
 
 NAMES = ["a", "b", "ab", "a.log", "b.log", "build", "x y", "[a]", "!a", "#a", "a.b"]
 PATTERNS = [
@@ -42,7 +42,7 @@ def kept_by_git(root: Path) -> list[str]:
 
 
 def kept(root: Path) -> list[str]:
-    return sorted(str(Path(found.path).relative_to(root)) for found in Walk().through(root) if found.is_file)
+    return sorted(str(Path(found.path).relative_to(root)) for found in TreeWalk().through(root) if found.is_file)
 
 
 @needs_git

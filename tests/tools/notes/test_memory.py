@@ -15,11 +15,11 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, ToolOutput
-from hark.tools.notes.memory import Memory
+from hark.tools.notes.memory import MemoryTool
 from hark.tools.notes.notes import FILE_BYTES, NOTE_CHARACTERS, notes_of_person, notes_of_project
-from hark.tools.notes.secret_words import secret_in
-from tests.patience import at_most
+from hark.tools.notes.secret_detection import secret_in
 from tests.tools.context import FakeContext
+from tests.waiting import at_most
 
 KEEP_FOR_EVER = """
 import sys
@@ -35,7 +35,7 @@ for number in range(int(sys.argv[3])):
 
 
 async def memory(home: Path, action: str, workspace: Path | None = None, **arguments: str) -> ToolOutput:
-    return await Memory(home).run({"action": action, **arguments}, FakeContext(workspace or home))
+    return await MemoryTool(home).run({"action": action, **arguments}, FakeContext(workspace or home))
 
 
 def user_file(home: Path) -> Path:
@@ -148,7 +148,7 @@ async def test_full_notes_say_so_and_can_be_made_smaller(tmp_path: Path) -> None
     ],
 )
 async def test_bad_input_is_told_and_changes_nothing(tmp_path: Path, arguments: dict[str, str], why: str) -> None:
-    output = await Memory(tmp_path).run(arguments, FakeContext(tmp_path))
+    output = await MemoryTool(tmp_path).run(arguments, FakeContext(tmp_path))
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
     assert why in output.text
     assert not user_file(tmp_path).exists()
@@ -200,7 +200,7 @@ def test_plain_words_about_secrets_are_none(text: str) -> None:
 
 
 def test_it_changes_nothing_that_an_undo_could_put_back(tmp_path: Path) -> None:
-    spec = Memory(tmp_path).spec
+    spec = MemoryTool(tmp_path).spec
     assert spec.foreseen({"action": "add", "text": "note"}) == Foreseen(is_changing=True, subject="note", writes=())
     assert not spec.foreseen({"action": "list"}).is_changing
 
@@ -254,7 +254,7 @@ async def test_a_cut_while_another_has_the_lock_ends_at_once_and_keeps_nothing(t
 
 
 async def test_a_lock_that_is_never_given_back_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.tools.notes.kept_file.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("hark.tools.notes.locked_file.LOCK_SECONDS", 0.05)
     with held(tmp_path):
         output = await memory(tmp_path, "add", text="late", scope="user")
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)

@@ -8,15 +8,15 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Tool, ToolOutput
-from hark.tools.skills.shelf import MAX_LINE_CHARACTERS, MAX_LINES, Shelves, skill_places
+from hark.tools.skills.catalog import MAX_LINE_CHARACTERS, MAX_LINES, SkillCatalogs, skill_places
 from hark.tools.skills.skills import Skills
-from tests.patience import at_most
 from tests.tools.context import FakeContext
 from tests.tools.skills.skill_files import write_skill
+from tests.waiting import at_most
 
 
 async def run(place: Path, **arguments: str) -> ToolOutput:
-    return await Skills(Shelves([place])).run(arguments, FakeContext(place))
+    return await Skills(SkillCatalogs([place])).run(arguments, FakeContext(place))
 
 
 def test_the_nearest_of_two_skills_with_the_same_name_wins(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_the_nearest_of_two_skills_with_the_same_name_wins(tmp_path: Path) -> No
     for number, place in enumerate(reversed(places)):
         write_skill(place, "shared", f"number {number}")
         write_skill(place, f"own-{number}")
-        shelf = Shelves(places).look()
+        shelf = SkillCatalogs(places).look()
         assert shelf.skills["shared"].description == f"number {number}"
         assert len(shelf.skills) == number + 2
         assert not shelf.problems
@@ -140,7 +140,7 @@ async def test_wrong_arguments_are_told(tmp_path: Path, arguments: dict[str, str
 def test_lines_for_the_prompt_are_bounded(tmp_path: Path) -> None:
     for number in range(MAX_LINES + 3):
         write_skill(tmp_path, f"s{number:03}", "word " * 200)
-    lines = Shelves([tmp_path]).one_liners()
+    lines = SkillCatalogs([tmp_path]).one_liners()
     assert len(lines) == MAX_LINES + 1
     assert lines[0].startswith("s000: word word")
     assert all(len(line) <= MAX_LINE_CHARACTERS for line in lines)
@@ -150,7 +150,7 @@ def test_lines_for_the_prompt_are_bounded(tmp_path: Path) -> None:
 def test_changes_are_seen_and_what_stays_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         write_skill(tmp_path, f"s{number}")
-    shelves = Shelves([tmp_path])
+    shelves = SkillCatalogs([tmp_path])
     before = shelves.one_liners()
     assert shelves.one_liners() is before
     started = time.perf_counter()
@@ -166,12 +166,12 @@ def test_changes_are_seen_and_what_stays_is_not_read_again(tmp_path: Path, monke
 
 
 def test_the_example_is_a_skill() -> None:
-    shelf = Shelves([Path(__file__).parents[3] / "examples" / "skills"]).look()
+    shelf = SkillCatalogs([Path(__file__).parents[3] / "examples" / "skills"]).look()
     assert list(shelf.skills) == ["release-notes"]
     assert not shelf.problems
 
 
 async def test_it_only_reads(tmp_path: Path) -> None:
-    tool: Tool = Skills(Shelves([tmp_path]))
+    tool: Tool = Skills(SkillCatalogs([tmp_path]))
     foreseen = tool.spec.foreseen({"action": "view", "name": "one"})
     assert (foreseen.is_changing, foreseen.subject) == (False, "one")

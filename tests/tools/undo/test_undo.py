@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.snapshots import UndoRefused
+from hark.tools.undo.scan import ScanLimits
 from hark.tools.undo.undo import Undo
-from hark.tools.undo.walk import Limits
-from tests.patience import at_most
 from tests.tools.undo.trees import sh, step, tree_of, undoing
+from tests.waiting import at_most
 
 ODD_PATHS = ("a\0b", "\ud800", "a.txt/x", "n" * 999, "", "/", "..")
 
@@ -195,7 +195,7 @@ async def test_two_sessions_in_one_workspace_undo_their_own(workspace: Path, sto
 async def test_what_is_too_big_is_told_and_moved_back_if_it_only_moved(workspace: Path, store: Path) -> None:
     for name in ("changed.bin", "moved.bin"):
         (workspace / name).write_bytes(bytes(2_000_000))
-    async with undoing(store, Limits(file_bytes=1_000_000)) as undo:
+    async with undoing(store, ScanLimits(file_bytes=1_000_000)) as undo:
         await undo.before(step(), workspace, None)
         sh(workspace, "echo x >> changed.bin; mkdir sub; mv moved.bin sub/; echo x > a.txt")
         sh(workspace, "head -c 3000000 /dev/zero > n")
@@ -212,7 +212,7 @@ async def test_beyond_its_budget_a_snapshot_tells_what_it_left_out(workspace: Pa
     (workspace / "many").mkdir()
     for number in range(30):
         (workspace / "many" / str(number)).write_text("x")
-    async with undoing(store, Limits(files=20)) as undo:
+    async with undoing(store, ScanLimits(files=20)) as undo:
         await undo.before(step(), workspace, None)
         sh(workspace, "rm -r many; echo x > a.txt")
         undo.after(step())
@@ -222,7 +222,7 @@ async def test_beyond_its_budget_a_snapshot_tells_what_it_left_out(workspace: Pa
 
 
 async def test_a_snapshot_that_had_no_time_at_all_is_told(workspace: Path, store: Path) -> None:
-    async with undoing(store, Limits(seconds=0.0)) as undo:
+    async with undoing(store, ScanLimits(seconds=0.0)) as undo:
         await undo.before(step(), workspace, None)
         sh(workspace, "echo x > a.txt")
         undo.after(step())

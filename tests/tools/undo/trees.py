@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hark.protocol.snapshots import StepName
+from hark.tools.undo.scan import ScanLimits
 from hark.tools.undo.undo import Undo
-from hark.tools.undo.walk import Limits
 
 Tree = dict[bytes, tuple[str, int, bytes]]
 
@@ -48,7 +48,7 @@ def sh(root: Path, command: str) -> None:
 
 
 @asynccontextmanager
-async def undoing(folder: Path, limits: Limits | None = None) -> AsyncGenerator[Undo]:
+async def undoing(folder: Path, limits: ScanLimits | None = None) -> AsyncGenerator[Undo]:
     """Have an Undo on this folder, and close it."""
     undo = Undo(folder, limits)
     try:

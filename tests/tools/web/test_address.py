@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from hark.tools.web.address import BadAddress, Reach, is_private, read_address
+from hark.tools.web.address import InvalidUrl, Reach, is_private, read_address
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_address_has_one_spelling(text: str, url: str) -> None:
     ],
 )
 def test_what_is_no_web_address_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(BadAddress, match=why):
+    with pytest.raises(InvalidUrl, match=why):
         read_address(text)
 
 

@@ -17,9 +17,9 @@ from hark.protocol.messages import Effect
 from hark.protocol.tool import Tool, ToolOutput
 from hark.tools.web.fetch import Fetch
 from hark.tools.web.settings import WebSettings
-from tests.patience import at_most
 from tests.tools.context import FakeContext
 from tests.tools.web.servers import Answer, raw_serving, serving
+from tests.waiting import at_most
 
 OPEN = WebSettings(allow_private=True)
 

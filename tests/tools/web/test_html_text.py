@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hark.tools.web.html_text import to_text
-from tests.patience import at_most
+from tests.waiting import at_most
 
 URL = "https://example.com/a/b"
 

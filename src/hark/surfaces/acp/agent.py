@@ -30,14 +30,14 @@ from acp.schema import (
 )
 from anyio.abc import TaskGroup
 
-from hark.protocol.editor import EditorPort, EditorSession, Listed, Place, PlaceError, UnknownSession
+from hark.protocol.editor import EditorPort, EditorSession, Listed, PlaceError, UnknownSession, Workspace
 from hark.protocol.receipts import Refusal
 from hark.protocol.rules import ApprovalMode
-from hark.surfaces.acp.conversation import Conversation
+from hark.surfaces.acp.conversation import EditorConversation
 from hark.surfaces.acp.options import MODE, MODEL, commands, config_options, modes
-from hark.surfaces.acp.places import Server, normal, read_place
-from hark.surfaces.acp.prompts import Block, read_prompt
+from hark.surfaces.acp.prompt_blocks import Block, read_prompt
 from hark.surfaces.acp.replay import replay
+from hark.surfaces.acp.workspace import Server, normal, read_place
 
 PAGE = 100
 INVALID = -32602
@@ -53,7 +53,7 @@ class EditorAgent:
         self._version = version
         self._tasks = tasks
         self._client: Client | None = None
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations: dict[str, EditorConversation] = {}
         self._opening: dict[str, asyncio.Future[None]] = {}
         self._is_ending = False
 
@@ -184,13 +184,13 @@ class EditorAgent:
         await self._choose(conversation, config_id, str(value))
         return SetSessionConfigOptionResponse(config_options=config_options(conversation.standing))
 
-    async def _choose(self, conversation: Conversation, option: str, value: str) -> None:
+    async def _choose(self, conversation: EditorConversation, option: str, value: str) -> None:
         refusal = await self._change(conversation, option, value)
         if refusal is not None:
             raise RequestError(INVALID, refusal.message)
         await conversation.refresh()
 
-    async def _change(self, conversation: Conversation, option: str, value: str) -> Refusal | None:
+    async def _change(self, conversation: EditorConversation, option: str, value: str) -> Refusal | None:
         session = conversation.session
         if option == MODE and value in tuple(ApprovalMode):
             return await session.choose_mode(ApprovalMode(value))
@@ -200,7 +200,7 @@ class EditorAgent:
 
     # Conversations.
 
-    async def _opened(self, session_id: str, place: Place) -> Conversation:
+    async def _opened(self, session_id: str, place: Workspace) -> EditorConversation:
         """Open a session; requests about it that come meanwhile wait, and go on in their order."""
         known = self._conversations.get(session_id)
         if known is not None and known.session.folder == place.folder:
@@ -218,14 +218,14 @@ class EditorAgent:
             del self._opening[session_id]
             done.set_result(None)
 
-    async def _converse(self, session: EditorSession) -> Conversation:
+    async def _converse(self, session: EditorSession) -> EditorConversation:
         standing = await session.standing()
         assert self._client is not None, "the library connects before it calls"
-        conversation = Conversation(session, self._client, standing, self._tasks)
+        conversation = EditorConversation(session, self._client, standing, self._tasks)
         self._conversations[session.id] = conversation
         return conversation
 
-    def _known(self, session_id: str) -> Conversation:
+    def _known(self, session_id: str) -> EditorConversation:
         conversation = self._conversations.get(session_id)
         if conversation is None:
             raise RequestError(NOT_FOUND, f"Session {session_id!r} is not open here: make a new one, or load it.")

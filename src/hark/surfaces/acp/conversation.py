@@ -10,7 +10,7 @@ from acp.schema import PromptResponse
 from anyio.abc import TaskGroup
 
 from hark.protocol.commands import Delivery
-from hark.protocol.editor import EditorSession, Standing
+from hark.protocol.editor import EditorSession, SessionStatus
 from hark.protocol.events import (
     AnyEvent,
     MessageAccepted,
@@ -22,12 +22,12 @@ from hark.protocol.events import (
     TurnStart,
 )
 from hark.protocol.store import StoreError
-from hark.surfaces.acp.endings import failure, respond
 from hark.surfaces.acp.options import changes
-from hark.surfaces.acp.outbox import Outbox, Update
-from hark.surfaces.acp.prompt import End, Prompt
-from hark.surfaces.acp.prompts import Said
-from hark.surfaces.acp.questions import Questions
+from hark.surfaces.acp.permission_requests import PermissionRequests
+from hark.surfaces.acp.prompt import EditorPrompt, End
+from hark.surfaces.acp.prompt_blocks import PromptMessage
+from hark.surfaces.acp.stop_reasons import failure, respond
+from hark.surfaces.acp.update_queue import Update, UpdateQueue
 from hark.surfaces.acp.view import View
 
 PERSON = "user"
@@ -36,32 +36,32 @@ LOST = ("store", "internal")
 LOG = logging.getLogger(__name__)
 
 
-class Conversation:
+class EditorConversation:
     """Prompts are taken in the order of their calls, for each is noted in its call's very first step.
 
     So is a stop: it meets all prompts that are noted by then, and none that comes later.
     """
 
-    def __init__(self, session: EditorSession, client: Client, standing: Standing, tasks: TaskGroup) -> None:
+    def __init__(self, session: EditorSession, client: Client, standing: SessionStatus, tasks: TaskGroup) -> None:
         self.session = session
         self.standing = standing
-        self.outbox = Outbox(self._send)
+        self.outbox = UpdateQueue(self._send)
         self._client = client
         self._tasks = tasks
         self._view = View(session, self.outbox)
-        self._questions = Questions(session, client, self.outbox, tasks)
-        self._prompts: list[Prompt] = []
+        self._questions = PermissionRequests(session, client, self.outbox, tasks)
+        self._prompts: list[EditorPrompt] = []
         self._events = session.events()
         self._scope = anyio.CancelScope()
         tasks.start_soon(self._run)
 
-    async def prompt(self, said: Said, stopped_by: str = "") -> PromptResponse:
+    async def prompt(self, said: PromptMessage, stopped_by: str = "") -> PromptResponse:
         """Return when all that the prompt caused is over and shown.
 
         Raises:
             RequestError: It failed.
         """
-        prompt = Prompt(self.session.new_id(), stopped_by)
+        prompt = EditorPrompt(self.session.new_id(), stopped_by)
         before = list(self._prompts)
         self._prompts.append(prompt)
         try:
@@ -99,7 +99,7 @@ class Conversation:
 
     # Prompts.
 
-    async def _make_way(self, before: Sequence[Prompt]) -> None:
+    async def _make_way(self, before: Sequence[EditorPrompt]) -> None:
         """Have the prompts before this one end, or wait until they have; one that steers goes along with them."""
         match self.session.delivery:
             case Delivery.STEER:
@@ -111,7 +111,7 @@ class Conversation:
         for prompt in before:
             await prompt.finished.wait()
 
-    async def _say(self, prompt: Prompt, said: Said) -> End:
+    async def _say(self, prompt: EditorPrompt, said: PromptMessage) -> End:
         """Say it. One that was stopped before it could be said is said and stopped: its words are kept that way."""
         prompt.is_said = True
         if prompt.stopped_by:
@@ -122,7 +122,7 @@ class Conversation:
             await self._accept(prompt, said)
         return await prompt.end()
 
-    async def _accept(self, prompt: Prompt, said: Said) -> None:
+    async def _accept(self, prompt: EditorPrompt, said: PromptMessage) -> None:
         try:
             prompt.follow(await self.session.say(said.text, id=prompt.message, attachments=said.attachments))
         except StoreError as error:
@@ -130,7 +130,7 @@ class Conversation:
         if prompt.stopped_by and prompt.is_waiting:
             await self._withdraw(prompt)
 
-    async def _command(self, prompt: Prompt, command: Awaitable[str], *, is_alone: bool) -> End:
+    async def _command(self, prompt: EditorPrompt, command: Awaitable[str], *, is_alone: bool) -> End:
         """Run a slash command, and wait for what it set off."""
         prompt.is_said = True
         try:
@@ -148,7 +148,7 @@ class Conversation:
 
     # Stops.
 
-    async def _stop(self, prompts: Sequence[Prompt], source: str) -> None:
+    async def _stop(self, prompts: Sequence[EditorPrompt], source: str) -> None:
         """Note the stop on each prompt, and cut what runs; nothing is awaited before that."""
         for prompt in prompts:
             prompt.stop(source)
@@ -169,7 +169,7 @@ class Conversation:
         except StoreError as error:  # the turn is another process's, and that can't be told
             LOG.warning("a stop of session %s could not be told: %s", self.session.id, error)
 
-    async def _withdraw(self, prompt: Prompt) -> None:
+    async def _withdraw(self, prompt: EditorPrompt) -> None:
         """Take back a message that waits behind something else; one that just began is cut by its turn's start."""
         if await self.session.withdraw(prompt.message) is None:
             prompt.finish(None)

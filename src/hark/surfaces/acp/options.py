@@ -17,9 +17,9 @@ from acp.schema import (
     UnstructuredCommandInput,
 )
 
-from hark.protocol.editor import CommandLine, Standing
+from hark.protocol.editor import CommandLine, SessionStatus
 from hark.protocol.rules import ApprovalMode
-from hark.surfaces.acp.outbox import Update
+from hark.surfaces.acp.update_queue import Update
 
 MODE = "mode"
 MODEL = "model"
@@ -30,7 +30,7 @@ _MODES = {
 }
 
 
-def modes(standing: Standing) -> SessionModeState:
+def modes(standing: SessionStatus) -> SessionModeState:
     """Return the modes, and the one in force."""
     return SessionModeState(
         current_mode_id=standing.mode,
@@ -38,7 +38,7 @@ def modes(standing: Standing) -> SessionModeState:
     )
 
 
-def config_options(standing: Standing) -> list[SessionConfigOptionSelect | SessionConfigOptionBoolean]:
+def config_options(standing: SessionStatus) -> list[SessionConfigOptionSelect | SessionConfigOptionBoolean]:
     """Return the same choices as options, for editors that show those, and the routes."""
     mode_values = [
         SessionConfigSelectOption(value=mode, name=name, description=words) for mode, (name, words) in _MODES.items()
@@ -70,7 +70,7 @@ def commands(lines: Sequence[CommandLine]) -> AvailableCommandsUpdate:
     )
 
 
-def changes(before: Standing, now: Standing) -> list[Update]:
+def changes(before: SessionStatus, now: SessionStatus) -> list[Update]:
     """Return what to tell of a session that stands otherwise than before."""
     updates: list[Update] = []
     if now.mode is not before.mode:

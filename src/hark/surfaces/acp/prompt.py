@@ -14,7 +14,7 @@ End = TurnEnd | RequestError | None
 _TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
 
 
-class Prompt:
+class EditorPrompt:
     """What is known of it. A stop is noted on it, so that it can't miss it nor reach another."""
 
     def __init__(self, message: str, stopped_by: str = "") -> None:

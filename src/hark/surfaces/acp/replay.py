@@ -11,9 +11,9 @@ from acp.schema import (
 )
 
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
-from hark.surfaces.acp.outbox import Update
 from hark.surfaces.acp.plan import as_plan
 from hark.surfaces.acp.tool_calls import ShownCall, todo_items
+from hark.surfaces.acp.update_queue import Update
 
 
 def replay(messages: Iterable[Message], folder: str) -> Iterator[Update]:

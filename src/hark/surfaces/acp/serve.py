@@ -12,7 +12,7 @@ from hark.surfaces.acp.incoming import Incoming
 from hark.surfaces.acp.transport import Out, Transport
 
 
-class Server:
+class EditorServer:
     """Speaks with an editor over its lines."""
 
     def __init__(self, incoming: Incoming, out: Out, version: str) -> None:

@@ -19,7 +19,7 @@ from acp.schema import (
 )
 
 from hark.protocol.messages import Effect
-from hark.surfaces.acp.hunks import read_hunks
+from hark.surfaces.acp.patch_changes import read_hunks
 
 TITLE_CHARACTERS = 200
 SHOWN_CHARACTERS = 60_000

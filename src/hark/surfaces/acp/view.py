@@ -18,9 +18,9 @@ from hark.protocol.events import (
 )
 from hark.protocol.outcomes import Interrupted, LimitReached
 from hark.surfaces.acp.live_output import LiveOutput
-from hark.surfaces.acp.outbox import Outbox
 from hark.surfaces.acp.plan import as_plan
 from hark.surfaces.acp.tool_calls import ShownCall, todo_items
+from hark.surfaces.acp.update_queue import UpdateQueue
 
 RESTARTED = "The connection broke: the reply starts anew."
 
@@ -28,7 +28,7 @@ RESTARTED = "The connection broke: the reply starts anew."
 class View:
     """Turns events into updates; it never waits."""
 
-    def __init__(self, session: EditorSession, outbox: Outbox) -> None:
+    def __init__(self, session: EditorSession, outbox: UpdateQueue) -> None:
         self._session = session
         self._outbox = outbox
         self._calls: dict[str, ShownCall] = {}

@@ -20,14 +20,14 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
+from hark.protocol.names import number_of
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.protocol.turn_names import number_of
-from hark.surfaces.chat.line import Line
+from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import GIVEN_CHARACTERS, OpenQuestions
-from hark.surfaces.chat.reply import Reply
-from hark.surfaces.chat.spoken import Spoken
+from hark.surfaces.chat.reply import GrowingReply
+from hark.surfaces.chat.spoken_reply import Spoken
 
 TYPING_SECONDS = 4.0
 QUESTION_ROOM = 2 * GIVEN_CHARACTERS + 40  # for the sign before it, and for how it ended
@@ -44,18 +44,18 @@ SIGNS = {
 }
 
 
-class Conversation:
+class ChatConversation:
     """Shows one session at one address, for as long as it is run."""
 
     def __init__(
-        self, line: Line, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions, spoken: Spoken
+        self, line: ChatRoute, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions, spoken: Spoken
     ) -> None:
         self._line = line
         self._ledger = ledger
         self._outbox = outbox
         self._questions = questions
         self._spoken = spoken
-        self._reply: Reply | None = None
+        self._reply: GrowingReply | None = None
         self._showing: asyncio.Task[None] | None = None
 
     @property
@@ -87,7 +87,7 @@ class Conversation:
         """Deliver the replies of the turns that ended behind this one; return the last one's number."""
         last = 0
         for turn, outcome in await self._line.session.ended_turns(delivered):
-            await self._finish(Reply(turn, self._line.surface.manners, self._outbox), outcome)
+            await self._finish(GrowingReply(turn, self._line.surface.manners, self._outbox), outcome)
             last = number_of(turn)
         return last
 
@@ -131,10 +131,10 @@ class Conversation:
             self._reply.is_whole()
             return
         await self._stop_showing()
-        self._reply = Reply(turn, self._line.surface.manners, self._outbox, is_late=is_late)
+        self._reply = GrowingReply(turn, self._line.surface.manners, self._outbox, is_late=is_late)
         self._showing = asyncio.create_task(self._show_work(self._reply), name=f"reply {turn}")
 
-    async def _show_work(self, reply: Reply) -> None:
+    async def _show_work(self, reply: GrowingReply) -> None:
         """Show that we are at work, and what is said, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._type)
@@ -149,13 +149,13 @@ class Conversation:
     async def _end(self, event: TurnEnd) -> None:
         turn, reply = event.turn or "", self._reply
         if reply is None or reply.turn != turn:  # one whose start was not heard, before the one that is shown
-            await self._finish(Reply(turn, self._line.surface.manners, self._outbox), event.outcome)
+            await self._finish(GrowingReply(turn, self._line.surface.manners, self._outbox), event.outcome)
             return
         await self._stop_showing()
         self._spoken.finish(await self._finish(reply, event.outcome), event.outcome)
         self._reply = None
 
-    async def _finish(self, reply: Reply, outcome: Outcome) -> str:
+    async def _finish(self, reply: GrowingReply, outcome: Outcome) -> str:
         """Show a reply as it ended; return all that was said in it."""
         text = await self._line.session.reply_of(reply.turn)
         await reply.finish(text, outcome)

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Outgoing
 from hark.protocol.chat_ledger import ChatLedger
-from hark.surfaces.chat.pieces import pieces
-from hark.surfaces.chat.recent import Recent
+from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.split_text import pieces
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class Posted:
     is_new: bool
 
 
-class Edit(Enum):
+class EditResult(Enum):
     """What became of an edit."""
 
     MADE = "made"
@@ -131,10 +131,10 @@ class Outbox:
                 is_doubtful = True
                 await anyio.sleep(FIRST_PAUSE_SECONDS)
 
-    async def edit(self, message: str, new: Outgoing, *, is_last: bool) -> Edit:
+    async def edit(self, message: str, new: Outgoing, *, is_last: bool) -> EditResult:
         """Change a message of ours. Only one that is the last is tried until it is made, or never will be."""
         if not message:
-            return Edit.MADE
+            return EditResult.MADE
         async with self._lock:
             if await self._was_told(message):
                 new = structs.replace(new, text=AGAIN + new.text)
@@ -143,13 +143,13 @@ class Outbox:
             try:
                 await self._surface.edit(self._address, message, new)
             except ChatGone:
-                return Edit.GONE
+                return EditResult.GONE
             except (ChatError, OSError) as error:
                 asked = error.retry_after if isinstance(error, ChatError) else None
                 pause = min(FIRST_PAUSE_SECONDS if asked is None else asked, LONGEST_PAUSE_SECONDS)
                 self._resumes_at = anyio.current_time() + pause
-                return Edit.LATER
-        return Edit.MADE
+                return EditResult.LATER
+        return EditResult.MADE
 
     async def _was_told(self, message: str) -> bool:
         """Tell whether a message of ours says that it may have come before, which must stay there."""
@@ -164,16 +164,16 @@ class Outbox:
         """For how long the platform wants no more edits that can wait."""
         return max(0.0, self._resumes_at - anyio.current_time())
 
-    async def _edit_for_sure(self, message: str, new: Outgoing) -> Edit:
+    async def _edit_for_sure(self, message: str, new: Outgoing) -> EditResult:
         """An edit may be made twice: nobody sees that."""
 
-        async def edit() -> Edit:
+        async def edit() -> EditResult:
             await self._surface.edit(self._address, message, new)
-            return Edit.MADE
+            return EditResult.MADE
 
         while True:
             try:
-                return await self._try(edit) or Edit.GONE
+                return await self._try(edit) or EditResult.GONE
             except OSError:
                 await anyio.sleep(FIRST_PAUSE_SECONDS)
 

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Protocol
 
 from hark.protocol.chat import Author
-from hark.surfaces.chat.recent import Recent
+from hark.surfaces.chat.recent_values import Recent
 
 CODE_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_LENGTH = 8

@@ -6,9 +6,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import Address, ChatError, ChatSurface, Incoming, Outgoing, Removed, Written
-from hark.surfaces.chat.line import Line
+from hark.surfaces.chat.chat import Chat, ChatServices
+from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.people import People
-from hark.surfaces.chat.room import House, Room
 from hark.surfaces.chat.settings import ChatSettings
 
 FIRST_PAUSE_SECONDS = 1.0
@@ -19,12 +19,12 @@ LOG = logging.getLogger(__name__)
 class Platform:
     """Runs one ChatSurface. What fails or is slow here touches no other platform, and no other address."""
 
-    def __init__(self, surface: ChatSurface, settings: ChatSettings, people: People, house: House) -> None:
+    def __init__(self, surface: ChatSurface, settings: ChatSettings, people: People, house: ChatServices) -> None:
         self._surface = surface
         self._settings = settings
         self._people = people
         self._house = house
-        self._rooms: dict[Address, Room] = {}
+        self._rooms: dict[Address, Chat] = {}
         self._tasks: TaskGroup | None = None
         self._complaint = ""
 
@@ -131,17 +131,17 @@ class Platform:
         for kept in await self._house.ledger.kept(self._surface.name):
             self._room(kept.incoming.address).put(kept)
 
-    def _room(self, address: Address) -> Room:
+    def _room(self, address: Address) -> Chat:
         room = self._rooms.get(address)
         if room is None:
             session = self._house.open_session(session_name(address))
-            line = Line(self._surface, address, session, self._settings)
-            room = self._rooms[address] = Room(line, self._house)
+            line = ChatRoute(self._surface, address, session, self._settings)
+            room = self._rooms[address] = Chat(line, self._house)
             assert self._tasks is not None
             self._tasks.start_soon(self._keep, room, address, name=f"chat {address.surface} {address.chat}")
         return room
 
-    async def _keep(self, room: Room, address: Address) -> None:
+    async def _keep(self, room: Chat, address: Address) -> None:
         """Run a room; one that sleeps is forgotten, and made anew when somebody writes.
 
         One that fails is opened anew after a pause, with all that was kept for it.

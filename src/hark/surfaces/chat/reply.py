@@ -3,10 +3,10 @@
 import asyncio
 import time
 
-from hark.protocol.chat import Button, Manners, Outgoing
+from hark.protocol.chat import Button, Outgoing, PlatformLimits
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
-from hark.surfaces.chat.outbox import Edit, Outbox
-from hark.surfaces.chat.pieces import pieces
+from hark.surfaces.chat.outbox import EditResult, Outbox
+from hark.surfaces.chat.split_text import pieces
 
 CURSOR = " ▌"
 STOP = "⏹ Stop"
@@ -34,14 +34,14 @@ def ending(outcome: Outcome) -> str:
             return f"⚠️ {message}"
 
 
-class Reply:
+class GrowingReply:
     """Shows a reply that grows, in as many messages as it takes; each is edited no more often than the platform likes.
 
     The messages of a turn are named by their place, so that after a crash the same ones are finished. `is_late`: what
     was said before now was not heard here, until it ends.
     """
 
-    def __init__(self, turn: str, manners: Manners, outbox: Outbox, *, is_late: bool = False) -> None:
+    def __init__(self, turn: str, manners: PlatformLimits, outbox: Outbox, *, is_late: bool = False) -> None:
         self.turn = turn
         self._manners = manners
         self._outbox = outbox
@@ -129,10 +129,10 @@ class Reply:
     async def _change(self, place: int, wanted: Outgoing, *, is_sure: bool, is_last: bool) -> None:
         """Edit a piece. One that somebody deleted is left alone while it grows; at the end it is said anew."""
         edit = await self._outbox.edit(self._messages[place], wanted, is_last=is_sure)
-        self._shown[place] = wanted if edit is Edit.MADE else None
-        if edit is Edit.LATER:
+        self._shown[place] = wanted if edit is EditResult.MADE else None
+        if edit is EditResult.LATER:
             self._changed.set()
-        elif edit is Edit.GONE:
+        elif edit is EditResult.GONE:
             self._gone.add(place)
             if is_last:
                 await self._outbox.send(f"{self.turn}:{place}:anew", wanted)

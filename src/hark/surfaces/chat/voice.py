@@ -7,12 +7,12 @@ from collections.abc import Callable
 from msgspec import structs
 
 from hark.protocol.chat import Outgoing, Written
-from hark.protocol.chat_ledger import Kept
-from hark.protocol.hearing import VoiceNote
+from hark.protocol.chat_ledger import PendingIncoming
 from hark.protocol.receipts import Receipt
 from hark.protocol.speech import Audio
-from hark.surfaces.chat.inward import Inward
-from hark.surfaces.chat.line import Line
+from hark.protocol.voice_messages import VoiceNote
+from hark.surfaces.chat.chat_route import ChatRoute
+from hark.surfaces.chat.incoming import IncomingHandler
 from hark.surfaces.chat.outbox import Outbox
 
 MOST_CHARACTERS = 1000
@@ -61,7 +61,9 @@ class Echo:
 class ChatListener:
     """Brings the words of one recording to the session."""
 
-    def __init__(self, kept: Kept, inward: Inward, echo: Echo, is_stop: Callable[[str], bool]) -> None:
+    def __init__(
+        self, kept: PendingIncoming, inward: IncomingHandler, echo: Echo, is_stop: Callable[[str], bool]
+    ) -> None:
         assert isinstance(kept.incoming, Written)
         self._is_stop = is_stop
         self._message = kept.incoming
@@ -105,7 +107,7 @@ class ChatListener:
         await self._inward.withdraw(self._message)
 
 
-def note_of(line: Line, kept: Kept) -> VoiceNote:
+def note_of(line: ChatRoute, kept: PendingIncoming) -> VoiceNote:
     """Return a message's recording, as the way in for voice takes it."""
     message = kept.incoming
     assert isinstance(message, Written)

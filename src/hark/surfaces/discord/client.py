@@ -17,7 +17,7 @@ RESUMABLE = 4000
 Take = Callable[[str, tuple[Any, ...]], None]
 
 
-class Client(discord.Client):
+class DiscordClient(discord.Client):
     """It starts no tasks for events: `take` gets each, at once. Nothing is cached but servers and their channels."""
 
     def __init__(self, api_base: str, take: Take) -> None:

@@ -9,10 +9,10 @@ from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewr
 from hark.protocol.messages import Attachment
 from hark.surfaces.discord.errors import ERRORS
 from hark.surfaces.discord.files import NotFetched, fetched
-from hark.surfaces.discord.words import readable
+from hark.surfaces.discord.markup import readable
 
 if TYPE_CHECKING:
-    from hark.surfaces.discord.client import Client
+    from hark.surfaces.discord.client import DiscordClient
     from hark.surfaces.discord.rest import Rest
 
 SAID = (discord.MessageType.default, discord.MessageType.reply)
@@ -23,7 +23,7 @@ THREADS = (10, 11, 12)
 class Reader:
     """Reads messages, edits and presses. What is not a person's word is None."""
 
-    def __init__(self, client: "Client", rest: "Rest", files: aiohttp.ClientSession, *, hears_all: bool) -> None:
+    def __init__(self, client: "DiscordClient", rest: "Rest", files: aiohttp.ClientSession, *, hears_all: bool) -> None:
         self._client = client
         self._rest = rest
         self._files = files

@@ -12,21 +12,21 @@ SAVE_SECONDS = 0.5
 Mark = tuple[str, int]
 
 
-class Heard(Struct, frozen=True, omit_defaults=True):
+class ChatPosition(Struct, frozen=True, omit_defaults=True):
     """The newest message of a chat that was dealt with; `guild` is "" for a direct chat."""
 
     message: int
     guild: str = ""
 
 
-class Place(Struct, frozen=True, omit_defaults=True):
+class GatewayPosition(Struct, frozen=True, omit_defaults=True):
     """Where we are in the gateway's session. Without a `session` there is none to resume."""
 
     bot: str = ""
     session: str = ""
     gateway: str = ""
     sequence: int = 0
-    heard: dict[str, Heard] = {}
+    heard: dict[str, ChatPosition] = {}
 
 
 class Position:
@@ -34,13 +34,13 @@ class Position:
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._place = Place()
+        self._place = GatewayPosition()
         self._open: set[Mark] = set()
         self._behind: set[str] = set()
         self._saved_at = 0.0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> GatewayPosition:
         """Where to go on: behind the last event before which all were dealt with.
 
         While there are chats to be caught up with, there is no session to resume: they are read again instead.
@@ -51,7 +51,7 @@ class Position:
         return self._place if first is None else structs.replace(self._place, sequence=first - 1)
 
     @property
-    def newest(self) -> Place:
+    def newest(self) -> GatewayPosition:
         """Where to go on while what is open is still being dealt with: behind the last event that has come."""
         return self._place
 
@@ -61,7 +61,7 @@ class Position:
         self._open.clear()
         self._behind.clear()
         if self._place.bot != bot:
-            self._place = Place(bot)
+            self._place = GatewayPosition(bot)
 
     def begin(self, session: str, gateway: str, sequence: int) -> None:
         """A new session has begun."""
@@ -96,7 +96,7 @@ class Position:
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
             self._save()
 
-    def hear(self, chat: str, heard: Heard, *, is_ours: bool) -> None:
+    def hear(self, chat: str, heard: ChatPosition, *, is_ours: bool) -> None:
         """A message was dealt with. Only chats in which somebody spoke to us are kept, the last ones."""
         known = self._place.heard.get(chat)
         if known is None and not is_ours:
@@ -113,11 +113,13 @@ class Position:
         """Keep it now."""
         self._save()
 
-    def _read(self) -> Place:
+    def _read(self) -> GatewayPosition:
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Place) if self._file else Place()
+            return (
+                msgspec.json.decode(self._file.read_bytes(), type=GatewayPosition) if self._file else GatewayPosition()
+            )
         except (OSError, msgspec.MsgspecError):
-            return Place()  # nothing to resume: Discord begins anew
+            return GatewayPosition()  # nothing to resume: Discord begins anew
 
     def _save(self) -> None:
         self._saved_at = time.monotonic()

@@ -11,12 +11,12 @@ import discord
 from discord.http import MultipartParameters, Route
 
 from hark.protocol.chat import Address, Outgoing
-from hark.surfaces.chat.recent import Recent
+from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.discord.buttons import Buttons
-from hark.surfaces.discord.client import Client
+from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, is_malformed, told
+from hark.surfaces.discord.markup import shown
 from hark.surfaces.discord.surface import CHARACTERS
-from hark.surfaces.discord.words import shown
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ TOO_OLD = "That button is too old: ask again."
 class Rest:
     """Sends. discord.py honours the limits: who must wait does so alone, others go on."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: DiscordClient) -> None:
         self.buttons = Buttons()
         self._client = client
         self._http = client.http

@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hark.protocol.chat import Address, ChatError, Deliver, Manners, Outgoing
+from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits
 from hark.surfaces.discord.position import Position
 from hark.surfaces.discord.settings import DiscordSettings
 
@@ -36,9 +36,9 @@ class DiscordSurface:
         return "discord"
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> PlatformLimits:
         """What Discord allows. Its nonces are our keys: it takes the same one once, for "a few minutes"."""
-        return Manners(CHARACTERS, 1.2, knows_keys=True, key_seconds=KEY_SECONDS, has_reactions=True)
+        return PlatformLimits(CHARACTERS, 1.2, knows_keys=True, key_seconds=KEY_SECONDS, has_reactions=True)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled. What `deliver` could not take comes again with the next run.
@@ -51,10 +51,10 @@ class DiscordSurface:
         try:
             with warnings.catch_warnings():  # of the sound library for calls, which we make none of
                 warnings.simplefilter("ignore", DeprecationWarning)
-                from hark.surfaces.discord.link import Link
+                from hark.surfaces.discord.gateway import GatewayConnection
         except ImportError as error:
             raise ChatError("discord.py is not installed: pip install 'hark-agent[discord]'.") from error
-        async with Link(self._settings, self._token, self._position) as link:
+        async with GatewayConnection(self._settings, self._token, self._position) as link:
             self._rest = link.rest
             self._is_up.set()
             try:

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from hark.surfaces.matrix.words import Invited, content_of, events_of
+from hark.surfaces.matrix.wire_types import Invited, content_of, events_of
 
 STRANGERS_AN_HOUR = 20
 

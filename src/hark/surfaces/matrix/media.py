@@ -6,9 +6,9 @@ import re
 
 from hark.protocol.chat import ChatError
 from hark.protocol.messages import Attachment
-from hark.surfaces.matrix.patience import patiently
+from hark.surfaces.matrix.retries import patiently
 from hark.surfaces.matrix.wire import Wire
-from hark.surfaces.matrix.words import Content
+from hark.surfaces.matrix.wire_types import Content
 
 NAME_CHARACTERS = 120
 FETCH_SECONDS = 120.0

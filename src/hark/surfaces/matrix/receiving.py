@@ -13,10 +13,10 @@ from anyio.abc import TaskGroup
 
 from hark.protocol.chat import ChatError, ChatGone
 from hark.surfaces.matrix.invites import Invites
-from hark.surfaces.matrix.memory import Memory
-from hark.surfaces.matrix.patience import patiently
+from hark.surfaces.matrix.retries import patiently
+from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
-from hark.surfaces.matrix.words import Event, Joined, Unsigned, content_of, events_of, understood
+from hark.surfaces.matrix.wire_types import JoinedRoom, RoomEvent, Unsigned, content_of, events_of, understood
 
 MOST_OPEN = 2000  # answers of which some room is slow; more would not be held in memory
 LOG = logging.getLogger(__name__)
@@ -41,9 +41,9 @@ class Receiving:
     def __init__(
         self,
         wire: Wire,
-        memory: Memory,
+        memory: SyncState,
         me: str,
-        deal_with: Callable[[str, Event], Awaitable[None]],
+        deal_with: Callable[[str, RoomEvent], Awaitable[None]],
         invites: Invites,
     ) -> None:
         self._wire = wire
@@ -52,7 +52,7 @@ class Receiving:
         self._deal_with = deal_with
         self._invites = invites
         self._open: deque[Batch] = deque()
-        self._lanes: dict[str, deque[tuple[Batch, Joined]]] = {}
+        self._lanes: dict[str, deque[tuple[Batch, JoinedRoom]]] = {}
         self._learned: set[str] = set()
         self._closed = asyncio.Event()
         self._unsaved = b""
@@ -92,7 +92,7 @@ class Receiving:
                 self._closed.clear()
                 await self._closed.wait()
 
-    def _queue(self, tasks: TaskGroup, room: str, batch: Batch, joined: Joined) -> None:
+    def _queue(self, tasks: TaskGroup, room: str, batch: Batch, joined: JoinedRoom) -> None:
         lane = self._lanes.get(room)
         if lane is not None:
             lane.append((batch, joined))
@@ -112,7 +112,7 @@ class Receiving:
             self._advance()
         del self._lanes[room]
 
-    async def _learn(self, room: str, joined: Joined) -> None:
+    async def _learn(self, room: str, joined: JoinedRoom) -> None:
         """Know who is in a room before its news are read."""
         is_new = joined.timeline.limited or _arrival(events_of(joined.timeline.events), self._me) is not None
         if room in self._learned and not is_new:
@@ -123,7 +123,7 @@ class Receiving:
             LOG.info("matrix: who is in %s is not told: %s", room, error)
         self._learned.add(room)
 
-    async def _all_of(self, room: str, since: str, joined: Joined) -> list[Event]:
+    async def _all_of(self, room: str, since: str, joined: JoinedRoom) -> list[RoomEvent]:
         """Return what happened, with what the server left out because it was much."""
         events = events_of(joined.timeline.events)
         start = joined.timeline.prev_batch if joined.timeline.limited else ""
@@ -165,7 +165,7 @@ class Receiving:
             await anyio.to_thread.run_sync(self._memory.save, self._unsaved)
 
 
-def _arrival(events: list[Event], me: str) -> int | None:
+def _arrival(events: list[RoomEvent], me: str) -> int | None:
     """Return from where on things were said to us, when we came into the room among them: since we were asked in."""
     for place in reversed(range(len(events))):
         if _membership(events[place], me) != "join" or _was_in(events[place]):
@@ -177,11 +177,11 @@ def _arrival(events: list[Event], me: str) -> int | None:
     return None
 
 
-def _membership(event: Event, me: str) -> str:
+def _membership(event: RoomEvent, me: str) -> str:
     return content_of(event).membership if event.type == "m.room.member" and event.state_key == me else ""
 
 
-def _was_in(event: Event) -> bool:
+def _was_in(event: RoomEvent) -> bool:
     unsigned = understood(event.unsigned, Unsigned)
     return unsigned is not None and unsigned.prev_content.membership == "join"
 

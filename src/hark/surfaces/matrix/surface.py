@@ -9,18 +9,18 @@ from pathlib import Path
 
 import anyio
 
-from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Manners, Outgoing, Written
-from hark.surfaces.chat.recent import Recent
-from hark.surfaces.matrix.choices import Choices, signs
+from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Outgoing, PlatformLimits, Written
+from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.matrix.incoming import RoomEventReader
 from hark.surfaces.matrix.invites import Invites
-from hark.surfaces.matrix.inward import Inward
-from hark.surfaces.matrix.memory import Memory
-from hark.surfaces.matrix.outward import CHARACTERS, Outward, transaction
-from hark.surfaces.matrix.patience import patiently
+from hark.surfaces.matrix.outgoing import CHARACTERS, Outward, transaction
+from hark.surfaces.matrix.reaction_choices import ReactionChoices, signs
 from hark.surfaces.matrix.receiving import Receiving
+from hark.surfaces.matrix.retries import patiently
 from hark.surfaces.matrix.settings import MatrixSettings
+from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
-from hark.surfaces.matrix.words import Event
+from hark.surfaces.matrix.wire_types import RoomEvent
 
 TYPING_SECONDS = 6.0
 CLOSE_SECONDS = 0.8
@@ -41,7 +41,7 @@ class Matrix:
         self._token = token
         self._folder = folder
         self._is_allowed = is_allowed
-        self._choices = Choices()
+        self._choices = ReactionChoices()
         self._outward: Outward | None = None
         self._wire: Wire | None = None
         self._connected = asyncio.Event()
@@ -55,9 +55,9 @@ class Matrix:
         return "matrix"
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> PlatformLimits:
         """What it allows."""
-        return Manners(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
+        return PlatformLimits(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled; the sync token moves only after `deliver` has returned.
@@ -70,10 +70,10 @@ class Matrix:
         wire = Wire(self._settings.api_base, self._token)
         try:
             me = await wire.who_am_i()
-            memory = Memory(self._folder, me[0])
-            inward = Inward(wire, memory, self._choices, me, self._settings)
+            memory = SyncState(self._folder, me[0])
+            inward = RoomEventReader(wire, memory, self._choices, me, self._settings)
 
-            async def deal_with(room: str, event: Event) -> None:
+            async def deal_with(room: str, event: RoomEvent) -> None:
                 incoming = await inward.read(room, event)
                 if incoming is not None:
                     await deliver(incoming)
@@ -171,7 +171,7 @@ class Matrix:
             return []
         return await patiently(partial(wire.our_reactions, address.chat, message))
 
-    async def _hear_encrypted(self, room: str, event: Event, deliver: Deliver) -> None:
+    async def _hear_encrypted(self, room: str, event: RoomEvent, deliver: Deliver) -> None:
         """Say once that we can't read this, to people who may talk to us; strangers who write to us alone knock."""
         wire = await self._reached()
         author = Author(event.sender, wire.name_of(room, event.sender))

@@ -10,13 +10,13 @@ from urllib.parse import quote
 import aiohttp
 
 from hark.protocol.chat import ChatError, ChatGone
-from hark.surfaces.matrix.words import (
-    Event,
+from hark.surfaces.matrix.wire_types import (
     EventId,
+    EventPage,
+    HomeserverError,
     Nothing,
-    Page,
     Profile,
-    Refusal,
+    RoomEvent,
     Self,
     Synced,
     Uploaded,
@@ -83,16 +83,16 @@ class Wire:
         """Ask who is in a room; from then on the news tell who comes and goes."""
         await self._ask(self._client.joined_members(room), Nothing)
 
-    async def page(self, room: str, start: str, end: str) -> Page:
+    async def page(self, room: str, start: str, end: str) -> EventPage:
         """Return a page of a room's past, from `start` back, no further than `end`."""
         what = {"types": TYPES}
         return await self._ask(
-            self._client.room_messages(room, start, end or None, limit=100, message_filter=what), Page
+            self._client.room_messages(room, start, end or None, limit=100, message_filter=what), EventPage
         )
 
-    async def event(self, room: str, event: str) -> Event:
+    async def event(self, room: str, event: str) -> RoomEvent:
         """Return one event."""
-        return await self._ask(self._client.room_get_event(room, event), Event)
+        return await self._ask(self._client.room_get_event(room, event), RoomEvent)
 
     async def our_reactions(self, room: str, event: str) -> list[str]:
         """Return our own reactions to an event, of its newest."""
@@ -105,7 +105,7 @@ class Wire:
             raise _unreachable(error) from error
         if response.status != 200:
             raise refusal(response.status, body, response.headers.get("Retry-After", ""))
-        found = events_of((understood(body, Page) or Page()).chunk)
+        found = events_of((understood(body, EventPage) or EventPage()).chunk)
         return [one.event_id for one in found if one.sender == self._client.user_id]
 
     async def download(self, server: str, media: str, most_bytes: int) -> bytes | None:
@@ -194,7 +194,7 @@ class Wire:
 
 def refusal(status: int, body: bytes, retry_after: str) -> ChatError:
     """Return what a refusal means to us."""
-    said = understood(body, Refusal) or Refusal()
+    said = understood(body, HomeserverError) or HomeserverError()
     why = f"{said.errcode} {said.error}".strip()[:300] or f"status {status}"
     if status == 429:
         seconds = said.retry_after_ms / 1000 if said.retry_after_ms is not None else None

@@ -9,8 +9,8 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.web.async_client import AsyncWebClient
 
 from hark.protocol.chat import Author
-from hark.surfaces.slack.web import Web
-from hark.surfaces.slack.words import Message, Press, read_message, read_press
+from hark.surfaces.slack.web_api import Web
+from hark.surfaces.slack.wire_types import Message, Press, read_message, read_press
 
 _ANY = re.compile("")
 

@@ -10,8 +10,8 @@ from yarl import URL
 
 from hark.protocol.chat import ChatError
 from hark.protocol.messages import Attachment
-from hark.surfaces.slack.web import Web
-from hark.surfaces.slack.words import File, read_file
+from hark.surfaces.slack.web_api import Web
+from hark.surfaces.slack.wire_types import File, read_file
 
 MOST_BYTES = 20_000_000  # of all files of a message together
 FETCH_SECONDS = 30.0

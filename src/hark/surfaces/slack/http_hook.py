@@ -13,7 +13,7 @@ from hark.protocol.hooks import Hook, HookAnswer, HookRequest, not_now
 MOST_SECONDS = 300
 
 
-class Signatures:
+class SlackSignatures:
     """Tells which requests are Slack's. A signature counts once."""
 
     def __init__(self, secret: str, clock: Callable[[], float] = time.time) -> None:
@@ -47,7 +47,7 @@ class Signatures:
             del self._seen[next(iter(self._seen))]
 
 
-def build_hook(path: str, signatures: Signatures, running: Callable[[], AsyncApp | None]) -> Hook:
+def build_hook(path: str, signatures: SlackSignatures, running: Callable[[], AsyncApp | None]) -> Hook:
     """Return the hook for events and button presses. While nothing runs, Slack is asked to come again."""
 
     async def answer(request: HookRequest) -> HookAnswer:

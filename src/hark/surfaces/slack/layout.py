@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from hark.protocol.chat import Button, Outgoing
-from hark.surfaces.chat.pieces import pieces
+from hark.surfaces.chat.split_text import pieces
 from hark.surfaces.slack.mrkdwn import escape, mrkdwn
 
 TEXT_CHARACTERS = 4000  # what chat.update takes

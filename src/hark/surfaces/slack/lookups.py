@@ -6,10 +6,10 @@ from typing import Any, cast
 from msgspec import Struct
 
 from hark.protocol.chat import ChatError, ChatGone
-from hark.surfaces.chat.recent import Recent
-from hark.surfaces.slack.plain import mentioned
-from hark.surfaces.slack.web import Forbidden, Web
-from hark.surfaces.slack.words import read_message
+from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.slack.plain_text import mentioned
+from hark.surfaces.slack.web_api import Forbidden, Web
+from hark.surfaces.slack.wire_types import read_message
 
 LOOK_SECONDS = 2.0  # Slack waits three for its ack
 

@@ -12,11 +12,11 @@ from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
 from hark.surfaces.chat.outbox import AGAIN
-from hark.surfaces.chat.pace import Pace, take_place
-from hark.surfaces.chat.recent import Recent
+from hark.surfaces.chat.rate_limit import RateLimit, take_place
+from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.slack.layout import Shape, shapes
 from hark.surfaces.slack.voice import upload_voice
-from hark.surfaces.slack.web import Forbidden, MarkupRefused, Unsure, Web
+from hark.surfaces.slack.web_api import Forbidden, MarkupRefused, Unsure, Web
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Sender:
         self._web = web
         self._signs: Recent[str] = Recent()
         self._has_status = True
-        self._edits = Pace(10, 40 / 60, kept=4)  # Slack takes 50 a minute, in all chats together
+        self._edits = RateLimit(10, 40 / 60, kept=4)  # Slack takes 50 a minute, in all chats together
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Post a message; return Slack's name of it. A recording goes behind its words, or alone."""

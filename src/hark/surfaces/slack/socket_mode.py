@@ -14,7 +14,7 @@ from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
 
 from hark.protocol.chat import ChatError
-from hark.surfaces.slack.web import Web
+from hark.surfaces.slack.web_api import Web
 
 PING_SECONDS = 10.0
 CONNECT_SECONDS = 9.0  # less than the library pauses before it would try the same address again
@@ -24,7 +24,7 @@ SHORT_SECONDS = 10.0
 MOST_SHORT = 3
 
 
-class Connection(SocketModeClient):
+class SocketConnection(SocketModeClient):
     """One connection. It never connects again by itself: `ended` tells that another is needed."""
 
     def __init__(self, web: Web, app: AsyncApp, app_token: str, address: str) -> None:
@@ -113,11 +113,11 @@ async def receive(web: Web, app: AsyncApp, app_token: str) -> None:
     Raises:
         ChatError: Slack can't be reached or refuses us.
     """
-    last: Connection | None = None
+    last: SocketConnection | None = None
     short = 0
     try:
         while True:
-            connection = Connection(web, app, app_token, await web.open_socket(app_token))
+            connection = SocketConnection(web, app, app_token, await web.open_socket(app_token))
             before, last = last, connection
             try:
                 await connection.begin()

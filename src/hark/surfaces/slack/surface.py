@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.protocol.chat import Address, Author, ChatError, Deliver, Manners, Outgoing
+from hark.protocol.chat import Address, Author, ChatError, Deliver, Outgoing, PlatformLimits
 from hark.surfaces.slack.settings import SlackSettings
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hark.protocol.hooks import Hook
 
-MANNERS = Manners(characters=3900, edit_seconds=1.2, knows_keys=False, has_buttons=True, has_reactions=True)
+MANNERS = PlatformLimits(characters=3900, edit_seconds=1.2, knows_keys=False, has_buttons=True, has_reactions=True)
 
 
 class SlackSurface:
@@ -21,7 +21,7 @@ class SlackSurface:
 
     def __init__(self, settings: SlackSettings) -> None:
         from hark.surfaces.slack.sending import Sender
-        from hark.surfaces.slack.web import Web
+        from hark.surfaces.slack.web_api import Web
 
         self._settings = settings
         self._web = Web(_secret(settings.token, settings.token_env), settings.api_base)
@@ -34,7 +34,7 @@ class SlackSurface:
         return "slack"
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> PlatformLimits:
         """What Slack allows."""
         return MANNERS
 
@@ -44,12 +44,12 @@ class SlackSurface:
         Raises:
             ChatError: There is no signing secret, so nothing could be told from a forgery.
         """
-        from hark.surfaces.slack.http_hook import Signatures, build_hook
+        from hark.surfaces.slack.http_hook import SlackSignatures, build_hook
 
         secret = _secret(self._settings.signing_secret, self._settings.signing_secret_env)
         if not secret:
             raise ChatError("Slack's HTTP mode needs `signing_secret` in [surfaces.slack].")
-        return build_hook(self._settings.path, Signatures(secret), lambda: self._app)
+        return build_hook(self._settings.path, SlackSignatures(secret), lambda: self._app)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled; Slack gets its ack when `deliver` has returned.
@@ -58,9 +58,9 @@ class SlackSurface:
             ChatError: Slack can't be reached, or refuses us.
         """
         from hark.surfaces.slack.app import build_app
+        from hark.surfaces.slack.event_delivery import EventDelivery
         from hark.surfaces.slack.files import Files
-        from hark.surfaces.slack.hearing import Hearing
-        from hark.surfaces.slack.intake import Intake
+        from hark.surfaces.slack.incoming import SlackEventReader
         from hark.surfaces.slack.lookups import Lookups
         from hark.surfaces.slack.socket_mode import receive
 
@@ -73,7 +73,9 @@ class SlackSurface:
             us = Author(str(answer["user_id"]), str(answer.get("user", "")))
             lookups = Lookups(self._web, us.id)
             hears_all = self._settings.listen == "all"
-            hearing = Hearing(Intake(us, Files(self._web, session), lookups, hears_all=hears_all), deliver)
+            hearing = EventDelivery(
+                SlackEventReader(us, Files(self._web, session), lookups, hears_all=hears_all), deliver
+            )
             app = build_app(self._web, us, hearing.hear, hearing.press)
             if is_socket:
                 await receive(self._web, app, app_token)

@@ -3,7 +3,7 @@
 import aiohttp
 
 from hark.protocol.chat import Address, ChatError
-from hark.surfaces.slack.web import SECONDS, Unsure, Web
+from hark.surfaces.slack.web_api import SECONDS, Unsure, Web
 
 
 async def upload_voice(web: Web, address: Address, recording: bytes) -> str:

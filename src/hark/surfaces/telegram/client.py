@@ -14,7 +14,7 @@ from aiogram.utils.token import TokenValidationError
 from pydantic import ValidationError
 
 from hark.protocol.chat import ChatError, ChatGone
-from hark.surfaces.telegram.failures import BAD_TOKEN, in_our_words
+from hark.surfaces.telegram.errors import BAD_TOKEN, in_our_words
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class _Session(AiohttpSession):
         await self.close()
 
 
-class Client:
+class TelegramClient:
     """One bot on one server. `end` it; what is under way then fails."""
 
     def __init__(self, token: str, api_base: str) -> None:

@@ -10,7 +10,7 @@ from aiogram.types import Message
 
 from hark.protocol.chat import ChatError, ChatGone
 from hark.protocol.messages import Attachment
-from hark.surfaces.telegram.client import Client
+from hark.surfaces.telegram.client import TelegramClient
 
 MOST_BYTES = 20 * 1024 * 1024
 AT_ONCE = 4
@@ -76,7 +76,7 @@ def media_type(given: str | None, otherwise: str) -> str:
 class Fetching:
     """Fetches files, a few at once."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: TelegramClient) -> None:
         self._client = client
         self._places = asyncio.Semaphore(AT_ONCE)
 

@@ -12,11 +12,11 @@ from aiogram.types import CallbackQuery, Message, Update, User
 
 from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
-from hark.surfaces.chat.recent import Recent
+from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.telegram.buttons import Values
-from hark.surfaces.telegram.client import Client
+from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.files import Fetching, enclosed
-from hark.surfaces.telegram.reading import Ear, address_of, author_of, described, is_from_person, quoted_in
+from hark.surfaces.telegram.incoming import UpdateReader, address_of, author_of, described, is_from_person, quoted_in
 from hark.surfaces.telegram.settings import TelegramSettings
 
 LOOK_SECONDS = 0.25  # while something is not delivered yet, so often it is looked for more
@@ -34,11 +34,11 @@ class Receiver:
     the first one which is not delivered yet.
     """
 
-    def __init__(self, client: Client, me: User, settings: TelegramSettings, values: Values) -> None:
+    def __init__(self, client: TelegramClient, me: User, settings: TelegramSettings, values: Values) -> None:
         self._client = client
         self._settings = settings
         self._values = values
-        self._ear = Ear(me)
+        self._ear = UpdateReader(me)
         self._fetching = Fetching(client)
         self._open: dict[int, asyncio.Task[None]] = {}
         self._lanes: dict[int, asyncio.Task[None]] = {}  # the last delivery of each chat

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.protocol.chat import Address, ChatError, Deliver, Manners, Outgoing
+from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits
 from hark.surfaces.telegram.buttons import Values
-from hark.surfaces.telegram.library import load_library
+from hark.surfaces.telegram.import_aiogram import load_library
 from hark.surfaces.telegram.settings import TelegramSettings
 
 if TYPE_CHECKING:
-    from hark.surfaces.telegram.writing import Writer
+    from hark.surfaces.telegram.sending import Writer
 
 # Of 4096: signs such as 😀 count twice, and some markup shows a little more than its source.
-MANNERS = Manners(characters=3800, edit_seconds=1.2, has_reactions=True)
+MANNERS = PlatformLimits(characters=3800, edit_seconds=1.2, has_reactions=True)
 END_SECONDS = 0.8
 SOON_SECONDS = 1.0
 NO_TOKEN = "Telegram needs the token of a bot: set token_env or token in [surfaces.telegram]."  # noqa: S105
@@ -37,7 +37,7 @@ class Telegram:
         return "telegram"
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> PlatformLimits:
         """What Telegram allows."""
         return MANNERS
 
@@ -54,11 +54,11 @@ class Telegram:
             await asyncio.to_thread(_load)
         except ImportError as error:
             raise ChatError(NO_LIBRARY) from error
-        from hark.surfaces.telegram.client import Client
+        from hark.surfaces.telegram.client import TelegramClient
         from hark.surfaces.telegram.receiving import Receiver
-        from hark.surfaces.telegram.writing import Writer
+        from hark.surfaces.telegram.sending import Writer
 
-        client = Client(token, self._settings.api_base)
+        client = TelegramClient(token, self._settings.api_base)
         try:
             me = await client.me()
             self._writer = Writer(client, self._values)
@@ -110,5 +110,5 @@ class Telegram:
 def _load() -> None:
     """Import what is heavy: it takes a second, in which others go on."""
     load_library()
-    for part in ("hark.surfaces.telegram.receiving", "hark.surfaces.telegram.writing", "markdown_it.tree"):
+    for part in ("hark.surfaces.telegram.receiving", "hark.surfaces.telegram.sending", "markdown_it.tree"):
         import_module(part)

@@ -17,22 +17,22 @@ from hark.protocol.commands import Delivery
 from hark.protocol.desk import Desk, DeskSession
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.surfaces.terminal.acts import Acts
-from hark.surfaces.terminal.choices import Choices
-from hark.surfaces.terminal.composer import Composer
-from hark.surfaces.terminal.draft import Draft
+from hark.surfaces.terminal.actions import Acts
+from hark.surfaces.terminal.conversation_log import ConversationLog
+from hark.surfaces.terminal.draft import SavedDraft
 from hark.surfaces.terminal.driver import GatedApp
-from hark.surfaces.terminal.footer import footer_words, where_words
+from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
 from hark.surfaces.terminal.history import History
-from hark.surfaces.terminal.log import Log
-from hark.surfaces.terminal.outbox import Outbox
-from hark.surfaces.terminal.own_commands import OwnCommands
-from hark.surfaces.terminal.place import Before, Place
-from hark.surfaces.terminal.progress import Progress
-from hark.surfaces.terminal.questions import QuestionPanel
-from hark.surfaces.terminal.queue_panel import QueuePanel
-from hark.surfaces.terminal.safe import NoControls
-from hark.surfaces.terminal.talk import Talk
+from hark.surfaces.terminal.pending_messages import PendingMessages
+from hark.surfaces.terminal.progress import TurnProgress
+from hark.surfaces.terminal.push_to_talk import Talk
+from hark.surfaces.terminal.safe_text import NoControls
+from hark.surfaces.terminal.terminal_commands import OwnCommands
+from hark.surfaces.terminal.widgets.completion_list import CompletionList
+from hark.surfaces.terminal.widgets.composer import Composer
+from hark.surfaces.terminal.widgets.footer import footer_words, where_words
+from hark.surfaces.terminal.widgets.question import QuestionPanel
+from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
 
 PROGRESS_SECONDS = 0.25
 DRAFT_SECONDS = 0.3
@@ -48,24 +48,26 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, desk: Desk, session: str, place: Place) -> None:
+    def __init__(self, desk: Desk, session: str, place: TerminalEnvironment) -> None:
         super().__init__()
         self.desk = desk
         self.session: DeskSession = desk.session(session)
         self.place = place
-        self.log_view = Log()
+        self.log_view = ConversationLog()
         self.questions = QuestionPanel()
         self.queue_panel = QueuePanel()
         self.composer = Composer(place.keys, History(place.home / "history.jsonl"), self)
-        self.progress = Progress()
+        self.progress = TurnProgress()
         self.failure: Exception | None = None
-        self.outbox = Outbox(self)
+        self.outbox = PendingMessages(self)
         self.talk = Talk(self)
         self._acts = Acts(self)
         self._own = OwnCommands(self)
-        self._choices = Choices(self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)])
-        self._draft = Draft(place.home / "drafts" / session)
-        self._before = Before()
+        self._choices = CompletionList(
+            self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)]
+        )
+        self._draft = SavedDraft(place.home / "drafts" / session)
+        self._before = EarlyInput()
         self._where = Static("", id="where", markup=False)
         self._line = Static("", id="progress", markup=False)
         self._footer = Static("", id="footer", markup=False)
@@ -196,9 +198,9 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         if self._reading is not None:
             self._reading.cancel()
         self.session = session
-        self._draft = Draft(self.place.home / "drafts" / name)
+        self._draft = SavedDraft(self.place.home / "drafts" / name)
         self.composer.put(self.composer.text or self._draft.read())
-        self.progress = Progress()
+        self.progress = TurnProgress()
         self.questions.close_all()
         self.composer.asks_first = False
         self.log_view.clear()

@@ -5,7 +5,7 @@ from collections.abc import Container
 from pathlib import Path
 
 
-class Draft:
+class SavedDraft:
     """One session's unsent text in a file. A disk that refuses costs nothing but the draft's safety."""
 
     def __init__(self, path: Path) -> None:

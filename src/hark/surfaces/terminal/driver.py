@@ -15,7 +15,7 @@ from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
-from hark.surfaces.terminal.safe import typed_text
+from hark.surfaces.terminal.safe_text import typed_text
 
 _PIECE_BYTES = 65_536
 _PASTE_START = "\x1b[200~"
@@ -43,7 +43,7 @@ class GatedApp(App[None]):
         raise NotImplementedError
 
 
-class Output:
+class TerminalWriter:
     """Writes what is drawn, in a thread of its own: no drawing ever waits for a terminal.
 
     When too much waits, frames are left out, and `draw_anew` is called once the terminal has caught up.
@@ -101,7 +101,7 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
         assert isinstance(app, GatedApp)
         self._gated = app
-        self._output = Output(sys.stderr.fileno(), self._draw_anew)
+        self._output = TerminalWriter(sys.stderr.fileno(), self._draw_anew)
         self._woken, self._wake = os.pipe()
         self._pasted: str | None = None
         self._parser = XTermParser(debug)

@@ -13,12 +13,12 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
-from hark.surfaces.terminal.safe import safe_line
+from hark.surfaces.terminal.safe_text import safe_line
 
 IDLE = ""
 
 
-class Progress:
+class TurnProgress:
     """The phase of the running turn; `line` tells it with its age."""
 
     def __init__(self) -> None:

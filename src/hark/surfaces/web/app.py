@@ -8,24 +8,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.surfaces.web.answer import json_answer
-from hark.surfaces.web.answers import Answers
-from hark.surfaces.web.completions import Completions
-from hark.surfaces.web.errors import HANDLERS, ApiError, error_answer
-from hark.surfaces.web.events_stream import Events
+from hark.surfaces.web.api.answers import Answers
+from hark.surfaces.web.api.context import WebPlace
+from hark.surfaces.web.api.errors import HANDLERS, ApiError, error_answer
+from hark.surfaces.web.api.json_response import json_answer
+from hark.surfaces.web.api.messages import Messages
+from hark.surfaces.web.api.queue import Queue
+from hark.surfaces.web.api.schedules import ScheduleTable
+from hark.surfaces.web.api.sessions import Reading
+from hark.surfaces.web.api.speech import Speech
+from hark.surfaces.web.api.voice import Voice
+from hark.surfaces.web.guard.guard import Guard
+from hark.surfaces.web.guard.login import PageLogin
 from hark.surfaces.web.hook_routes import HookRoutes
-from hark.surfaces.web.login import Login
-from hark.surfaces.web.messages import Messages
+from hark.surfaces.web.live.events import Events
 from hark.surfaces.web.metrics import Metrics
-from hark.surfaces.web.openapi import document
+from hark.surfaces.web.openai.completions import Completions
+from hark.surfaces.web.openapi.document import document
 from hark.surfaces.web.page_files import PageFiles
-from hark.surfaces.web.place import WebPlace
-from hark.surfaces.web.queue import Queue
-from hark.surfaces.web.schedules import ScheduleTable
-from hark.surfaces.web.security import Guard
-from hark.surfaces.web.sessions import Reading
-from hark.surfaces.web.speech import Speech
-from hark.surfaces.web.voice import Voice
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -44,7 +44,7 @@ def make_app(place: WebPlace, version: str) -> ASGIApp:
 def routes_of(place: WebPlace, version: str) -> list[Route]:
     """Return the addresses, and what answers there; what surfaces bring comes before them."""
     messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
-    completions, login, page = Completions(place), Login(place), PageFiles()
+    completions, login, page = Completions(place), PageLogin(place), PageFiles()
     schedules = ScheduleTable(place)
 
     async def openapi(request: Request) -> Response:

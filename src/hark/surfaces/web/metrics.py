@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
-from hark.protocol.gateway import Gateway, Standing
+from hark.protocol.gateway import Gateway, GatewayState
 from hark.protocol.outcomes import Interrupted, Outcome
 from hark.protocol.records import TurnEnded
 
@@ -75,7 +75,7 @@ class Metrics:
 
     def _families(self, gateway: Gateway) -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
         busy, lag = gateway.busy(), gateway.lag()
-        is_ready = float(gateway.standing is Standing.READY)
+        is_ready = float(gateway.standing is GatewayState.READY)
         yield "hark_ready", "gauge", "Whether new turns are begun.", [("", {}, is_ready)]
         yield "hark_start_time_seconds", "gauge", "Unix time of the start.", [("", {}, self.started_at)]
         yield "hark_sessions_open", "gauge", "Sessions that are loaded.", [("", {}, busy.sessions)]

@@ -6,7 +6,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from hark.surfaces.web.errors import ApiError
+from hark.surfaces.web.api.errors import ApiError
 
 FOLDER = Path(__file__).parent / "page"
 

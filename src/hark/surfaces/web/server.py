@@ -83,7 +83,7 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Serves until `should_exit`; whoever runs it hears the signals."""
 
     @contextmanager
@@ -92,9 +92,9 @@ class Server(uvicorn.Server):
         yield
 
 
-def make_server(app: ASGIApp) -> Server:
+def make_server(app: ASGIApp) -> HttpServer:
     """Return a server for the app, to be run on sockets that are bound already."""
-    return Server(
+    return HttpServer(
         uvicorn.Config(
             app,
             http=PatientProtocol,

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from hark.surfaces.web.errors import ApiError
+from hark.surfaces.web.api.errors import ApiError
 
 TIMESTAMP = "X-Hark-Timestamp"
 SIGNATURE = "X-Hark-Signature"
@@ -26,7 +26,7 @@ def signed_headers(secret: bytes, body: bytes, at: float) -> dict[str, str]:
     return {TIMESTAMP: timestamp, SIGNATURE: signature_of(secret, timestamp, body)}
 
 
-class Signatures:
+class WebhookSignatures:
     """Tells which requests are from who knows the secret; `kind` is one of the settings' `signature`."""
 
     def __init__(self, kind: str, secret: bytes, clock: Callable[[], float] = time.time) -> None:

@@ -13,19 +13,19 @@ import aiohttp
 import anyio
 import msgspec
 
-from hark.protocol.chat import Address, ChatError, Deliver, Manners, Outgoing, Written
+from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits, Written
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
 from hark.surfaces.chat.platform import session_name
-from hark.surfaces.web.errors import ApiError
-from hark.surfaces.webhook.intake import NAME, Intake
-from hark.surfaces.webhook.memory import Memory
-from hark.surfaces.webhook.outward import open_client, post
-from hark.surfaces.webhook.pace import Pace
+from hark.surfaces.web.api.errors import ApiError
+from hark.surfaces.webhook.incoming import NAME, WebhookReader
+from hark.surfaces.webhook.outgoing import open_client, post
+from hark.surfaces.webhook.rate_limit import MinuteLimit
+from hark.surfaces.webhook.recent_messages import RecentMessages
 from hark.surfaces.webhook.settings import HookSettings, WebhookSettings, secret_of
-from hark.surfaces.webhook.signatures import Signatures
+from hark.surfaces.webhook.signatures import WebhookSignatures
 
 PATH = "/hooks/"
-MANNERS = Manners(characters=100_000, edit_seconds=1.0, knows_keys=True, has_buttons=True, has_reactions=True)
+MANNERS = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_buttons=True, has_reactions=True)
 SOON_SECONDS = 1.0
 START_SECONDS = 2.0
 _JSON = {"Content-Type": "application/json"}
@@ -37,9 +37,9 @@ class Program:
 
     settings: HookSettings
     secret: bytes
-    signatures: Signatures
-    intake: Intake
-    pace: Pace
+    signatures: WebhookSignatures
+    intake: WebhookReader
+    pace: MinuteLimit
 
 
 class Webhook:
@@ -49,7 +49,7 @@ class Webhook:
         """`is_stop` knows the words that stop. Raises ChatError without a secret, ValueError for a wrong template."""
         self._is_stop = is_stop
         self._most_bytes = round(settings.max_mb * 1_000_000)
-        self._memory = Memory()
+        self._memory = RecentMessages()
         self._programs = {name: self._program(name, one, settings) for name, one in settings.hooks.items()}
         self._deliver: Deliver | None = None
         self._client: aiohttp.ClientSession | None = None
@@ -57,9 +57,9 @@ class Webhook:
 
     def _program(self, name: str, settings: HookSettings, all_settings: WebhookSettings) -> Program:
         secret = secret_of(name, settings)
-        signatures = Signatures(settings.signature, secret)
-        intake = Intake(name, settings, self._memory)
-        return Program(settings, secret, signatures, intake, Pace(all_settings.per_minute))
+        signatures = WebhookSignatures(settings.signature, secret)
+        intake = WebhookReader(name, settings, self._memory)
+        return Program(settings, secret, signatures, intake, MinuteLimit(all_settings.per_minute))
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ class Webhook:
         return NAME
 
     @property
-    def manners(self) -> Manners:
+    def manners(self) -> PlatformLimits:
         """What we allow ourselves. The receiver takes each key once."""
         return MANNERS
 

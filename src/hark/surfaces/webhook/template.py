@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from hark.surfaces.web.errors import ApiError
+from hark.surfaces.web.api.errors import ApiError
 
 MOST_CHARACTERS = 50_000
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.files.changes import Change, HalfDone, content_of, make, target_of
 from hark.tools.files.diffs import unified
+from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.nearest import explain
+from hark.tools.files.nearest_match import explain
 from hark.tools.files.paths import foresee_path, resolve, shown
-from hark.tools.files.refused import Refused, refuse_if
-from hark.tools.files.text import Text, decode, is_binary
+from hark.tools.files.replace import FileChange, HalfDone, content_of, make, target_of
 
 NAMED_PLACES = 12
 STALE = "[something else changed the file since you last read it; the text was still there, but read it again]"
@@ -64,7 +64,7 @@ class Replacement(Struct, frozen=True, forbid_unknown_fields=True):
     all: bool | None = None
 
 
-class Edit:
+class EditTool:
     """Edits files: a file is read, checked and written without awaiting in between, so that calls can't mix."""
 
     def __init__(self, reads: LastReads) -> None:
@@ -83,7 +83,7 @@ class Edit:
             path = resolve(arguments["path"], context.workspace)
             is_stale = self._reads.is_stale(context, path)
             told = _edit(path, edits, context.workspace)
-        except (Refused, HalfDone) as problem:
+        except (ToolRefused, HalfDone) as problem:
             return problem.as_output()
         if is_stale:
             return ToolOutput(f"{STALE}\n{told}")
@@ -95,52 +95,52 @@ def _edits(arguments: Mapping[str, Any]) -> list[Replacement]:
     single = {name: arguments[name] for name in ("old", "new", "all") if arguments.get(name) is not None}
     several: Sequence[Any] = arguments.get("edits") or ()
     if several and ("old" in single or "new" in single):
-        raise Refused("Give either old and new, or edits, not both.")
+        raise ToolRefused("Give either old and new, or edits, not both.")
     if not several and not {"old", "new"} <= single.keys():
-        raise Refused("edit needs old and new, or edits: call it again with them.")
+        raise ToolRefused("edit needs old and new, or edits: call it again with them.")
     try:
         return msgspec.convert(several or [single], list[Replacement])
     except msgspec.ValidationError as error:
-        raise Refused(f"edits: {error}. Each is an object with old and new, and all if it is meant.") from error
+        raise ToolRefused(f"edits: {error}. Each is an object with old and new, and all if it is meant.") from error
 
 
 def _edit(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
     name = shown(path, workspace)
     content = content_of(path, workspace)
     if is_binary(content):
-        raise Refused(f"{name} is binary, not text. Change it with a program, through the shell.")
+        raise ToolRefused(f"{name} is binary, not text. Change it with a program, through the shell.")
     before = decode(content)
     text, count = before.text, 0
     for number, edit in enumerate(edits, 1):
         where = f"Nothing was changed, for edit {number} of {len(edits)} does not fit: " if len(edits) > 1 else ""
         try:
             text, replaced = _replaced(text, edit, before, name)
-        except Refused as refused:
-            raise Refused(f"{where}{refused}") from refused
+        except ToolRefused as refused:
+            raise ToolRefused(f"{where}{refused}") from refused
         count += replaced
     if text == before.text:
-        raise Refused("old and new are the same: nothing would change.")
-    make([Change(target_of(path, workspace), content, before.encoding.encode(text))], workspace)
+        raise ToolRefused("old and new are the same: nothing would change.")
+    make([FileChange(target_of(path, workspace), content, before.encoding.encode(text))], workspace)
     places = "1 replacement" if count == 1 else f"{count:,} replacements"
     return f"Edited {name}: {places}.\n{unified(before.text, text, name)}"
 
 
-def _replaced(text: str, edit: Replacement, file: Text, name: str) -> tuple[str, int]:
+def _replaced(text: str, edit: Replacement, file: FileText, name: str) -> tuple[str, int]:
     """Return the text after the edit, and how many places were replaced.
 
     A model writes plain line ends, whatever the file has: its texts are taken to mean the file's own, unless they
     are found as they are.
     """
     if not edit.old:
-        raise Refused("old is empty. Name the text that new goes in place of; to write a whole file use write.")
+        raise ToolRefused("old is empty. Name the text that new goes in place of; to write a whole file use write.")
     old, new = _with_newline(edit.old, file.newline), _with_newline(edit.new, file.newline)
     if old not in text:
         old, new = edit.old, edit.new
     count = text.count(old)
     if not count:
-        raise Refused(f"old is not in {name}. {_why(text, edit.old)}")
+        raise ToolRefused(f"old is not in {name}. {_why(text, edit.old)}")
     if count > 1 and not edit.all:
-        raise Refused(
+        raise ToolRefused(
             f"old is {count} times in {name}, at lines {_places(text, old)}. "
             "Give more of the lines around the one that you mean, or all: true to replace each."
         )

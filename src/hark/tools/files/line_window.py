@@ -6,7 +6,7 @@ LINE_BYTES = 4_000
 WINDOW_BYTES = 60_000
 
 
-class Line(Struct):
+class WindowLine(Struct):
     """A line's first bytes, without its end, and how many more it has."""
 
     content: bytes = b""
@@ -20,12 +20,12 @@ class LineWindow:
     """
 
     def __init__(self, first: int, count: int) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[WindowLine] = []
         self.total = 0
         self._first = first
         self._last = first + count - 1
         self._room = WINDOW_BYTES
-        self._line = Line()
+        self._line = WindowLine()
         self._is_open = False
 
     @property
@@ -67,5 +67,5 @@ class LineWindow:
             self.lines.append(self._line)
             if self._room <= 0:
                 self._last = self.total
-        self._line = Line()
+        self._line = WindowLine()
         self._is_open = False

@@ -9,10 +9,10 @@ import anyio.lowlevel
 
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
+from hark.tools.files.errors import ToolRefused, refuse_if
 from hark.tools.files.globs import compile_glob
 from hark.tools.files.paths import missing, resolve, shown
-from hark.tools.files.refused import Refused, refuse_if
-from hark.tools.files.walk import Found, Walk
+from hark.tools.files.walk import TreeEntry, TreeWalk
 
 DEFAULT_DEPTH = 2
 DEEPEST = 500
@@ -60,10 +60,10 @@ class ListFolder:
             refuse_if(_problem(arguments))
             folder = resolve(arguments.get("path") or ".", context.workspace)
             refuse_if(_not_a_folder(folder, context.workspace))
-        except Refused as refused:
+        except ToolRefused as refused:
             return refused.as_output()
         glob: str = arguments.get("glob") or ""
-        walk = Walk(
+        walk = TreeWalk(
             depth=arguments.get("depth") or (DEEPEST if glob else DEFAULT_DEPTH),
             hidden=bool(arguments.get("hidden")),
             ignored=bool(arguments.get("ignored")),
@@ -91,7 +91,7 @@ class _Tree:
         self.is_full = False
         self._folder = folder
 
-    def take(self, found: Found) -> None:
+    def take(self, found: TreeEntry) -> None:
         self.is_full = len(self.told) >= MOST_ENTRIES
         if not self.is_full:
             self.told.append("  " * found.depth + _line(found))
@@ -108,7 +108,7 @@ class _Matches:
         self._prefix = "" if name == "." else f"{name.rstrip('/')}/"
         self._pattern = compile_glob(glob)
 
-    def take(self, found: Found) -> None:
+    def take(self, found: TreeEntry) -> None:
         if found.is_folder or found.left_out:
             return
         inside = found.path[self._start :]
@@ -119,7 +119,7 @@ class _Matches:
                 self.told.append(f"{_printable(name)}{_size(found)}")
 
 
-async def _fill(lines: _Tree | _Matches, walk: Iterable[Found]) -> None:
+async def _fill(lines: _Tree | _Matches, walk: Iterable[TreeEntry]) -> None:
     began = anyio.current_time()
     for found in walk:
         lines.take(found)
@@ -153,7 +153,7 @@ def _not_a_folder(folder: Path, workspace: Path) -> str | None:
         return f"{name} can't be listed: {error.strerror}."
 
 
-def _line(found: Found) -> str:
+def _line(found: TreeEntry) -> str:
     if found.left_out:
         return f"... and {found.left_out:,} more here"
     name = _printable(Path(found.path).name)
@@ -175,7 +175,7 @@ def _printable(name: str) -> str:
     return name.encode(errors="replace").decode()
 
 
-def _size(found: Found) -> str:
+def _size(found: TreeEntry) -> str:
     if not found.is_file:
         return "" if found.is_link else "  (not a regular file)"
     try:

@@ -8,15 +8,15 @@ from msgspec import Struct
 
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.files.changes import Change, HalfDone, content_of, make, target_of
 from hark.tools.files.diffs import unified
-from hark.tools.files.hunk_fit import apply_hunks
+from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.tools.files.file_text import decode, is_binary
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.patch_format import FilePatch, Kind, paths_of
-from hark.tools.files.patch_text import parse
+from hark.tools.files.patching.format import FileAction, FilePatch, paths_of
+from hark.tools.files.patching.hunk_fit import apply_hunks
+from hark.tools.files.patching.parse import parse
 from hark.tools.files.paths import missing, resolve, shown, written_path
-from hark.tools.files.refused import Refused, refuse_if
-from hark.tools.files.text import decode, is_binary
+from hark.tools.files.replace import FileChange, HalfDone, content_of, make, target_of
 
 
 def foresee(arguments: Mapping[str, Any]) -> Foreseen:
@@ -24,7 +24,7 @@ def foresee(arguments: Mapping[str, Any]) -> Foreseen:
     text = arguments.get("patch")
     try:
         paths = paths_of(parse(text)) if isinstance(text, str) else []
-    except Refused:
+    except ToolRefused:
         paths = []  # what can't be read will be refused
     return Foreseen(is_changing=True, subject=", ".join(paths), writes=tuple(map(written_path, paths)))
 
@@ -68,7 +68,7 @@ class Patch:
                 plan.add(patch)
             changes = plan.changes()
             make(changes, context.workspace)
-        except (Refused, HalfDone) as problem:
+        except (ToolRefused, HalfDone) as problem:
             return problem.as_output()
         for change in changes:
             self._reads.note(context, change.path)
@@ -99,28 +99,30 @@ class _Plan:
         """
         path = resolve(patch.path, self._workspace)
         match patch.kind:
-            case Kind.ADD:
+            case FileAction.ADD:
                 self._add(path, patch)
-            case Kind.DELETE:
+            case FileAction.DELETE:
                 self._delete(path, patch)
-            case Kind.UPDATE:
+            case FileAction.UPDATE:
                 self._update(path, patch)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[FileChange]:
         """Return what is to be done. What is removed comes last, so that a file that moves is never nowhere."""
         changes = [
-            Change(path, fate.old, fate.new, fate.is_executable)
+            FileChange(path, fate.old, fate.new, fate.is_executable)
             for path, fate in self._fates.items()
             if fate.old != fate.new or (fate.is_executable is not None and fate.new is not None)
         ]
         if not changes:
-            raise Refused("The patch changes nothing: the files are already as it would leave them.")
+            raise ToolRefused("The patch changes nothing: the files are already as it would leave them.")
         return sorted(changes, key=lambda change: change.new is None)
 
     def _add(self, path: Path, patch: FilePatch) -> None:
         fate = self._fate(path)
         if fate.new is not None:
-            raise Refused(f"{self._name(path)} is there already: update it, or write it whole. Nothing was changed.")
+            raise ToolRefused(
+                f"{self._name(path)} is there already: update it, or write it whole. Nothing was changed."
+            )
         patched = apply_hunks("", patch.hunks, "\n")
         fate.new, fate.is_executable = _encoded("".join(patched.lines)), patch.is_executable
         self.told.append(f"Added {self._name(path)}")
@@ -131,7 +133,7 @@ class _Plan:
         if patch.hunks and fate.new is not None:
             rest = apply_hunks(decode(fate.new).text, patch.hunks, "\n").lines
             if rest:
-                raise Refused(f"{self._name(path)} has more lines than the patch removes. Nothing was changed.")
+                raise ToolRefused(f"{self._name(path)} has more lines than the patch removes. Nothing was changed.")
         fate.new = None
         self.told.append(f"Deleted {self._name(path)}")
 
@@ -156,15 +158,17 @@ class _Plan:
     def _patched(self, path: Path, old: bytes, patch: FilePatch) -> tuple[bytes, list[str]]:
         if not patch.hunks:
             if not patch.new_path and patch.is_executable is None:
-                raise Refused(f"The patch says nothing of what to change in {self._name(path)}. Nothing was changed.")
+                raise ToolRefused(
+                    f"The patch says nothing of what to change in {self._name(path)}. Nothing was changed."
+                )
             return old, []
         if is_binary(old):
-            raise Refused(f"{self._name(path)} is binary, not text. Nothing was changed.")
+            raise ToolRefused(f"{self._name(path)} is binary, not text. Nothing was changed.")
         text = decode(old)
         try:
             patched = apply_hunks(text.text, patch.hunks, text.newline)
-        except Refused as refused:
-            raise Refused(f"{self._name(path)}: {refused}\nNothing was changed, in no file.") from refused
+        except ToolRefused as refused:
+            raise ToolRefused(f"{self._name(path)}: {refused}\nNothing was changed, in no file.") from refused
         return text.encoding.encode("".join(patched.lines)), patched.notes
 
     def _move(self, path: Path, target: Path, new: bytes, fate: _Fate) -> None:
@@ -173,7 +177,7 @@ class _Plan:
             fate.new = new
             return
         if there.new is not None:
-            raise Refused(f"{self._name(target)} is there already: {self._name(path)} can't move there.")
+            raise ToolRefused(f"{self._name(target)} is there already: {self._name(path)} can't move there.")
         is_executable = fate.is_executable
         if is_executable is None and path.exists():
             is_executable = bool(path.stat().st_mode & 0o100) or None
@@ -183,7 +187,7 @@ class _Plan:
     def _existing(self, path: Path) -> _Fate:
         fate = self._fate(path)
         if fate.new is None:
-            raise Refused(f"{missing(path, self._workspace)} Nothing was changed.")
+            raise ToolRefused(f"{missing(path, self._workspace)} Nothing was changed.")
         return fate
 
     def _fate(self, path: Path) -> _Fate:
@@ -195,7 +199,7 @@ class _Plan:
 
     def _demand_no_link(self, path: Path) -> None:
         if path.is_symlink():
-            raise Refused(f"{self._name(path)} is a symbolic link. Remove or rename it with the shell.")
+            raise ToolRefused(f"{self._name(path)} is a symbolic link. Remove or rename it with the shell.")
 
     def _name(self, path: Path) -> str:
         return shown(path, self._workspace)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hark.protocol.tool import Foreseen
-from hark.tools.files.refused import Refused
+from hark.tools.files.errors import ToolRefused
 
 LOOKED_AT = 5_000
 SUGGESTED = 4
@@ -29,16 +29,16 @@ def resolve(name: str, workspace: Path) -> Path:
     """
     name = name.removeprefix("file://")
     if not name.strip():
-        raise Refused("The path is empty. Name a file or folder; `.` is the workspace.")
+        raise ToolRefused("The path is empty. Name a file or folder; `.` is the workspace.")
     if "\0" in name:
-        raise Refused("The path has a NUL character in it. Name it without.")
+        raise ToolRefused("The path has a NUL character in it. Name it without.")
     if "://" in name[:12]:
-        raise Refused(f"{name} is an address, not a path on this machine. Fetch it first, then name the file.")
+        raise ToolRefused(f"{name} is an address, not a path on this machine. Fetch it first, then name the file.")
     try:
         os.fsencode(name)
         return workspace / Path(name).expanduser()
     except (ValueError, RuntimeError) as error:
-        raise Refused(f"{name!r} can't be a path: {error}. Name it relative to the workspace.") from error
+        raise ToolRefused(f"{name!r} can't be a path: {error}. Name it relative to the workspace.") from error
 
 
 def shown(path: Path, workspace: Path) -> str:
@@ -70,12 +70,12 @@ def open_file(path: Path, workspace: Path) -> int:
         _demand_regular(path, path.stat(), workspace)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise Refused(missing(path, workspace)) from error
+        raise ToolRefused(missing(path, workspace)) from error
     except OSError as error:
-        raise Refused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+        raise ToolRefused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
     try:
         _demand_regular(path, os.fstat(descriptor), workspace)  # it may be another since it was looked at
-    except Refused:
+    except ToolRefused:
         os.close(descriptor)
         raise
     return descriptor
@@ -106,7 +106,7 @@ def _near_names(name: str, folder: Path) -> list[str]:
 def _demand_regular(path: Path, status: os.stat_result, workspace: Path) -> None:
     name = shown(path, workspace)
     if stat.S_ISDIR(status.st_mode):
-        raise Refused(f"{name} is a folder. See what is in it with list.")
+        raise ToolRefused(f"{name} is a folder. See what is in it with list.")
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
-        raise Refused(f"{name} is {kind}, not a file with text. Use the shell if you must, with a time limit.")
+        raise ToolRefused(f"{name} is {kind}, not a file with text. Use the shell if you must, with a time limit.")

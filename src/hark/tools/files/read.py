@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
+from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
+from hark.tools.files.image_format import picture_type
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.line_window import Line, LineWindow
+from hark.tools.files.line_window import LineWindow, WindowLine
 from hark.tools.files.paths import open_file, resolve, shown
-from hark.tools.files.pictures import picture_type
-from hark.tools.files.refused import Refused, refuse_if
-from hark.tools.files.text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
 
 DEFAULT_LINES = 2_000
 PIECE_BYTES = 65_536
@@ -57,16 +57,16 @@ class Read:
             refuse_if(_problem(arguments))
             path = resolve(arguments["path"], context.workspace)
             descriptor = open_file(path, context.workspace)
-        except Refused as refused:
+        except ToolRefused as refused:
             return refused.as_output()
         first: int = arguments.get("offset") or 1
         window = LineWindow(first, arguments.get("limit") or DEFAULT_LINES)
         try:
             passed = await _fill(window, descriptor, shown(path, context.workspace))
-        except Refused as refused:
+        except ToolRefused as refused:
             return refused.as_output()
         except OSError as error:
-            return Refused(f"{shown(path, context.workspace)} can't be read: {error.strerror}.").as_output()
+            return ToolRefused(f"{shown(path, context.workspace)} can't be read: {error.strerror}.").as_output()
         finally:
             os.close(descriptor)
         self._reads.note(context, path)
@@ -112,9 +112,9 @@ async def _fill(window: LineWindow, descriptor: int, name: str) -> _Passed:
 
 def _demand_text(head: bytes, name: str) -> None:
     if media_type := picture_type(head):
-        raise Refused(f"{name} is a picture ({media_type}). See it with view_image.")
+        raise ToolRefused(f"{name} is a picture ({media_type}). See it with view_image.")
     if is_binary(head):
-        raise Refused(
+        raise ToolRefused(
             f"{name} is binary, not text (it begins with {head[:8].hex(' ')}). Look into it with the shell: file, xxd."
         )
 
@@ -122,7 +122,7 @@ def _demand_text(head: bytes, name: str) -> None:
 def _narrowed(descriptor: int, head: bytes, size: int, name: str) -> bytes:
     """Return a file of two-byte characters as UTF-8: its line ends can't be seen otherwise."""
     if size > WIDE_BYTES:
-        raise Refused(f"{name} is UTF-16 and has {size:,} bytes. Convert it first: iconv -f UTF-16 -t UTF-8.")
+        raise ToolRefused(f"{name} is UTF-16 and has {size:,} bytes. Convert it first: iconv -f UTF-16 -t UTF-8.")
     pieces = [head]
     while pieces[-1]:
         pieces.append(os.read(descriptor, PIECE_BYTES))
@@ -133,7 +133,7 @@ def _output(window: LineWindow, first: int, passed: _Passed) -> ToolOutput:
     if not window.lines:
         if not window.total:
             return ToolOutput("[the file is empty]")
-        return Refused(f"The file has {window.total:,} lines; offset {first:,} is behind its end.").as_output()
+        return ToolRefused(f"The file has {window.total:,} lines; offset {first:,} is behind its end.").as_output()
     has_crlf = all(line.content.endswith(b"\r") for line in window.lines[:-1] or window.lines)
     texts, codec = _decoded(window.lines, has_crlf)
     numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]
@@ -157,7 +157,7 @@ def _where(window: LineWindow, first: int, passed: _Passed) -> list[str]:
     return [f"lines {first:,} to {last:,} of {window.total:,}", *notes] if first > 1 else notes
 
 
-def _decoded(lines: list[Line], has_crlf: bool) -> tuple[list[str], str]:
+def _decoded(lines: list[WindowLine], has_crlf: bool) -> tuple[list[str], str]:
     """Return the lines as text, in UTF-8 if they are; a character that the cut went through is no reason."""
     try:
         texts = [_whole(line).decode() for line in lines]
@@ -171,7 +171,7 @@ def _decoded(lines: list[Line], has_crlf: bool) -> tuple[list[str], str]:
     return [f"{t}… [{line.cut:,} bytes more]" if line.cut else t for t, line in zip(texts, lines, strict=True)], codec
 
 
-def _whole(line: Line) -> bytes:
+def _whole(line: WindowLine) -> bytes:
     """Return a line without the piece of a character that the cut may have left at its end."""
     if not line.cut:
         return line.content

@@ -11,17 +11,17 @@ from typing import Any
 import anyio
 import msgspec
 
+from hark.processes.command import Launch, start_command
+from hark.processes.cookies import Owner, with_cookie
+from hark.processes.race import first_of
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.files.findings import Findings
+from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.tools.files.file_text import HEAD_BYTES, is_binary
 from hark.tools.files.globs import alternatives
 from hark.tools.files.paths import missing, open_file, resolve, shown
-from hark.tools.files.query import Query
-from hark.tools.files.refused import Refused, refuse_if
-from hark.tools.files.text import HEAD_BYTES, is_binary
-from hark.tools.processes.command import Launch, start_command
-from hark.tools.processes.cookies import Owner, with_cookie
-from hark.tools.processes.race import first_of
+from hark.tools.files.search_query import SearchQuery
+from hark.tools.files.search_results import Findings
 
 DEFAULT_RESULTS = 200
 MOST_RESULTS = 2_000
@@ -58,7 +58,7 @@ _SPEC = ToolSpec(
 )
 
 
-class Search:
+class SearchTool:
     """Searches in a process that `owner` starts: with the program `ripgrep` if it is installed, or else our own."""
 
     def __init__(self, owner: Owner, ripgrep: str | None = "rg") -> None:
@@ -77,10 +77,10 @@ class Search:
             place = resolve(arguments.get("path") or ".", context.workspace)
             folder, query = _query(arguments, place, context.workspace)
             return await self._find(query, folder, arguments.get("max_results") or DEFAULT_RESULTS)
-        except Refused as refused:
+        except ToolRefused as refused:
             return refused.as_output()
 
-    async def _find(self, query: Query, folder: Path, most: int) -> ToolOutput:
+    async def _find(self, query: SearchQuery, folder: Path, most: int) -> ToolOutput:
         findings = Findings(query, min(most, MOST_RESULTS))
         program = shutil.which(self._ripgrep) if self._ripgrep else None
         if program is not None:
@@ -104,7 +104,7 @@ class Search:
         try:
             command = start_command(Launch(words, folder, with_cookie(os.environ, cookie), cookie), receive)
         except (OSError, ValueError) as error:
-            raise Refused(f"The search could not be started: {error}.") from error
+            raise ToolRefused(f"The search could not be started: {error}.") from error
         try:
             with anyio.move_on_after(LIMIT_SECONDS) as limit:
                 await first_of(full.wait, command.finished)
@@ -132,7 +132,7 @@ def _problem(arguments: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _query(arguments: Mapping[str, Any], place: Path, workspace: Path) -> tuple[Path, Query]:
+def _query(arguments: Mapping[str, Any], place: Path, workspace: Path) -> tuple[Path, SearchQuery]:
     """Return the folder to search in, and what for.
 
     Raises:
@@ -145,7 +145,7 @@ def _query(arguments: Mapping[str, Any], place: Path, workspace: Path) -> tuple[
         _demand_text(place, workspace)
         folder, target = place.parent, f"./{place.name}"
     name = shown(folder.resolve(), workspace.resolve())
-    return folder, Query(
+    return folder, SearchQuery(
         arguments["pattern"],
         is_literal=bool(arguments.get("literal")),
         ignores_case=bool(arguments.get("ignore_case")),
@@ -162,17 +162,17 @@ def _demand_text(path: Path, workspace: Path) -> None:
     try:
         head = os.read(descriptor, HEAD_BYTES)
     except OSError as error:
-        raise Refused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+        raise ToolRefused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
     finally:
         os.close(descriptor)
     if is_binary(head):
-        raise Refused(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
+        raise ToolRefused(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
 
 
-def _output(findings: Findings, query: Query, *, is_late: bool) -> ToolOutput:
+def _output(findings: Findings, query: SearchQuery, *, is_late: bool) -> ToolOutput:
     if findings.errors and not findings.count:
         reason = " ".join(findings.errors.split())
-        return Refused(f"The pattern can't be used: {reason}\nFor plain text say literal: true.").as_output()
+        return ToolRefused(f"The pattern can't be used: {reason}\nFor plain text say literal: true.").as_output()
     notes: list[str] = []
     if findings.is_full:
         notes.append(f"[only the first {findings.count:,} are shown; narrow the pattern, path or glob for the rest]")

@@ -9,9 +9,9 @@ from typing import Any
 from hark.protocol.messages import Attachment
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
+from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.tools.files.image_format import picture_of
 from hark.tools.files.paths import open_file, resolve, shown
-from hark.tools.files.pictures import picture_of
-from hark.tools.files.refused import Refused, refuse_if
 
 # Vendors refuse more than 5 MB of base64, which is a third longer than the file, and sides of more than 8,000 pixels.
 LARGEST_BYTES = 5 * 1024 * 1024 * 3 // 4
@@ -43,7 +43,7 @@ class ViewImage:
         try:
             refuse_if(check(_SPEC, arguments))
             return _seen(resolve(arguments["path"], context.workspace), context.workspace)
-        except Refused as refused:
+        except ToolRefused as refused:
             return refused.as_output()
 
 
@@ -52,18 +52,18 @@ def _seen(path: Path, workspace: Path) -> ToolOutput:
     with os.fdopen(open_file(path, workspace), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > LARGEST_BYTES:
-            raise Refused(f"{name} has {size:,} bytes; at most {LARGEST_BYTES:,} can be shown. {_smaller(path)}")
+            raise ToolRefused(f"{name} has {size:,} bytes; at most {LARGEST_BYTES:,} can be shown. {_smaller(path)}")
         try:
             content = file.read(LARGEST_BYTES) or b""
         except OSError as error:
-            raise Refused(f"{name} can't be read: {error.strerror}.") from error
+            raise ToolRefused(f"{name} can't be read: {error.strerror}.") from error
     try:
         picture = picture_of(content)
-    except Refused as refused:
-        raise Refused(f"{name} can't be shown: {refused}") from refused
+    except ToolRefused as refused:
+        raise ToolRefused(f"{name} can't be shown: {refused}") from refused
     pixels = f"{picture.width} x {picture.height} pixels"
     if max(picture.width, picture.height) > LARGEST_SIDE:
-        raise Refused(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
+        raise ToolRefused(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
     data = base64.b64encode(content).decode()
     text = f"[{name}: {picture.media_type}, {pixels}, {len(content):,} bytes]"
     return ToolOutput(text, attachments=(Attachment(picture.media_type, path.name, data),))

@@ -14,7 +14,7 @@ DEEPEST = 500  # what Python can go down itself
 MANY = 1_000_000
 
 
-class Found(Struct, frozen=True):
+class TreeEntry(Struct, frozen=True):
     """Something in a folder: its path, how deep it is (1 for the folder's own), and what it is.
 
     `left_out`: how many more there are beside it that are not told.
@@ -28,7 +28,7 @@ class Found(Struct, frozen=True):
     left_out: int = 0
 
 
-class Walk:
+class TreeWalk:
     """How to go: how deep, with hidden files or not, with ignored ones or not, and how many of each folder.
 
     At most `most_read` of a folder are looked at, and so many of them told.
@@ -49,14 +49,14 @@ class Walk:
         self._most_told = most_of_folder
         self._most_read = most_read
 
-    def through(self, folder: Path) -> Iterator[Found]:
+    def through(self, folder: Path) -> Iterator[TreeEntry]:
         """Yield all that is in the folder, each folder before what is in it, sorted by name; links are not followed.
 
         What can't be read is empty.
         """
         yield from self._below(str(folder), 1, Ignores() if self._ignored else ignores_of(folder.parent))
 
-    def _below(self, folder: str, depth: int, ignores: Ignores) -> Iterator[Found]:
+    def _below(self, folder: str, depth: int, ignores: Ignores) -> Iterator[TreeEntry]:
         told = 0
         entries = self._entries(folder)
         if not self._ignored and any(entry.name in (GIT, FILE_NAME) for entry in entries):
@@ -67,7 +67,7 @@ class Walk:
                 continue
             told += 1
             if told > self._most_told:
-                yield Found(folder, depth, left_out=len(entries) - told + 1)
+                yield TreeEntry(folder, depth, left_out=len(entries) - told + 1)
                 return
             yield _found(entry, is_folder, depth)
             if is_folder and depth < self._depth:
@@ -93,9 +93,9 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-def _found(entry: "os.DirEntry[str]", is_folder: bool, depth: int) -> Found:
+def _found(entry: "os.DirEntry[str]", is_folder: bool, depth: int) -> TreeEntry:
     try:
         is_file = entry.is_file(follow_symlinks=False)
-        return Found(entry.path, depth, is_folder, entry.is_symlink(), is_file)
+        return TreeEntry(entry.path, depth, is_folder, entry.is_symlink(), is_file)
     except OSError:
-        return Found(entry.path, depth, is_folder)
+        return TreeEntry(entry.path, depth, is_folder)

@@ -6,12 +6,12 @@ from typing import Any
 
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.files.changes import Change, HalfDone, content_of, make, target_of
 from hark.tools.files.diffs import unified
+from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import foresee_path, resolve, shown
-from hark.tools.files.refused import Refused, refuse_if
-from hark.tools.files.text import Text, decode, is_binary
+from hark.tools.files.replace import FileChange, HalfDone, content_of, make, target_of
 
 _SPEC = ToolSpec(
     name="write",
@@ -51,7 +51,7 @@ class Write:
             refuse_if(_folder_named(arguments["path"]))
             path = resolve(arguments["path"], context.workspace)
             text = _write(path, arguments["content"], context.workspace)
-        except (Refused, HalfDone) as problem:
+        except (ToolRefused, HalfDone) as problem:
             return problem.as_output()
         self._reads.note(context, path)
         return ToolOutput(text)
@@ -66,12 +66,14 @@ def _write(path: Path, content: str, workspace: Path) -> str:
     try:
         new = content.encode()
     except UnicodeEncodeError as error:
-        raise Refused("The content has half a surrogate pair in it, which is no character. Leave it out.") from error
+        raise ToolRefused(
+            "The content has half a surrogate pair in it, which is no character. Leave it out."
+        ) from error
     old = content_of(target, workspace) if target.exists() else None
     name = shown(path, workspace)
     if old == new:
         return f"{name} has exactly this content already; nothing was changed."
-    make([Change(target, old, new)], workspace)
+    make([FileChange(target, old, new)], workspace)
     if old is None:
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
         return f"Created {name}: {lines:,} {'line' if lines == 1 else 'lines'}, {len(new):,} bytes."
@@ -82,7 +84,7 @@ def _write(path: Path, content: str, workspace: Path) -> str:
     return "\n".join([told, *_lost(before, content), unified(before.text, content, name)])
 
 
-def _lost(before: Text, content: str) -> list[str]:
+def _lost(before: FileText, content: str) -> list[str]:
     notes: list[str] = []
     if before.newline == "\r\n" and "\r\n" not in content:
         notes.append("[its lines ended with CRLF before, and with LF now]")

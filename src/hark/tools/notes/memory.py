@@ -5,6 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hark.processes.cookies import this_process
+from hark.processes.python.function_worker import run_in_child
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
@@ -18,9 +20,7 @@ from hark.tools.notes.notes import (
     removed,
     replaced,
 )
-from hark.tools.notes.secret_words import secret_in
-from hark.tools.processes.cookies import this_process
-from hark.tools.processes.worker import run_in_child
+from hark.tools.notes.secret_detection import secret_in
 
 PERSON = "user"
 PROJECT = "project"
@@ -61,7 +61,7 @@ _SPEC = ToolSpec(
 )
 
 
-class Memory:
+class MemoryTool:
     """Keeps notes in the home, for the person and for each project."""
 
     def __init__(self, home: Path) -> None:

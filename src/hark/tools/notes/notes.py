@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hark.tools.notes.kept_file import locked, replace_file
+from hark.tools.notes.locked_file import locked, replace_file
 
 FILE_BYTES = 20_000
 NOTE_CHARACTERS = 1_000

@@ -9,12 +9,12 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from hark.processes.cookies import this_process
+from hark.processes.python.function_worker import run_in_child
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.notes.kept_file import locked, replace_file
-from hark.tools.processes.cookies import this_process
-from hark.tools.processes.worker import run_in_child
+from hark.tools.notes.locked_file import locked, replace_file
 
 ITEMS = 100
 ITEM_CHARACTERS = 500

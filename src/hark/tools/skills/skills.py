@@ -7,8 +7,8 @@ from typing import Any
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
+from hark.tools.skills.catalog import SkillCatalogs, short
 from hark.tools.skills.folder import MAX_FILES, SKILL_FILE, BadSkill, Skill, files, read_body, read_file
-from hark.tools.skills.shelf import Shelves, short
 
 MAX_CHARACTERS = 60_000
 
@@ -35,7 +35,7 @@ _SPEC = ToolSpec(
 class Skills:
     """Shows what is on the shelves."""
 
-    def __init__(self, shelves: Shelves) -> None:
+    def __init__(self, shelves: SkillCatalogs) -> None:
         self._shelves = shelves
 
     @property

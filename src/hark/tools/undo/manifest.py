@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What is found under a name. SKIPPED is a folder that is there and wasn't looked into."""
 
     FILE = "f"
@@ -21,7 +21,12 @@ class Kind(StrEnum):
     SKIPPED = "s"
 
 
-KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.FOLDER, stat.S_IFLNK: Kind.LINK, stat.S_IFIFO: Kind.PIPE}
+KINDS = {
+    stat.S_IFREG: EntryKind.FILE,
+    stat.S_IFDIR: EntryKind.FOLDER,
+    stat.S_IFLNK: EntryKind.LINK,
+    stat.S_IFIFO: EntryKind.PIPE,
+}
 
 
 class Why(StrEnum):
@@ -37,14 +42,14 @@ class Why(StrEnum):
     UNREADABLE = "it can't be read"
 
 
-class Entry(Struct, frozen=True, array_like=True):
+class ManifestEntry(Struct, frozen=True, array_like=True):
     """One name at one moment.
 
     `digest` is a file's content, a link's target, or where a repository's HEAD was. `why_not` tells why the content
     isn't kept. `is_settled`: the last change was long enough ago that the next one must show in the times.
     """
 
-    kind: Kind
+    kind: EntryKind
     mode: int
     uid: int
     gid: int
@@ -60,11 +65,11 @@ class Entry(Struct, frozen=True, array_like=True):
     def is_kept(self) -> bool:
         """Whether it can be made again from here."""
         match self.kind:
-            case Kind.FILE:
+            case EntryKind.FILE:
                 return not self.why_not
-            case Kind.FOLDER | Kind.LINK | Kind.PIPE:
+            case EntryKind.FOLDER | EntryKind.LINK | EntryKind.PIPE:
                 return True
-            case Kind.OTHER | Kind.SKIPPED:
+            case EntryKind.OTHER | EntryKind.SKIPPED:
                 return False
 
     def is_untouched(self, now: os.stat_result) -> bool:
@@ -72,18 +77,18 @@ class Entry(Struct, frozen=True, array_like=True):
         then = (self.inode, self.size, self.mtime_ns, self.ctime_ns)
         return self.is_settled and then == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
-    def is_moved_to(self, other: "Entry") -> bool:
+    def is_moved_to(self, other: "ManifestEntry") -> bool:
         """Return whether it is the very same thing: an inode alone may be another's by now."""
         if (self.kind, self.inode, self.mtime_ns) != (other.kind, other.inode, other.mtime_ns):
             return False
-        return self.kind is not Kind.FILE or self.size == other.size
+        return self.kind is not EntryKind.FILE or self.size == other.size
 
 
 class Manifest(Struct, frozen=True):
     """All that was found at and below `scopes`. What lies there, in a folder of it, and isn't in it, wasn't there."""
 
     scopes: tuple[bytes, ...] = ()
-    entries: dict[bytes, Entry] = {}
+    entries: dict[bytes, ManifestEntry] = {}
 
     def over(self, later: "Manifest") -> "Manifest":
         """Return both in one; where both looked, this one holds."""
@@ -103,49 +108,49 @@ class Manifest(Struct, frozen=True):
                 return False
             entry = self.entries.get(folder)
             if entry is not None:
-                return entry.kind is not Kind.SKIPPED
+                return entry.kind is not EntryKind.SKIPPED
             place = folder
         return True
 
 
-class Change(Struct, frozen=True, array_like=True):
+class EntryChange(Struct, frozen=True, array_like=True):
     """One name that became another thing; None: nothing was there."""
 
     path: bytes
-    before: Entry | None
-    after: Entry | None
+    before: ManifestEntry | None
+    after: ManifestEntry | None
 
 
 class Difference(Struct, frozen=True):
     """What a step changed; what else is known to have happened; which folders it may have changed unseen."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[EntryChange, ...] = ()
     news: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
 
 
-def is_same(one: Entry | None, other: Entry | None) -> bool:
+def is_same(one: ManifestEntry | None, other: ManifestEntry | None) -> bool:
     """Return whether nobody could tell the two apart: by content where it is known, else by size, time and inode."""
     if one is None or other is None:
         return one is other
     if one.kind is not other.kind:
         return False
     match one.kind:
-        case Kind.FILE:
+        case EntryKind.FILE:
             return one.mode == other.mode and has_same_content(one, other)
-        case Kind.FOLDER | Kind.PIPE:
+        case EntryKind.FOLDER | EntryKind.PIPE:
             return one.mode == other.mode
-        case Kind.LINK:
+        case EntryKind.LINK:
             return one.digest == other.digest
-        case Kind.OTHER | Kind.SKIPPED:
+        case EntryKind.OTHER | EntryKind.SKIPPED:
             return one.inode == other.inode
 
 
 def difference(before: Manifest, after: Manifest, root: bytes) -> Difference:
     """Return what changed between two manifests, of which the second was made like the first."""
-    changes: list[Change] = []
+    changes: list[EntryChange] = []
     for path in {**before.entries, **after.entries}:
-        change = Change(path, before.entries.get(path), after.entries.get(path))
+        change = EntryChange(path, before.entries.get(path), after.entries.get(path))
         if not is_same(change.before, change.after) and _is_known(change, before, after):
             changes.append(change)
     return Difference(tuple(changes), tuple(_moved_heads(before, after, root)), tuple(_uncovered(before, after, root)))
@@ -166,24 +171,24 @@ def show_size(size: int) -> str:
     return f"{size} bytes"
 
 
-def kind_of(mode: int) -> Kind:
+def kind_of(mode: int) -> EntryKind:
     """Return what the mode of a stat says."""
-    return KINDS.get(stat.S_IFMT(mode), Kind.OTHER)
+    return KINDS.get(stat.S_IFMT(mode), EntryKind.OTHER)
 
 
-def has_same_content(one: Entry, other: Entry) -> bool:
+def has_same_content(one: ManifestEntry, other: ManifestEntry) -> bool:
     """Return whether two files hold the same, by what is known of them."""
     if one.digest and other.digest:
         return one.digest == other.digest
     return (one.size, one.mtime_ns, one.inode) == (other.size, other.mtime_ns, other.inode)
 
 
-def _is_known(change: Change, before: Manifest, after: Manifest) -> bool:
+def _is_known(change: EntryChange, before: Manifest, after: Manifest) -> bool:
     if change.before is None:
         return before.knows(change.path)
     if change.after is None:
         return after.knows(change.path)
-    return change.before.kind is not Kind.FOLDER or change.after.kind is not Kind.SKIPPED
+    return change.before.kind is not EntryKind.FOLDER or change.after.kind is not EntryKind.SKIPPED
 
 
 def _moved_heads(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
@@ -202,7 +207,7 @@ def _uncovered(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
             names.setdefault(entry.why_not, []).append(show_path(path, root))
     for path, entry in _skipped(after.entries):
         earlier = before.entries.get(path)
-        is_news = earlier is None or earlier.kind is not Kind.SKIPPED
+        is_news = earlier is None or earlier.kind is not EntryKind.SKIPPED
         if is_news and entry.why_not in (Why.TOO_MANY, Why.TOO_SLOW, Why.UNREADABLE):
             names.setdefault(entry.why_not, []).append(show_path(path, root))
     for why, folders in names.items():
@@ -210,5 +215,5 @@ def _uncovered(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
         yield f"changes in {', '.join(folders[:3])}{more} are not covered: {why}"
 
 
-def _skipped(entries: Mapping[bytes, Entry]) -> Iterator[tuple[bytes, Entry]]:
-    return ((path, entry) for path, entry in entries.items() if entry.kind is Kind.SKIPPED)
+def _skipped(entries: Mapping[bytes, ManifestEntry]) -> Iterator[tuple[bytes, ManifestEntry]]:
+    return ((path, entry) for path, entry in entries.items() if entry.kind is EntryKind.SKIPPED)

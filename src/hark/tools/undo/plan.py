@@ -12,9 +12,9 @@ from msgspec import Struct
 from hark.tools.undo.blobs import Blobs, digest_of_file
 from hark.tools.undo.entry import entry_of, read_file
 from hark.tools.undo.manifest import (
-    Change,
-    Entry,
-    Kind,
+    EntryChange,
+    EntryKind,
+    ManifestEntry,
     Why,
     has_same_content,
     is_same,
@@ -24,7 +24,7 @@ from hark.tools.undo.manifest import (
 )
 
 
-class Move(Struct, frozen=True, array_like=True):
+class RenameBack(Struct, frozen=True, array_like=True):
     """Something whose content isn't kept got another name: it is moved back from `source` to `target`."""
 
     source: bytes
@@ -39,16 +39,16 @@ class Plan(Struct, frozen=True):
 
     name: str
     root: bytes
-    changes: tuple[Change, ...] = ()
-    moves: tuple[Move, ...] = ()
+    changes: tuple[EntryChange, ...] = ()
+    moves: tuple[RenameBack, ...] = ()
     modes: dict[bytes, int] = {}
     steps: tuple[str, ...] = ()
 
     @property
     def way_back(self) -> "Plan":
         """The plan that undoes this one."""
-        changes = tuple(Change(change.path, change.after, change.before) for change in self.changes)
-        moves = tuple(Move(move.target, move.source) for move in self.moves)
+        changes = tuple(EntryChange(change.path, change.after, change.before) for change in self.changes)
+        moves = tuple(RenameBack(move.target, move.source) for move in self.moves)
         return Plan(self.name + "-back", self.root, changes, moves, self.modes)
 
 
@@ -60,17 +60,17 @@ class Conflict(Exception):
         self.paths = paths
 
 
-def fold(steps: Iterable[Sequence[Change]]) -> list[Change]:
+def fold(steps: Iterable[Sequence[EntryChange]]) -> list[EntryChange]:
     """Return the changes of several steps, oldest first, as those of one."""
-    folded: dict[bytes, Change] = {}
+    folded: dict[bytes, EntryChange] = {}
     for changes in steps:
         for change in changes:
             first = folded.get(change.path, change)
-            folded[change.path] = Change(change.path, first.before, change.after)
+            folded[change.path] = EntryChange(change.path, first.before, change.after)
     return [change for change in folded.values() if not is_same(change.before, change.after)]
 
 
-def make_plan(name: str, root: bytes, changes: Sequence[Change], blobs: Blobs) -> tuple[Plan, list[str]]:
+def make_plan(name: str, root: bytes, changes: Sequence[EntryChange], blobs: Blobs) -> tuple[Plan, list[str]]:
     """Return the plan, and what can't be undone, with why. Keeps what the plan will overwrite.
 
     Raises:
@@ -80,7 +80,7 @@ def make_plan(name: str, root: bytes, changes: Sequence[Change], blobs: Blobs) -
     moves = list(_moves(changes))
     sources, targets = {move.source for move in moves}, {move.target for move in moves}
     lost: list[str] = []
-    wanted: list[Change] = []
+    wanted: list[EntryChange] = []
     for change in changes:
         if change.path in targets or (change.path in sources and change.before is None) or _is_gone_cache(change):
             continue
@@ -97,7 +97,7 @@ def make_plan(name: str, root: bytes, changes: Sequence[Change], blobs: Blobs) -
         raise Conflict(sorted(set(conflicts)))
     for change in todo:
         after = change.after
-        if after is not None and after.kind is Kind.FILE and after.is_kept and not blobs.has(after.digest):
+        if after is not None and after.kind is EntryKind.FILE and after.is_kept and not blobs.has(after.digest):
             blobs.keep_file(change.path)
     touched = [*(change.path for change in todo), *sources, *targets]
     modes = _locked_folders(touched, {change.path for change in todo})
@@ -110,7 +110,7 @@ class Disk:
     def __init__(self) -> None:
         self._folders: dict[bytes, bool] = {}
 
-    def now(self, path: bytes, expected: Entry | None) -> Entry | None:
+    def now(self, path: bytes, expected: ManifestEntry | None) -> ManifestEntry | None:
         """Return what is there; a file is only read where its times don't tell that it is as expected."""
         if not self.is_folder(os.path.dirname(path)):
             return None
@@ -119,9 +119,9 @@ class Disk:
         except FileNotFoundError:
             return None
         kind = kind_of(status.st_mode)
-        if kind is Kind.LINK:
+        if kind is EntryKind.LINK:
             return entry_of(status, kind, os.readlink(path))
-        if kind is not Kind.FILE or expected is None or not expected.digest:
+        if kind is not EntryKind.FILE or expected is None or not expected.digest:
             return entry_of(status, kind)
         if expected.is_untouched(status):
             return entry_of(status, kind, expected.digest)
@@ -146,24 +146,24 @@ class Disk:
             self._folders[place] = is_one
         return is_one
 
-    def is_done(self, change: Change) -> bool:
+    def is_done(self, change: EntryChange) -> bool:
         """Return whether it is already as it was before. A folder that is there again is good enough."""
         now = self.now(change.path, change.before)
-        if change.after is None and change.before is not None and change.before.kind is Kind.FOLDER:
-            return now is not None and now.kind is Kind.FOLDER
+        if change.after is None and change.before is not None and change.before.kind is EntryKind.FOLDER:
+            return now is not None and now.kind is EntryKind.FOLDER
         return is_same(now, change.before)
 
-    def fits(self, change: Change) -> bool:
+    def fits(self, change: EntryChange) -> bool:
         """Return whether it is as the step left it, or already as before."""
         if self.is_done(change):
             return True
         now, after = self.now(change.path, change.after), change.after
-        if after is not None and change.before is None and after.kind in (Kind.FOLDER, Kind.SKIPPED):
-            return now is not None and now.kind is Kind.FOLDER
+        if after is not None and change.before is None and after.kind in (EntryKind.FOLDER, EntryKind.SKIPPED):
+            return now is not None and now.kind is EntryKind.FOLDER
         return is_same(now, after)
 
 
-def _moves(changes: Sequence[Change]) -> Iterator[Move]:
+def _moves(changes: Sequence[EntryChange]) -> Iterator[RenameBack]:
     """Yield what was not kept and is found again, the very same, under another name."""
     made = {
         change.after.inode: change
@@ -176,45 +176,50 @@ def _moves(changes: Sequence[Change]) -> Iterator[Move]:
             continue
         found = made.get(gone.inode)
         if found is not None and found.after is not None and gone.is_moved_to(found.after):
-            yield Move(found.path, change.path)
+            yield RenameBack(found.path, change.path)
 
 
-def _is_gone_cache(change: Change) -> bool:
+def _is_gone_cache(change: EntryChange) -> bool:
     return change.before is not None and change.before.why_not == Why.CACHE
 
 
-def _loss(change: Change, root: bytes, blobs: Blobs) -> str:
+def _loss(change: EntryChange, root: bytes, blobs: Blobs) -> str:
     """Return why a change can't be undone; "" if it can."""
     name, before, after = show_path(change.path, root), change.before, change.after
     if before is None:
-        stays = after is not None and after.kind is Kind.SKIPPED and after.why_not != Why.CACHE
+        stays = after is not None and after.kind is EntryKind.SKIPPED and after.why_not != Why.CACHE
         return f"{name} was made and stays: {after.why_not}" if stays and after else ""
     what = "removed" if after is None else "changed"
-    if before.kind is Kind.FILE and after is not None and after.kind is Kind.FILE and has_same_content(before, after):
+    if (
+        before.kind is EntryKind.FILE
+        and after is not None
+        and after.kind is EntryKind.FILE
+        and has_same_content(before, after)
+    ):
         return ""  # the mode alone: it needs no content
     if not before.is_kept:
-        size = f" ({show_size(before.size)})" if before.kind is Kind.FILE else ""
+        size = f" ({show_size(before.size)})" if before.kind is EntryKind.FILE else ""
         return f"{name}{size} was {what} and can't be undone: {before.why_not or 'it is no plain file'}"
-    if before.kind is Kind.FILE and not blobs.is_whole(before.digest):
+    if before.kind is EntryKind.FILE and not blobs.is_whole(before.digest):
         return f"{name} was {what} and can't be undone: the kept copy is missing or damaged"
     return ""
 
 
-def _obstacles(todo: Sequence[Change], moves: Sequence[Move], disk: Disk) -> Iterator[bytes]:
+def _obstacles(todo: Sequence[EntryChange], moves: Sequence[RenameBack], disk: Disk) -> Iterator[bytes]:
     """Yield what stands where something must come back: a link or file for a folder, foreign files in a folder."""
     planned = {change.path: change for change in todo}
     goes = {change.path for change in todo if change.before is None} | {move.source for move in moves}
-    closed = {c.path for c in todo if c.after and c.after.kind is Kind.SKIPPED} | {move.source for move in moves}
+    closed = {c.path for c in todo if c.after and c.after.kind is EntryKind.SKIPPED} | {move.source for move in moves}
     for path in [*(c.path for c in todo if c.before is not None), *(move.target for move in moves)]:
         folder = os.path.dirname(path)
         while not disk.is_folder(folder) and len(folder) > 1:
             change = planned.get(folder)
-            comes_back = change is not None and change.before is not None and change.before.kind is Kind.FOLDER
+            comes_back = change is not None and change.before is not None and change.before.kind is EntryKind.FOLDER
             if not comes_back and disk.exists(folder):
                 yield folder
             folder = os.path.dirname(folder)
     for change in todo:
-        if change.before is not None and change.before.kind is not Kind.FOLDER and disk.is_folder(change.path):
+        if change.before is not None and change.before.kind is not EntryKind.FOLDER and disk.is_folder(change.path):
             yield from (path for path in _below(change.path, closed) if path not in goes)
 
 

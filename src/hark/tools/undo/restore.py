@@ -9,7 +9,7 @@ import stat
 from contextlib import suppress
 
 from hark.tools.undo.blobs import Blobs, digest_of
-from hark.tools.undo.manifest import Change, Entry, Kind, Why, has_same_content, show_path
+from hark.tools.undo.manifest import EntryChange, EntryKind, ManifestEntry, Why, has_same_content, show_path
 from hark.tools.undo.plan import Disk, Plan
 
 FULL_FOLDER = (errno.ENOTEMPTY, errno.EEXIST)
@@ -40,7 +40,7 @@ class Restore:
         self._close_folders()
 
     def _open_folders(self) -> None:
-        present = [c.path for c in self._plan.changes if c.after is not None and c.after.kind is Kind.FOLDER]
+        present = [c.path for c in self._plan.changes if c.after is not None and c.after.kind is EntryKind.FOLDER]
         disk = Disk()
         for path in sorted({*self._plan.modes, *self._wanted_folders(), *present}, key=len):
             if disk.is_folder(path):
@@ -51,7 +51,7 @@ class Restore:
     def _remove_files(self) -> None:
         # From the top: a link that took a folder's place must be gone before anything is looked for behind it.
         for change in sorted(self._plan.changes, key=lambda change: len(change.path)):
-            if (change.before is None or change.before.kind is Kind.FOLDER) and _is_non_folder(change.path):
+            if (change.before is None or change.before.kind is EntryKind.FOLDER) and _is_non_folder(change.path):
                 os.unlink(change.path)
 
     def _make_folders(self) -> None:
@@ -69,11 +69,11 @@ class Restore:
 
     def _remove_folders(self) -> None:
         """Remove the folders that were not there, the deepest first; caches with all that is in them."""
-        made = [c for c in self._plan.changes if c.before is None or c.before.kind is not Kind.FOLDER]
+        made = [c for c in self._plan.changes if c.before is None or c.before.kind is not EntryKind.FOLDER]
         for change in sorted(made, key=lambda change: len(change.path), reverse=True):
             if change.after is None or not os.path.isdir(change.path) or os.path.islink(change.path):
                 continue
-            if change.after.kind is Kind.SKIPPED:
+            if change.after.kind is EntryKind.SKIPPED:
                 if change.before is None and change.after.why_not == Why.CACHE:
                     shutil.rmtree(change.path)
                 continue
@@ -84,11 +84,11 @@ class Restore:
                     raise
                 self.staying.append(change.path)
 
-    def _put(self, change: Change) -> None:
+    def _put(self, change: EntryChange) -> None:
         wanted = change.before
-        if wanted is None or wanted.kind in (Kind.FOLDER, Kind.OTHER, Kind.SKIPPED):
+        if wanted is None or wanted.kind in (EntryKind.FOLDER, EntryKind.OTHER, EntryKind.SKIPPED):
             return
-        is_same_file = change.after is not None and change.after.kind is wanted.kind is Kind.FILE
+        is_same_file = change.after is not None and change.after.kind is wanted.kind is EntryKind.FILE
         if is_same_file and change.after is not None and has_same_content(wanted, change.after):
             os.chmod(change.path, wanted.mode)
             return
@@ -100,7 +100,7 @@ class Restore:
             os.unlink(temporary)
         try:
             twin = self._twins.get(_identity(wanted))
-            if twin is not None and wanted.kind is Kind.FILE:
+            if twin is not None and wanted.kind is EntryKind.FILE:
                 os.link(twin, temporary)
             else:
                 self._make(temporary, wanted)
@@ -111,12 +111,12 @@ class Restore:
             raise
         self._twins[_identity(wanted)] = change.path
 
-    def _make(self, path: bytes, wanted: Entry) -> None:
-        if wanted.kind is Kind.LINK:
+    def _make(self, path: bytes, wanted: ManifestEntry) -> None:
+        if wanted.kind is EntryKind.LINK:
             os.symlink(wanted.digest, path)
             _give(path, wanted)
             return
-        if wanted.kind is Kind.PIPE:
+        if wanted.kind is EntryKind.PIPE:
             os.mkfifo(path, 0o600)
         else:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -134,9 +134,9 @@ class Restore:
                 if stat.S_IMODE(os.lstat(path).st_mode) != modes[path]:
                     os.chmod(path, modes[path])
 
-    def _wanted_folders(self) -> dict[bytes, Entry]:
+    def _wanted_folders(self) -> dict[bytes, ManifestEntry]:
         changes = self._plan.changes
-        return {c.path: c.before for c in changes if c.before is not None and c.before.kind is Kind.FOLDER}
+        return {c.path: c.before for c in changes if c.before is not None and c.before.kind is EntryKind.FOLDER}
 
 
 def still_fitting(plan: Plan) -> tuple[Plan, list[str]]:
@@ -150,7 +150,7 @@ def still_fitting(plan: Plan) -> tuple[Plan, list[str]]:
             os.unlink(temporary_path(plan, change.path))
     disk = Disk()
     sources = {move.source for move in plan.moves}
-    fitting: list[Change] = []
+    fitting: list[EntryChange] = []
     foreign: list[str] = []
     for change in plan.changes:
         is_moved = change.path in sources and not disk.exists(change.path)
@@ -167,15 +167,15 @@ def temporary_path(plan: Plan, path: bytes) -> bytes:
     return os.path.join(os.path.dirname(path), name.encode())
 
 
-def _is_way(change: Change, disk: Disk) -> bool:
+def _is_way(change: EntryChange, disk: Disk) -> bool:
     """Return whether it is neither as before nor as after, but between: removed, or a folder open for the work."""
     now = disk.now(change.path, None)
     if now is None:
         return True
-    return now.kind is Kind.FOLDER and change.before is not None and change.before.kind is Kind.FOLDER
+    return now.kind is EntryKind.FOLDER and change.before is not None and change.before.kind is EntryKind.FOLDER
 
 
-def _identity(entry: Entry) -> tuple[int, int, int, bytes]:
+def _identity(entry: ManifestEntry) -> tuple[int, int, int, bytes]:
     return entry.inode, entry.mtime_ns, entry.mode, entry.digest
 
 
@@ -186,7 +186,7 @@ def _is_non_folder(path: bytes) -> bool:
         return False
 
 
-def _give(path: bytes, wanted: Entry) -> None:
+def _give(path: bytes, wanted: ManifestEntry) -> None:
     """Give it to its owner, where that is allowed."""
     status = os.lstat(path)
     if (status.st_uid, status.st_gid) != (wanted.uid, wanted.gid):

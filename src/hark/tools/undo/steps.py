@@ -33,7 +33,7 @@ class Step(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class Steps:
+class StepFiles:
     """The folder of steps. Writes are whole or not at all; any method may raise an OSError.
 
     This process holds a lock on a file of its own for as long as it lives: so others can tell its open steps

@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 
 from hark.protocol.snapshots import StepName, Undone, UndoRefused
-from hark.tools.undo.keeper import Extent, Keeper
-from hark.tools.undo.walk import Limits, Stopped
+from hark.tools.undo.scan import ScanCancelled, ScanLimits
+from hark.tools.undo.undo_store import Extent, UndoStore
 
 SLACK_SECONDS = 1.0  # for the disk and the lock, over the limits of this look and the one that may be under way
 CLOSE_SECONDS = 0.9
@@ -37,10 +37,10 @@ class Undo:
     nothing holds the event loop or the exit.
     """
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path, limits: ScanLimits | None = None) -> None:
         """Finish in the background what a crash left in the folder; make it with the first step. On a running loop."""
-        self._limits = limits or Limits()
-        self._keeper = Keeper(folder, self._limits)
+        self._limits = limits or ScanLimits()
+        self._keeper = UndoStore(folder, self._limits)
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._is_closed = False
@@ -133,7 +133,7 @@ class Undo:
             if not job.stop.is_set():
                 result = job.work(job.stop)
             error = None
-        except (Stopped, OSError):
+        except (ScanCancelled, OSError):
             pass  # nobody waits for a stopped one; of the housekeeping there is nothing to tell
         except UndoRefused as refusal:
             error = refusal

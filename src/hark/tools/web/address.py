@@ -38,7 +38,7 @@ _MORE_PRIVATE = tuple(
 )
 
 
-class BadAddress(Exception):
+class InvalidUrl(Exception):
     """It can't be asked for; the text says why."""
 
 
@@ -57,18 +57,18 @@ def read_address(text: str, behind: str = "") -> WebAddress:
         BadAddress: It is none, or not one for the web.
     """
     if len(text) > MAX_CHARACTERS:
-        raise BadAddress(f"The address is longer than {MAX_CHARACTERS:,} characters.")
+        raise InvalidUrl(f"The address is longer than {MAX_CHARACTERS:,} characters.")
     if _CONTROLS.search(text.strip()):
-        raise BadAddress("The address has line breaks or control characters in it. Write it on one line.")
+        raise InvalidUrl("The address has line breaks or control characters in it. Write it on one line.")
     try:
         parts = urlsplit(urljoin(behind, text.strip()))
         port = parts.port
     except ValueError as error:
-        raise BadAddress(f"{text[:200]!r} is not an address: {error}.") from error
+        raise InvalidUrl(f"{text[:200]!r} is not an address: {error}.") from error
     if parts.scheme not in PORTS:
-        raise BadAddress(f"{text[:200]!r} is not an http or https address. Write it whole: https://host/path.")
+        raise InvalidUrl(f"{text[:200]!r} is not an http or https address. Write it whole: https://host/path.")
     if "@" in parts.netloc:
-        raise BadAddress("The address has a name or password in it. Leave out what stands before the @.")
+        raise InvalidUrl("The address has a name or password in it. Leave out what stands before the @.")
     host = _one_spelling(parts.hostname or "")
     number = PORTS[parts.scheme] if port is None else port
     return WebAddress(_joined(parts, host, number), host, number)
@@ -97,20 +97,20 @@ def _one_spelling(host: str) -> str:
         try:
             return str(IPv6Address(host.replace("%", " ")))  # no zone: it would name a place on this machine
         except ValueError as error:
-            raise BadAddress(f"[{host}] is not an IPv6 address.") from error
+            raise InvalidUrl(f"[{host}] is not an IPv6 address.") from error
     plain = unicodedata.normalize("NFKC", host).replace("。", ".").lower().rstrip(".")
     try:
         plain = plain if plain.isascii() else plain.encode("idna").decode()
     except UnicodeError as error:
-        raise BadAddress(f"{host[:200]!r} is not the name of a host.") from error
+        raise InvalidUrl(f"{host[:200]!r} is not the name of a host.") from error
     if not _HOST.fullmatch(plain) or len(plain) > 253:
-        raise BadAddress(f"{host[:200]!r} is not the name of a host.")
+        raise InvalidUrl(f"{host[:200]!r} is not the name of a host.")
     if not _ENDS_IN_NUMBER.fullmatch(plain):
         return plain
     try:
         return socket.inet_ntoa(socket.inet_aton(plain))
     except OSError as error:
-        raise BadAddress(f"{host[:200]!r} is neither a name nor an address.") from error
+        raise InvalidUrl(f"{host[:200]!r} is neither a name nor an address.") from error
 
 
 def is_private(address: IPv4Address | IPv6Address) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from hark.tools.web.abandonable_thread import aside
 from hark.tools.web.address import Reach, WebAddress
-from hark.tools.web.aside import aside
 
 Lookup = Callable[[str, int], list[tuple[Any, ...]]]
 """Returns what `socket.getaddrinfo` would, or raises OSError."""
@@ -18,7 +18,7 @@ class PrivateAddress(OSError):
     """Nothing was connected: the address is private, and not allowed."""
 
 
-class CutResponse(aiohttp.ClientResponse):
+class PageResponse(aiohttp.ClientResponse):
     """A response whose close ends the connection now, with all that waits in it."""
 
     def close(self) -> None:
@@ -29,7 +29,7 @@ class CutResponse(aiohttp.ClientResponse):
         super().close()
 
 
-class Door:
+class HostConnector:
     """Makes the sockets for one host. Names are looked up once, and what was judged is what is connected to."""
 
     def __init__(self, address: WebAddress, reach: Reach) -> None:
@@ -50,7 +50,7 @@ class Door:
         return socket.socket(family, kind, protocol)
 
 
-class Resolver(AbstractResolver):
+class PublicResolver(AbstractResolver):
     """Looks names up; a lookup that hangs holds neither a stop nor the exit."""
 
     def __init__(self, lookup: Lookup) -> None:
@@ -79,13 +79,13 @@ def system_lookup(host: str, port: int) -> list[tuple[Any, ...]]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-def open_session(door: Door | None = None, lookup: Lookup = system_lookup) -> aiohttp.ClientSession:
+def open_session(door: HostConnector | None = None, lookup: Lookup = system_lookup) -> aiohttp.ClientSession:
     """Return a session for one exchange, through this door or, for the owner's own servers, without one.
 
     Compressed bodies come as they are: how large they become is the reader's business. So are time limits.
     """
     connector = aiohttp.TCPConnector(
-        resolver=Resolver(lookup),
+        resolver=PublicResolver(lookup),
         use_dns_cache=False,
         force_close=True,
         socket_factory=door.make_socket if door else None,
@@ -94,7 +94,7 @@ def open_session(door: Door | None = None, lookup: Lookup = system_lookup) -> ai
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=None),
         cookie_jar=aiohttp.DummyCookieJar(),
-        response_class=CutResponse,
+        response_class=PageResponse,
         auto_decompress=False,
         trust_env=False,
     )

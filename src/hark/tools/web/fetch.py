@@ -12,12 +12,12 @@ import anyio
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
-from hark.tools.web.address import BadAddress, Reach, WebAddress, read_address
+from hark.tools.web.address import InvalidUrl, Reach, WebAddress, read_address
 from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from hark.tools.web.connection import Lookup
-    from hark.tools.web.page import Page
+    from hark.tools.web.page import WebPage
 
 USUAL_CHARACTERS = 20_000
 MOST_CHARACTERS = 80_000
@@ -28,7 +28,7 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,40}/[\w.+-]{1,80}", re.ASCII)
 
 def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
     url = str(arguments.get("url", ""))
-    with suppress(BadAddress):
+    with suppress(InvalidUrl):
         url = read_address(url).url  # one spelling, so that a rule can't be written around
     return Foreseen(is_changing=False, subject=url)
 
@@ -86,7 +86,7 @@ class Fetch:
         room = min(max(1, arguments.get("max_characters") or USUAL_CHARACTERS), MOST_CHARACTERS)
         try:
             address = read_address(arguments["url"])
-        except BadAddress as error:
+        except InvalidUrl as error:
             return ToolOutput(str(error), is_error=True, effect=Effect.NOT_STARTED)
         try:
             with anyio.fail_after(self._settings.timeout_seconds):
@@ -125,7 +125,7 @@ def untrusted(text: str) -> str:
     )
 
 
-def _head(page: "Page") -> str:
+def _head(page: "WebPage") -> str:
     from hark.tools.web.text import media_type
 
     # In words of ours: what the server says belongs between the marks.
@@ -136,7 +136,7 @@ def _head(page: "Page") -> str:
     return f"{page.url} ({told}{status})"
 
 
-def _no_text(page: "Page") -> str:
+def _no_text(page: "WebPage") -> str:
     size = page.size if page.size is not None else len(page.body) if page.body and not page.is_cut else None
     told = "of unknown size" if size is None else f"of {size:,} bytes"
     what = "a PDF document" if "pdf" in page.content_type.lower() or page.body.startswith(b"%PDF-") else "not text"

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hark.tools.web.html_blocks import Blocks
 from hark.tools.web.html_table import Tables
-from hark.tools.web.html_tokens import Close, Open, Text, Token, tokens
+from hark.tools.web.html_tokens import Close, Open, TextToken, Token, tokens
 
 BATCH_TOKENS = 2_000
 LONG_CHARACTERS = 5_000
@@ -55,7 +55,7 @@ async def to_text(page: str, url: str) -> Article:
 
 async def _written(writer: "_Writer", page: str) -> Article:
     for number, token in enumerate(tokens(page)):
-        if number % BATCH_TOKENS == 0 or (isinstance(token, Text) and len(token.text) > LONG_CHARACTERS):
+        if number % BATCH_TOKENS == 0 or (isinstance(token, TextToken) and len(token.text) > LONG_CHARACTERS):
             await anyio.lowlevel.checkpoint()
         writer.take(token)
     return writer.article()
@@ -88,7 +88,7 @@ class _Writer:
             self._skip(token)
             return
         match token:
-            case Text(text):
+            case TextToken(text):
                 self._say(text)
             case Open():
                 self._open(token)

@@ -21,7 +21,7 @@ _UNESCAPED_RAW = frozenset({"textarea", "title"})
 _RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
 
 
-class Text(Struct, frozen=True):
+class TextToken(Struct, frozen=True):
     """Words between tags."""
 
     text: str
@@ -47,7 +47,7 @@ class Close(Struct, frozen=True):
     name: str
 
 
-Token = Text | Open | Close
+Token = TextToken | Open | Close
 
 
 def plain(text: str) -> str:
@@ -62,7 +62,7 @@ def tokens(page: str) -> Iterator[Token]:
         bracket = page.find("<", place, place + TEXT_CHARACTERS)
         if bracket != place:
             stop = bracket if bracket > place else place + TEXT_CHARACTERS
-            yield Text(plain(page[place:stop]))
+            yield TextToken(plain(page[place:stop]))
             place = stop
             continue
         if name := _TAG_NAME.match(page, bracket + 1):
@@ -76,14 +76,14 @@ def tokens(page: str) -> Iterator[Token]:
             if tag.name in _RAW:
                 end = _RAW_END[tag.name].search(page, place)
                 stop = end.start() if end else len(page)
-                yield Text(plain(page[place:stop]) if tag.name in _UNESCAPED_RAW else page[place:stop])
+                yield TextToken(plain(page[place:stop]) if tag.name in _UNESCAPED_RAW else page[place:stop])
                 place = stop
             continue
         if page.startswith("</", bracket) and (name := _TAG_NAME.match(page, bracket + 2)):
             yield Close(name.group().lower())
         place = _behind_other(page, bracket)
         if place == bracket + 1:
-            yield Text("<")
+            yield TextToken("<")
 
 
 def _behind_other(page: str, bracket: int) -> int:

@@ -7,8 +7,8 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from hark.tools.web.address import BadAddress, Reach, WebAddress, read_address
-from hark.tools.web.connection import Door, Lookup, open_session, system_lookup
+from hark.tools.web.address import InvalidUrl, Reach, WebAddress, read_address
+from hark.tools.web.connection import HostConnector, Lookup, open_session, system_lookup
 
 MAX_BYTES = 5_000_000
 MAX_REDIRECTS = 5
@@ -23,7 +23,7 @@ class WebFailure(Exception):
     """The page could not be had; the text says why, and what to do."""
 
 
-class Page(Struct, frozen=True):
+class WebPage(Struct, frozen=True):
     """What a server sent. `body` is empty when its type was not wanted; `size` is what the server said, or None."""
 
     url: str
@@ -48,7 +48,7 @@ class Getter:
             "User-Agent": user_agent,
         }
 
-    async def get(self, address: WebAddress, is_wanted: Wanted) -> Page:
+    async def get(self, address: WebAddress, is_wanted: Wanted) -> WebPage:
         """Return the page at the end of the redirects. `is_wanted` tells whether a body of that type shall be read.
 
         Cancelling closes the connection at once.
@@ -60,17 +60,17 @@ class Getter:
             if self._is_denied(address.url):
                 raise WebFailure(f"{address.url} is denied by the rules of this machine's owner.")
             answer = await self._ask(address, is_wanted)
-            if isinstance(answer, Page):
+            if isinstance(answer, WebPage):
                 return answer
             try:
                 address = read_address(answer, behind=address.url)
-            except BadAddress as error:
+            except InvalidUrl as error:
                 raise WebFailure(f"{address.url} redirects to an address that can't be used. {error}") from error
         raise WebFailure(f"More than {MAX_REDIRECTS} redirects; the last one leads to {address.url}.")
 
-    async def _ask(self, address: WebAddress, is_wanted: Wanted) -> Page | str:
+    async def _ask(self, address: WebAddress, is_wanted: Wanted) -> WebPage | str:
         """Return the page, or where it redirects to."""
-        door = Door(address, self._reach)
+        door = HostConnector(address, self._reach)
         try:
             async with (
                 open_session(door, self._lookup) as session,
@@ -84,12 +84,12 @@ class Getter:
             raise WebFailure(_why(address, error, door.refused)) from error
 
 
-async def _read(url: str, response: aiohttp.ClientResponse, is_wanted: Wanted) -> Page:
+async def _read(url: str, response: aiohttp.ClientResponse, is_wanted: Wanted) -> WebPage:
     content_type = response.headers.get("Content-Type", "")
     body, is_cut = b"", False
     if is_wanted(content_type):
         body, is_cut = await read_body(response)
-    return Page(url, response.status, content_type, body, response.content_length, is_cut)
+    return WebPage(url, response.status, content_type, body, response.content_length, is_cut)
 
 
 async def read_body(response: aiohttp.ClientResponse, max_bytes: int = MAX_BYTES) -> tuple[bytes, bool]:

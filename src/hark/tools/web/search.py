@@ -12,7 +12,7 @@ from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check
 from hark.tools.web.fetch import untrusted
-from hark.tools.web.search_kinds import KINDS, MAX_COUNT, Found, Question
+from hark.tools.web.search_services import KINDS, MAX_COUNT, SearchRequest, SearchResult
 from hark.tools.web.settings import WebSettings
 
 USUAL_COUNT = 8
@@ -87,7 +87,7 @@ class WebSearch:
     def _key(self) -> str:
         return self._environment.get(self._settings.search_key_env, "") if self._settings.search_key_env else ""
 
-    async def _ask(self, question: Question, count: int) -> ToolOutput:
+    async def _ask(self, question: SearchRequest, count: int) -> ToolOutput:
         import aiohttp
         from yarl import URL
 
@@ -137,7 +137,7 @@ def search_tools(settings: WebSettings, environment: Mapping[str, str] | None = 
     return [WebSearch(settings, environment)] if is_set else []
 
 
-def _listed(found: list[Found]) -> str:
+def _listed(found: list[SearchResult]) -> str:
     return "\n\n".join(
         f"{number}. {_flat(one.title)[:MAX_LINE_CHARACTERS] or '(no title)'}\n"
         f"   {_flat(one.url)[: 2 * MAX_LINE_CHARACTERS]}\n"

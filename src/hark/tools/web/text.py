@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from hark.tools.web.html_text import Article, to_text
-from hark.tools.web.page import Page
+from hark.tools.web.page import WebPage
 
 SNIFFED_BYTES = 2_048
 
@@ -40,13 +40,13 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def is_binary(page: Page) -> bool:
+def is_binary(page: WebPage) -> bool:
     """Whether what came is no text, whatever it is called."""
     start = page.body[:SNIFFED_BYTES]
     return start.startswith(b"%PDF-") or (b"\0" in start and not start.startswith(_BOMS[1][0]) and not _is_utf16(page))
 
 
-async def readable(page: Page) -> Article:
+async def readable(page: WebPage) -> Article:
     """Return the page's text. Safe to cancel."""
     text = decoded(page)
     kind = media_type(page.content_type)
@@ -58,7 +58,7 @@ async def readable(page: Page) -> Article:
     return Article("", visible(text).replace("\r\n", "\n").strip("\n"))
 
 
-def decoded(page: Page) -> str:
+def decoded(page: WebPage) -> str:
     """Return the body in the charset of its mark, its header or itself; what is none of these is UTF-8 or Windows'."""
     for mark, name in _BOMS:
         if page.body.startswith(mark):
@@ -88,7 +88,7 @@ def _codec(name: str) -> str:
     return found if _CODECS.fullmatch(found) else ""
 
 
-def _header_charset(page: Page) -> str:
+def _header_charset(page: WebPage) -> str:
     found = _CHARSET.search(page.content_type)
     return found.group(1) if found else ""
 
@@ -99,7 +99,7 @@ def _meta_charset(body: bytes) -> str:
     return "utf-8" if name.lower().startswith("utf-16") else name  # it could not have been read if it were
 
 
-def _is_utf16(page: Page) -> bool:
+def _is_utf16(page: WebPage) -> bool:
     return _codec(_header_charset(page)).startswith("utf-16") or page.body.startswith(_BOMS[2][0])
 
 

@@ -1,0 +1,1 @@
+"""The checks behind `hark doctor` and `/doctor`."""

@@ -1,0 +1,75 @@
+"""What `hark doctor` says about MCP servers: each is started once, side by side, for a short time."""
+
+import asyncio
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+
+from hark.app.doctor.port_check import reach
+from hark.app.doctor.results import Finding, Level
+from hark.app.settings import config
+from hark.app.settings.types import Settings
+from hark.mcp.backoff import Backoff
+from hark.mcp.offer import ServerState, ServerStatus
+from hark.mcp.server_context import ServerPaths
+from hark.mcp.servers import Servers
+from hark.mcp.settings import ServerSettings, ServerSettingsError, Start, read_servers
+from hark.processes.cookies import this_process
+from hark.processes.piped import spawner
+
+TRY_SECONDS = 2.0
+ENDS = (ServerState.CONNECTED, ServerState.PARKED, ServerState.LOGIN)
+
+
+async def mcp_servers(home: Path, settings: Settings | None) -> list[Finding]:
+    """Try every server. One that fails costs its own tools and no turn; settings that are wrong cost the start."""
+    try:
+        servers = read_servers(settings.mcp if settings else {})
+    except ServerSettingsError as error:
+        return [Finding("mcp", Level.BAD, str(error), "Mend that in config.toml; docs/mcp.md has examples.")]
+    if not servers:
+        return [Finding("mcp", Level.OK, "no servers in the settings")]
+    with suppress(ImportError):  # told of each server
+        # The time that our own libraries take to load is none that a server has lost.
+        await asyncio.to_thread(import_module, "hark.mcp.opening")
+    return await asyncio.gather(*(_tried(home, name, one) for name, one in servers.items()))
+
+
+async def _tried(home: Path, name: str, settings: ServerSettings) -> Finding:
+    if not settings.enabled:
+        return Finding("mcp", Level.OK, f"{name}: disabled in the settings")
+    if settings.url:
+        place = urlsplit(settings.url)
+        problem = await reach(place.hostname or "", place.port or (443 if place.scheme == "https" else 80))
+        if problem:
+            return Finding("mcp", Level.WARN, f"{name}: {problem}", "Check its url and the network.")
+    eager = msgspec.structs.replace(settings, start=Start.EAGER)
+    places = ServerPaths.in_home(home, config.workspace())
+    servers = Servers({name: eager}, places, spawner(this_process(home)), backoff=Backoff(tries=1))
+    statuses: list[ServerStatus] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(servers.run)
+        with anyio.move_on_after(TRY_SECONDS):
+            await servers.reached(*ENDS)
+        statuses.extend(servers.status())  # before the end, which disconnects it
+        tasks.cancel_scope.cancel()
+    return _told(statuses[0])
+
+
+def _told(status: ServerStatus) -> Finding:
+    name = status.name
+    match status.state:
+        case ServerState.CONNECTED:
+            return Finding("mcp", Level.OK, f"{name}: works, {len(status.tools)} tools")
+        case ServerState.LOGIN:
+            return Finding("mcp", Level.WARN, f"{name}: wants you to log in.", f"hark mcp login {name}")
+        case ServerState.PARKED:
+            advice = f"See logs/mcp-{name}.log in the home, mend its settings, then: hark mcp test {name}"
+            return Finding("mcp", Level.WARN, f"{name}: does not work: {status.last_error}", advice)
+        case _:
+            text = f"{name}: did not answer within {TRY_SECONDS:g} s; a first start may take longer."
+            return Finding("mcp", Level.WARN, text, f"This gives it longer: hark mcp test {name}")

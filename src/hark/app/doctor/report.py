@@ -1,0 +1,111 @@
+"""`hark doctor`: whether a turn can run, what is in the way, and what to do about it."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hark.app.doctor import machine
+from hark.app.doctor.models import ANSWER, models
+from hark.app.doctor.results import Finding, Level, in_time
+from hark.app.doctor.terminal import terminal
+from hark.app.settings import config
+from hark.app.settings.types import Settings, SettingsError
+from hark.app.shutdown import COMPLETED, FAILED
+from hark.text.columns import look_of_output
+
+WELL, UNWELL = "A turn can run.", "No turn can run: see what is bad."
+
+
+async def doctor(options: argparse.Namespace) -> int:
+    """Print what is found, line by line, or with `json` all of it at the end; 0 when a turn could run."""
+    look, found = look_of_output(), list[Finding]()
+    async for finding in findings():
+        found.append(finding)
+        if not options.json:
+            _print("\n".join(finding.lines(look)) if sys.stdout.isatty() else str(finding))
+    can_run = _can_run(found)
+    if options.json:
+        _print(msgspec.json.encode({"can_run": can_run, "findings": found}).decode())
+    else:
+        _print(WELL if can_run else UNWELL)
+    return COMPLETED if can_run else FAILED
+
+
+async def report() -> str:
+    """Return what is found as a text."""
+    found = [finding async for finding in findings()]
+    return "\n".join([*map(str, found), WELL if _can_run(found) else UNWELL])
+
+
+async def findings() -> AsyncGenerator[Finding]:
+    """Yield what is found, always in the same order. All looks are made side by side, and each is bounded."""
+    home = config.home_directory()
+    settings, about_settings = _settings(home)
+    looks = [asyncio.ensure_future(look) for look in _looks(home, settings, about_settings)]
+    try:
+        for look in looks:
+            for finding in await look:
+                yield finding
+    finally:
+        for look in looks:
+            look.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
+
+
+def _looks(
+    home: Path, settings: Settings | None, about_settings: list[Finding]
+) -> list[Coroutine[Any, Any, Sequence[Finding]]]:
+    workspace = config.workspace()
+    return [
+        in_time("hark", machine.version),
+        in_time("home", lambda: machine.home_disk(home)),
+        in_time("database", lambda: machine.database(home / "hark.db")),
+        in_time("settings", lambda: about_settings),
+        in_time("keys", machine.keys),
+        in_time("sandbox", lambda: machine.sandbox(settings, workspace)),
+        in_time("programs", machine.programs),
+        in_time("processes", machine.processes),
+        in_time("terminal", terminal),
+        in_time("voice", lambda: machine.voice(settings)),
+        _mcp(home, settings),
+        *([models(settings)] if settings else []),
+    ]
+
+
+async def _mcp(home: Path, settings: Settings | None) -> list[Finding]:
+    if settings is None or not settings.mcp:
+        return [Finding("mcp", Level.OK, "no servers in the settings")] if settings else []
+    from hark.app.doctor.mcp_servers import mcp_servers
+
+    return await mcp_servers(home, settings)
+
+
+def _settings(home: Path) -> tuple[Settings | None, list[Finding]]:
+    workspace = config.workspace()
+    try:
+        settings = config.load(home, workspace)
+    except SettingsError as error:
+        return None, [Finding("settings", Level.BAD, str(error))]
+    files = (home / "config.toml", workspace / ".hark" / "config.toml")
+    places = ", ".join(str(file) for file in files if file.exists())
+    found = [Finding("settings", Level.OK, places or "no config.toml: `hark setup` writes one")]
+    if left := config.left_out(home, workspace):
+        found.append(Finding("settings", Level.WARN, left))
+    return settings, found
+
+
+def _can_run(found: Sequence[Finding]) -> bool:
+    """Tell whether nothing is bad but, perhaps, some of several models."""
+    others = [finding for finding in found if finding.name not in (ANSWER, "route")]
+    answers = any(finding.name == ANSWER and finding.level is Level.OK for finding in found)
+    return answers and all(finding.level is not Level.BAD for finding in others)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,1 +1,0 @@
-"""Schedules: prompts that are put into a session when their time has come."""

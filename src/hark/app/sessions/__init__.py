@@ -1,0 +1,1 @@
+"""Sessions as surfaces and programs use them."""

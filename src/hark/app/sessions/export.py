@@ -1,0 +1,35 @@
+"""A conversation as people and programs read it."""
+
+import msgspec
+
+from hark.engine.session.state import SessionState
+from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
+
+RESULT_CHARACTERS = 500
+
+
+def as_rows(state: SessionState) -> list[dict[str, object]]:
+    """Return the transcript as programs read it."""
+    rows: list[dict[str, object]] = []
+    for message, turn in zip(state.transcript.messages, state.transcript.turns, strict=True):
+        rows.append({"text": "", **msgspec.to_builtins(message), "turn": turn})
+    return rows
+
+
+def as_markdown(state: SessionState) -> str:
+    """Return the transcript as a person reads it."""
+    title = f"# {state.title or 'A conversation'}\n"
+    return "\n".join([title, *(_markdown(message) for message in state.transcript.messages)])
+
+
+def _markdown(message: Message) -> str:
+    match message:
+        case UserMessage():
+            return f"**{message.author or 'you'}:** {message.text}\n"
+        case AssistantMessage():
+            calls = "".join(f"\n`{call.name} {call.arguments}`" for call in message.calls)
+            return f"**hark:** {message.text}{' …' if message.is_partial else ''}{calls}\n"
+        case CallResult():
+            return f"> {message.name} ({message.effect}): {message.text[:RESULT_CHARACTERS]}\n"
+        case Note():
+            return f"_{message.text}_\n"

@@ -1,0 +1,75 @@
+"""Whether settings can be used, all of them: what `hark serve` would refuse, and what may not have been meant."""
+
+import argparse
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from hark.app.services import servers_of
+from hark.app.settings.routes import problem_of
+from hark.app.settings.serve_options import choose
+from hark.app.settings.surface_check import surface_errors, surface_warnings
+from hark.app.settings.types import Settings, SettingsError
+from hark.protocol.rules import ApprovalMode
+from hark.voice.settings import complaint
+
+SHORT_TOKEN = 16
+STORES = ("sqlite", "memory")
+SURFACES = ("terminal", "api", "python", "oneshot", "acp", "telegram", "discord", "slack", "matrix", "webhook")
+_NO_OPTIONS = argparse.Namespace(host=None, port=None, token=None)
+
+
+class Checked(Struct, frozen=True):
+    """Why the settings can't be used, and what is worth a second look."""
+
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def check(settings: Settings, options: argparse.Namespace = _NO_OPTIONS) -> Checked:
+    """Return all that is wrong, not only the first of it; `options` are what the command line says of serving."""
+    return Checked(tuple(_errors(settings, options)), tuple(_warnings(settings)))
+
+
+def require(settings: Settings, options: argparse.Namespace) -> None:
+    """Return if the gateway can use the settings.
+
+    Raises:
+        SettingsError: It can't; the text has all that is wrong.
+    """
+    if errors := check(settings, options).errors:
+        raise SettingsError("\n".join(errors))
+
+
+def _errors(settings: Settings, options: argparse.Namespace) -> Iterator[str]:
+    yield from (problem for route in settings.routes if (problem := problem_of(route)))
+    if settings.store.url not in STORES:
+        yield f"store.url is {settings.store.url!r}; it must be one of {', '.join(STORES)}."
+    try:
+        servers_of(settings)
+    except SettingsError as error:
+        yield str(error)
+    try:
+        choose(settings.serve, options)
+    except SettingsError as error:
+        yield str(error)
+    yield from surface_errors(settings.surfaces)
+
+
+def _warnings(settings: Settings) -> Iterator[str]:
+    names = [route.name for route in settings.routes]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"Two routes are named {name!r}: nobody can tell them apart, and they share their health."
+    if settings.approvals.mode is ApprovalMode.ALL:
+        yield 'approvals.mode is "all": whatever a model wants to run is run, and nobody is asked.'
+    for pattern in settings.approvals.allow:
+        if pattern in ("*", "shell", "shell:*"):
+            yield f"approvals.allow has {pattern!r}: it allows every command that is not on the hard list."
+    for surface in settings.delivery.surfaces:
+        if surface not in SURFACES:
+            yield f"delivery.{surface} is taken as a surface's delivery, and there is no surface of that name."
+    if 0 < len(settings.serve.token) < SHORT_TOKEN:
+        yield f"serve.token has {len(settings.serve.token)} signs: make it long, as with openssl rand -hex 24."
+    if wrong := complaint(settings.voice):
+        yield wrong
+    yield from surface_warnings(settings.surfaces)

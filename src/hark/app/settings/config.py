@@ -1,0 +1,125 @@
+"""Where settings come from: the home's file, the project's over it, the environment over both, the caller last."""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from hark.app.settings.trust import is_trusted, without_trust
+from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.protocol.commands import Delivery
+
+Layer = dict[str, Any]
+
+_DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfaces")
+_ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
+
+
+def home_directory(home: str | Path | None = None) -> Path:
+    """Return the directory that holds settings and sessions."""
+    return Path(home or os.environ.get("HARK_HOME") or Path.home() / ".hark").expanduser()
+
+
+def workspace() -> Path:
+    """Return the directory that the agent works in."""
+    return Path.cwd()
+
+
+def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:
+    """Return the settings of all layers.
+
+    Raises:
+        SettingsError: A file can't be read, or something in it is wrong.
+    """
+    settings = _read_checked(home / "config.toml")
+    project = _read_checked(workspace / ".hark" / "config.toml")
+    settings = _merge(settings, project if is_trusted(home, workspace) else without_trust(project)[0])
+    environment = _environment(os.environ)
+    _convert(environment, "the environment (HARK_...)")
+    return _convert(_merge(_merge(settings, environment), given or {}), "the given settings")
+
+
+def left_out(home: Path, workspace: Path) -> str:
+    """Return what to tell of the project's settings that don't hold, since it is not trusted; "" when all do."""
+    left = without_trust(_read(workspace / ".hark" / "config.toml"))[1]
+    if not left or is_trusted(home, workspace):
+        return ""
+    return f"{', '.join(left)} of this project's .hark/config.toml do not hold until you trust it: hark config trust"
+
+
+def _read_checked(path: Path) -> Layer:
+    layer = _read(path)
+    _convert(layer, str(path))  # so that an error names the file it is in
+    return layer
+
+
+def read_routes(given: Sequence[Mapping[str, Any]]) -> tuple[RouteSettings, ...]:
+    """Return routes from dicts with the keys of `[[routes]]`.
+
+    Raises:
+        SettingsError: One of them is wrong.
+    """
+    return _convert({"routes": list(given)}, "the given routes").routes
+
+
+def _read(path: Path) -> Layer:
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} can't be read: {error}. Mend or remove it.") from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}. Mend that line, or remove the file.") from error
+
+
+def _environment(environ: Mapping[str, str]) -> Layer:
+    """Return what HARK_SECTION_KEY says: HARK_LIMITS_STEPS=5, HARK_DELIVERY_DEFAULT=queue."""
+    layer: Layer = {}
+    for name, value in environ.items():
+        parts = name.lower().split("_", 2)
+        if len(parts) == 3 and parts[0] == "hark" and parts[1] in _ENVIRONMENT_SECTIONS:
+            layer.setdefault(parts[1], {})[parts[2]] = value
+    return layer
+
+
+def _merge(below: Layer, above: Layer) -> Layer:
+    """Lay one over the other: tables are joined, everything else is replaced, routes as a whole."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = _merge(cast("Layer", old), cast("Layer", value))
+        else:
+            merged[key] = value
+    return merged
+
+
+def _convert(layer: Layer, where: str) -> Settings:
+    prepared = dict(layer)
+    delivery = layer.get("delivery")
+    if isinstance(delivery, dict):
+        prepared["delivery"] = _delivery(cast("Layer", delivery), where)
+    try:
+        return msgspec.convert(prepared, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"In {where}: {error}. See docs/settings.md for what may stand there.") from error
+
+
+def _delivery(table: Layer, where: str) -> Layer:
+    """A key that is none of the known ones is a surface with its own delivery: telegram = "steer"."""
+    known = {key: value for key, value in table.items() if key in _DELIVERY_KEYS}
+    surfaces = dict(known.get("surfaces", {}))
+    for key, value in table.items():
+        if key in _DELIVERY_KEYS:
+            continue
+        if value not in list(Delivery):
+            choices = ", ".join(Delivery)
+            raise SettingsError(f"In {where}: delivery.{key} is {value!r}; it must be one of {choices}.")
+        surfaces[key] = value
+    return {**known, "surfaces": surfaces}

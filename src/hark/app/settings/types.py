@@ -1,0 +1,102 @@
+"""The settings: what may stand in config.toml, as types."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from hark.app.log_format import LogSettings
+from hark.app.slash.stop_words import STOP_WORDS
+from hark.processes.sandbox import Sandbox
+from hark.protocol.commands import Delivery
+from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
+from hark.providers.catalog import ModelFacts
+from hark.schedules.settings import ScheduleSettings
+from hark.surfaces.terminal.keys import Keys
+from hark.surfaces.web.settings import ServeSettings
+from hark.tools.skills.settings import SkillSettings
+from hark.tools.web.settings import WebSettings
+from hark.voice.settings import VoiceSettings
+
+
+class SettingsError(Exception):
+    """The settings can't be used; the text says where, why, and what to do."""
+
+
+class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[[routes]]`: a model under a name. Prices are in USD for a million tokens, and win over what is known of it."""
+
+    name: str = "main"
+    provider: str = "openai"
+    base_url: str = ""
+    model: str = ""
+    api_key_env: str = ""
+    api_key: str = ""
+    stream: bool = True
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+    max_concurrent: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_price: float | None = None
+    context_tokens: int | None = None
+
+
+class DeliverySettings(Struct, frozen=True, omit_defaults=True):
+    """`[delivery]`: what a message does to a running turn, by default and on each surface."""
+
+    default: Delivery = Delivery.INTERRUPT
+    after_stop: AfterStop = AfterStop.HOLD
+    steer_before: SteerBefore = SteerBefore.STEP
+    stop_words: tuple[str, ...] = STOP_WORDS
+    surfaces: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
+
+
+class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[store]`: where sessions live."""
+
+    url: str = "sqlite"
+
+
+class MemorySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[memory]`: whether quiet sessions are reflected on, and how many characters of notes the model always sees."""
+
+    reflect: bool = False
+    prompt_characters: int = 4_000
+
+
+class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[terminal]`: the keys of the terminal app, and its theme."""
+
+    keys: Keys = field(default_factory=Keys)
+    theme: str = ""
+
+
+class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`[telemetry]`: whether turns are told to an OpenTelemetry collector, and whether with what was said in them."""
+
+    traces: Literal["off", "otlp"] = "off"
+    endpoint: str = ""
+    content: bool = False
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All of it."""
+
+    routes: tuple[RouteSettings, ...] = ()
+    models: dict[str, ModelFacts] = field(default_factory=dict[str, ModelFacts])
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    limits: Limits = field(default_factory=Limits)
+    approvals: Approvals = field(default_factory=Approvals)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    skills: SkillSettings = field(default_factory=SkillSettings)
+    terminal: TerminalSettings = field(default_factory=TerminalSettings)
+    web: WebSettings = field(default_factory=WebSettings)
+    mcp: dict[str, Any] = field(default_factory=dict[str, Any])
+    surfaces: dict[str, Any] = field(default_factory=dict[str, Any])
+    voice: VoiceSettings = field(default_factory=VoiceSettings)
+    serve: ServeSettings = field(default_factory=ServeSettings)
+    schedules: ScheduleSettings = field(default_factory=ScheduleSettings)
+    logs: LogSettings = field(default_factory=LogSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

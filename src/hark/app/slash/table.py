@@ -1,0 +1,150 @@
+"""Messages that are commands: one table, the same on every surface."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hark.protocol.commands import Delivery
+
+if TYPE_CHECKING:
+    from hark.app.sessions.handle import SessionHandle
+
+Run = Callable[["SessionHandle", str], Awaitable[str]]
+
+KEPT_IDS = 10_000
+QUEUE_CHANGES = ("drop", "to", "edit", "now")
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """A command: what it is called, what it takes, what it does in a few words; `run` returns the notice."""
+
+    name: str
+    takes: str
+    help: str
+    run: Run
+
+
+class TakenIds:
+    """The ids of commands that were carried out: the same one is taken once, as with any message."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], None] = {}
+
+    def take(self, session: str, name: str) -> bool:
+        """Note an id; False when it is known."""
+        if (session, name) in self._ids:
+            return False
+        self._ids[session, name] = None
+        if len(self._ids) > KEPT_IDS:
+            del self._ids[next(iter(self._ids))]
+        return True
+
+
+def find(text: str) -> tuple[SlashCommand, str] | None:
+    """Return the command that a message is, and what stands behind its name; None for a message like any other.
+
+    A path such as /etc/hosts is no command: its name is not in the table.
+    """
+    if not text.startswith("/") or text[1:2].strip() == "":
+        return None
+    name, *words = text[1:].split(None, 1)
+    command = COMMANDS.get(name.lower())
+    return (command, "".join(words).strip()) if command else None
+
+
+def brought(command: SlashCommand, words: str) -> Delivery | None:
+    """Return how the words of a command are meant when they are a message: /steer TEXT, /queue TEXT; else None."""
+    number, _, rest = words.partition(" ")
+    is_change = number.isdecimal() and rest.strip().partition(" ")[0] in QUEUE_CHANGES
+    if command.name == "steer" and words:
+        return Delivery.STEER
+    return Delivery.QUEUE if command.name == "queue" and words and not is_change else None
+
+
+def help_text() -> str:
+    """Return the commands, a line each."""
+    rows = [f"/{command.name} {command.takes}".strip() + f": {command.help}" for command in COMMANDS.values()]
+    return "\n".join(rows)
+
+
+async def _help(session: "SessionHandle", words: str) -> str:
+    return help_text()
+
+
+def _lazily(module: str, name: str) -> Run:
+    """Return a command whose code is imported when it is first run: most runs of the program need none of it."""
+
+    async def run(session: "SessionHandle", words: str) -> str:
+        from importlib import import_module
+
+        command: Run = vars(import_module(f"hark.app.{module}"))[name]
+        return await command(session, words)
+
+    return run
+
+
+def _own(name: str, takes: str, words: str) -> SlashCommand:
+    """Return a command that a surface does by itself, where it can."""
+
+    async def run(session: "SessionHandle", words: str) -> str:
+        return f"/{name} is not there on this surface."
+
+    return SlashCommand(name, takes, words, run)
+
+
+def _row(name: str, takes: str, words: str, module: str) -> SlashCommand:
+    return SlashCommand(name, takes, words, _lazily(module, name))
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        SlashCommand("help", "", "list the commands", _help),
+        _row("stop", "", "stop what runs", "slash.turn"),
+        _row("queue", "[TEXT | N drop | N to M | N edit TEXT | N now]", "show or change what waits", "slash.turn"),
+        _row("steer", "TEXT", "add to what runs", "slash.turn"),
+        _row("busy", "[interrupt|steer|queue]", "what a message does to a running turn here", "slash.turn"),
+        _row("approve", "[session|always]", "allow what is asked", "slash.turn"),
+        _row("deny", "[WHY]", "don't allow what is asked", "slash.turn"),
+        _row("mode", "[ask|auto|all]", "how often you are asked in this session", "slash.turn"),
+        SlashCommand(
+            "continue",
+            "[TURN]",
+            "go on with a turn that a restart or a crash cut",
+            _lazily("sessions.continue_turn", "go_on"),
+        ),
+        _row("retry", "", "take the last turn back and run it anew", "slash.session"),
+        _row("rewind", "[TURN]", "go back to before a turn; its file changes stay (/undo)", "slash.session"),
+        _row("undo", "[step]", "put back the files that the last turn or step changed", "slash.session"),
+        _row("reset", "", "forget the conversation and start afresh", "slash.session"),
+        _row("fork", "[NAME]", "go on in a copy of this session", "slash.session"),
+        _row("model", "[NAME]", "show the routes, or have another one serve first", "slash.session"),
+        _row("compact", "[INSTRUCTIONS]", "put a summary in the place of what is old", "slash.session"),
+        _row("status", "", "what this session is and does", "slash.session"),
+        _row("usage", "", "tokens and cost of this session", "slash.session"),
+        _row("export", "[markdown|json]", "write the conversation to a file", "slash.session"),
+        _row("tools", "", "list the tools", "slash.tools"),
+        _row("mcp", "", "list the MCP servers", "slash.tools"),
+        _row("skills", "", "list the skills", "slash.tools"),
+        _row("memory", "", "show what is remembered", "slash.tools"),
+        _row("children", "[stop NAME]", "list the child agents, or stop one alone", "slash.tools"),
+        _row("processes", "[stop ID | detach ID]", "list what runs in the background, or let go of it", "slash.tools"),
+        _row("voice", "[on|off|auto]", "have replies spoken: always, never, or those to voice messages", "slash.voice"),
+        SlashCommand(
+            "schedule",
+            '[add "WHEN" PROMPT | remove NAME | pause NAME | resume NAME]',
+            "list what comes here by itself, or change it",
+            _lazily("slash.schedule", "schedule"),
+        ),
+        _row("trace", "[TURN]", "where a turn's time went", "slash.session"),
+        _row("doctor", "", "see whether all is well, and what to do when not", "slash.session"),
+        _own("new", "[NAME]", "start another session"),
+        _own("sessions", "[WORDS]", "list the sessions, and open one"),
+        _own("resume", "[NAME]", "go on with an earlier session"),
+        _own("copy", "", "put the last reply into the clipboard"),
+        _own("theme", "[NAME]", "show or choose the colours"),
+        _own("quit", "", "leave"),
+        _row("demo", "", "see interrupt, steer, queue and stop at work, without a model", "slash.session"),
+    )
+}

@@ -1,0 +1,1 @@
+"""Voice services, built from the settings when they are needed."""

@@ -1,0 +1,84 @@
+"""Who wants to hear replies, and the voice messages that are made of them."""
+
+import os
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from hark.protocol.processes import Spawn
+from hark.protocol.speech import Audio, Speaker
+from hark.voice.ogg import join_as_ogg
+
+
+class SpeechPreference(StrEnum):
+    """When replies are spoken: always, never, or when they answer a voice message."""
+
+    ON = "on"
+    OFF = "off"
+    AUTO = "auto"
+
+
+class SpeechPreferences:
+    """The wishes of each session, in a file; `usual` is that of a session that has none."""
+
+    def __init__(self, path: Path, usual: SpeechPreference) -> None:
+        self._path = path
+        self._usual = usual
+        self._known: dict[str, SpeechPreference] = {}
+        self._stamp: tuple[int, int] | None = None
+
+    def of(self, session: str) -> SpeechPreference:
+        """Return what is wished in a session."""
+        try:
+            status = self._path.stat()
+            stamp = status.st_mtime_ns, status.st_size
+            if stamp != self._stamp:
+                self._known = msgspec.json.decode(self._path.read_bytes(), type=dict[str, SpeechPreference])
+                self._stamp = stamp
+        except FileNotFoundError:
+            self._known, self._stamp = {}, None
+        except (OSError, msgspec.MsgspecError):
+            pass  # what was known stays
+        return self._known.get(session, self._usual)
+
+    def keep(self, session: str, wish: SpeechPreference) -> None:
+        """Keep a wish, durably.
+
+        Raises:
+            OSError: It could not be kept.
+        """
+        self.of(session)
+        half = self._path.with_name(f"{self._path.name}.part")
+        half.parent.mkdir(parents=True, exist_ok=True)
+        with half.open("wb") as file:
+            file.write(msgspec.json.encode({**self._known, session: wish}))
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(self._path)
+
+
+class AgentNarrator:
+    """Speaks replies with the agent's speaker, each as one voice message."""
+
+    def __init__(self, speaker: Speaker, wishes: SpeechPreferences, spawn: Spawn) -> None:
+        self._speaker = speaker
+        self._wishes = wishes
+        self._spawn = spawn
+
+    def wants(self, session: str, *, is_heard: bool) -> bool:
+        """Tell whether a reply is to be spoken; `is_heard`: it answers a voice message."""
+        wish = self._wishes.of(session)
+        return wish is SpeechPreference.ON or (wish is SpeechPreference.AUTO and is_heard)
+
+    async def speak(self, texts: AsyncIterator[str]) -> bytes:
+        """Return one voice message of all the texts, each spoken as it comes. Cancelling ends it at once.
+
+        Raises:
+            SpeechError: It can't be spoken.
+        """
+        pieces: list[Audio] = []
+        async for text in texts:
+            pieces += [piece async for piece in self._speaker.speak(text)]
+        return (await join_as_ogg(pieces, self._spawn)).data if pieces else b""

@@ -1,0 +1,130 @@
+"""`hark schedule`: add, list, show, pause, resume, remove and run prompts that come at their times."""
+
+import argparse
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import msgspec
+
+from hark.app.clock import SystemClock
+from hark.app.sessions.remote_session import Caller
+from hark.app.settings import config
+from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
+from hark.app.slash.table import find
+from hark.cli.remote import opened_store
+from hark.protocol.commands import Delivery, Say
+from hark.protocol.receipts import Receipt
+from hark.protocol.schedules import ScheduleOrder, ScheduleRefused, ScheduleRow
+from hark.protocol.store import Store
+from hark.schedules.runner import RUNNER
+from hark.schedules.service import ScheduleDesk
+from hark.schedules.table import NOTHING, line_of, next_words, told
+from hark.store.schedule_store import SqliteScheduleBook
+from hark.text.columns import plain_text
+
+CLOSE_SECONDS = 2.0
+NOBODY = "nobody serves this home now: schedules run while `hark serve` does"
+
+
+async def schedule(options: argparse.Namespace) -> int:
+    """Carry out what the words say."""
+    try:
+        async with _opened() as (desk, store):
+            return await _act(options, desk, store)
+    except ScheduleRefused as refused:
+        sys.stderr.write(f"hark: {refused}\n")
+        return BAD_USAGE if refused.code == "bad_schedule" else FAILED
+
+
+async def _act(options: argparse.Namespace, desk: ScheduleDesk, store: Store) -> int:
+    match options.action:
+        case None | "list":
+            await _list(desk, store, as_json=options.json)
+        case "add":
+            order = ScheduleOrder(
+                options.when,
+                options.prompt,
+                options.session,
+                options.name,
+                options.timezone,
+                Delivery(options.delivery),
+                options.once,
+            )
+            row = await desk.add(order)
+            once = " once" if row.once else ""
+            _print(
+                row if options.json else f"{row.name} runs{once}, {next_words(row)} ({row.timezone}), in {row.session}."
+            )
+            await _warn(store)
+        case "run":
+            _print(await desk.run(options.name))
+            await _warn(store)
+        case action:
+            acts: dict[str, Callable[[str], Awaitable[ScheduleRow]]] = {
+                "show": desk.row,
+                "pause": desk.pause,
+                "resume": desk.resume,
+                "remove": desk.remove,
+            }
+            row = await acts[action](options.name)
+            _print(row if options.json else _said(action, row))
+    return COMPLETED
+
+
+async def _list(desk: ScheduleDesk, store: Store, *, as_json: bool) -> None:
+    rows = await desk.rows()
+    if as_json:
+        _print({"schedules": rows})
+        return
+    for row in rows:
+        _print(line_of(row))
+    if not rows:
+        sys.stderr.write(f"{NOTHING}\n")
+    elif any(row.state == "active" for row in rows):
+        await _warn(store)
+
+
+def _said(action: str, row: ScheduleRow) -> str:
+    match action:
+        case "show":
+            return told(row)
+        case "remove":
+            return f"{row.name} is removed."
+        case "pause":
+            return f"{row.name} is paused. What runs of it goes on: hark stop {row.session} stops that."
+        case _:
+            return f"{row.name} comes again, {next_words(row)} ({row.timezone})."
+
+
+async def _warn(store: Store) -> None:
+    """Say so when nobody is there to send anything."""
+    if not await store.leases.is_owned(RUNNER):
+        sys.stderr.write(f"hark: {NOBODY}\n")
+
+
+@asynccontextmanager
+async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
+    home = config.home_directory()
+    settings = config.load(home, config.workspace())
+    async with opened_store() as store:
+
+        async def say(session: str, message: Say) -> Receipt:
+            if find(message.text) is not None:
+                words = "Its prompt is a slash command: only a process that serves can carry it out, at its time."
+                raise ScheduleRefused("unknown", words)
+            return await Caller(session, store).say(message)
+
+        book = SqliteScheduleBook(home / "schedules.db")
+        try:
+            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say), store
+        finally:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await book.close()
+
+
+def _print(value: object) -> None:
+    """Print a text so that nothing in it can command the terminal, or a value as JSON."""
+    text = plain_text(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
+    sys.stdout.write(f"{text}\n")

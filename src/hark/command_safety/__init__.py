@@ -1,0 +1,1 @@
+"""What a shell command would do, as far as reading it can tell."""

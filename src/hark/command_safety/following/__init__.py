@@ -1,0 +1,1 @@
+"""Following a parsed command as a shell would run it."""

@@ -1,0 +1,1 @@
+"""Parsing shell commands as bash does."""

@@ -1,0 +1,1 @@
+"""One session: its state, its decisions and its owner."""

@@ -1,1 +1,0 @@
-"""What a shell command would do: parsed and followed, never run."""

@@ -1,0 +1,1 @@
+"""One turn: its steps, model calls and tool calls."""

@@ -1,0 +1,118 @@
+"""What a running call may use of its turn."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from hark.engine.session.fanout import Fanout
+from hark.engine.session.questions import TurnQuestions
+from hark.engine.session.signal import Signal
+from hark.protocol.events import CallOutput
+from hark.protocol.tool import NobodyToAsk, Question
+from hark.text.clean import clean
+
+KEPT_CHARACTERS = 8_000
+
+Prove = Callable[[], Awaitable[None]]
+
+
+class Steering:
+    """Tells whoever waits in a turn that a message for it has come."""
+
+    def __init__(self) -> None:
+        self._came = Signal()
+
+    def set(self) -> None:
+        """A message waits for the turn's next step."""
+        self._came.set()
+
+    @property
+    def is_waiting(self) -> bool:
+        """True when a message waits for the turn's next step."""
+        return self._came.is_set
+
+    def taken(self) -> None:
+        """The waiting messages are in the transcript."""
+        self._came.clear()
+
+    async def wait(self) -> None:
+        """Return when a message waits."""
+        await self._came.wait()
+
+
+class TurnIO:
+    """A turn's lines to the outside: where its calls' output, questions and steers go."""
+
+    def __init__(self, session: str, turn: str, fanout: Fanout, questions: TurnQuestions, prove: Prove) -> None:
+        """`prove` returns when the session is surely this process's own, and raises StoreError when it is not."""
+        self.session = session
+        self.turn = turn
+        self.fanout = fanout
+        self.questions = questions
+        self.steering = Steering()
+        self.prove = prove
+
+
+class Context:
+    """One call's context. After the call is abandoned, what it says goes nowhere."""
+
+    def __init__(self, lines: TurnIO, call: str, workspace: Path) -> None:
+        self._lines = lines
+        self._call = call
+        self._workspace = workspace
+        self._said = ""
+        self._is_live = True
+        self.left: list[str] = []
+
+    @property
+    def session(self) -> str:
+        """The session's id."""
+        return self._lines.session
+
+    @property
+    def turn(self) -> str:
+        """The turn's id."""
+        return self._lines.turn
+
+    @property
+    def call(self) -> str:
+        """This call's id."""
+        return self._call
+
+    @property
+    def workspace(self) -> Path:
+        """The directory that the session works in."""
+        return self._workspace
+
+    @property
+    def said(self) -> str:
+        """The last of what was shown."""
+        return self._said
+
+    def output(self, text: str) -> None:
+        """Show a piece of output, and keep the last of it in case the call is cut."""
+        if self._is_live and text:
+            text = clean(text)
+            self._said = (self._said + text)[-KEPT_CHARACTERS:]
+            self._lines.fanout.emit(CallOutput, self.turn, self._call, text)
+
+    def left_running(self, what: str) -> None:
+        """Name something that could not be stopped."""
+        self.left.append(what)
+
+    async def ask(self, question: Question) -> str:
+        """Return a person's answer; cancelling withdraws the question.
+
+        Raises:
+            NobodyToAsk: No person is there, or the turn has gone on without this call.
+        """
+        if not self._is_live:
+            raise NobodyToAsk
+        return await self._lines.questions.ask(question, self._call)
+
+    async def steered(self) -> None:
+        """Return when a message for this turn waits."""
+        await self._lines.steering.wait()
+
+    def abandon(self) -> None:
+        """Cut the line: the turn goes on without this call."""
+        self._is_live = False

@@ -1,0 +1,1 @@
+"""Process trees that end completely."""

@@ -1,0 +1,1 @@
+"""Python worker processes."""

@@ -1,0 +1,1 @@
+"""Prompts that are sent to a session by the clock."""

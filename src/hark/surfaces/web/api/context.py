@@ -1,0 +1,52 @@
+"""What all endpoints work with."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from hark.protocol.gateway import ApiSession, Gateway
+from hark.protocol.speech import Audio
+from hark.protocol.voice_messages import Ingress
+from hark.surfaces.web.api.errors import ApiError
+from hark.surfaces.web.guard.access import Access
+from hark.surfaces.web.hooks import Hooks
+from hark.surfaces.web.live.feeds import Feeds
+from hark.surfaces.web.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class WebPlace:
+    """The agent, who may come in, the feeds of its sessions, what is counted, and the way in for voice.
+
+    `is_stop` tells whether words are a wish to stop. `hooks` are the addresses that belong to chat platforms.
+    No `speak`, which returns a text as sound: no spoken replies.
+    """
+
+    gateway: Gateway
+    access: Access
+    feeds: Feeds
+    metrics: Metrics
+    ingress: Ingress
+    is_stop: Callable[[str], bool]
+    hooks: Hooks = field(default_factory=Hooks)
+    speak: Callable[[str], Awaitable[Audio]] | None = None
+
+    def session(self, request: Request) -> ApiSession:
+        """Return the session that the address names.
+
+        Raises:
+            ApiError: A session can't have that name.
+        """
+        return self.named(request.path_params["session"])
+
+    def named(self, name: str) -> ApiSession:
+        """Return the session of that name.
+
+        Raises:
+            ApiError: A session can't have it.
+        """
+        try:
+            return self.gateway.session(name)
+        except ValueError as error:
+            raise ApiError(400, "bad_name", str(error)) from error

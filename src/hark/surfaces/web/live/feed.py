@@ -1,0 +1,156 @@
+"""One session, followed for its readers over HTTP: those that read along, and those that come back."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from hark.protocol.events import (
+    AnyEvent,
+    CallOutput,
+    QuestionAsked,
+    QuestionClosed,
+    ReasoningDelta,
+    ReplyDelta,
+    ReplyRestarted,
+    StepStart,
+    TurnEnd,
+    TurnStart,
+)
+from hark.protocol.gateway import ApiSession
+from hark.surfaces.web.live.recent_events import KeptEvents, joined
+
+REST_SECONDS = 1.0
+PIECES = (ReplyDelta, ReasoningDelta, CallOutput)
+
+
+class Feed:
+    """Follows a session. Readers hold a place in it, so none of them holds another, nor the session."""
+
+    def __init__(self, session: ApiSession) -> None:
+        """It follows from here on; what has begun before is asked for."""
+        self.kept = KeptEvents()
+        self.readers = 0
+        self.is_over = False
+        self.used_at = anyio.current_time()
+        self.turn: str | None = None
+        self.questions: dict[str, QuestionAsked] = {}
+        self._reply: list[str] = []
+        self._events = session.reader()
+        running = session.running()
+        if running is not None:
+            self.turn = running.turn
+            self.questions.update((asked.question, asked) for asked in running.questions)
+            self._reply.append(running.text)
+        self._waiting: list[asyncio.Future[None]] = []
+        self._rest: asyncio.Future[None] | None = None
+        self._is_level = False
+
+    async def run(self) -> None:
+        """Follow until the session closes, or until cancelled.
+
+        With nobody reading, it rests after a piece of text: those that follow are taken together, so that thousands
+        of sessions that nobody looks at cost next to nothing.
+        """
+        try:
+            while events := await self._take():
+                for event in joined(events) if not self.readers else events:
+                    self.kept.add(event)
+                    self._note(event)
+                self._tell()
+                if not self.readers and isinstance(events[-1], PIECES):
+                    await self._rest_a_while()
+        finally:
+            self.is_over = True
+            self._tell()
+
+    def close(self) -> None:
+        """Follow no longer. No cancel: its traceback would hold all that was kept until garbage is collected."""
+        self.is_over = True
+        self._events.close()
+        if self._rest is not None:
+            _wake(self._rest)
+
+    async def _take(self) -> list[AnyEvent]:
+        """Return what came. Others see `_is_level` only while it waits: then all that came before is here."""
+        self._is_level = True
+        events = await self._events.take()
+        self._is_level = False
+        return events
+
+    async def _rest_a_while(self) -> None:
+        """Return after a while, or when a reader comes."""
+        loop = asyncio.get_running_loop()
+        self._rest = loop.create_future()
+        timer = loop.call_later(REST_SECONDS, _wake, self._rest)
+        try:
+            await self._rest
+        finally:
+            timer.cancel()
+            self._rest = None
+
+    async def level(self) -> None:
+        """Return when all is here that was told before this call."""
+        with self.reading():
+            await checkpoint()  # an event that has just come has woken `run`, which is before us in the line
+            while not self._is_level and not self.is_over:
+                await checkpoint()
+
+    @property
+    def reply(self) -> str:
+        """What the running step has said so far."""
+        return "".join(self._reply)
+
+    async def news(self) -> None:
+        """Return when there is an event more, or the end."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        await waiting
+
+    @contextmanager
+    def reading(self) -> Generator[None]:
+        """Count a reader: the feed is kept for it."""
+        self.readers += 1
+        if self._rest is not None:
+            _wake(self._rest)
+        try:
+            yield
+        finally:
+            self.readers -= 1
+            self.used_at = anyio.current_time()
+
+    def _note(self, event: AnyEvent) -> None:
+        """Know what a reader that comes now has to be told of the running turn."""
+        match event:
+            case ReplyDelta(turn=turn, text=text):
+                self.turn = turn
+                self._reply.append(text)
+            case StepStart(turn=turn) | ReplyRestarted(turn=turn):
+                self.turn = turn
+                self._reply.clear()
+            case TurnStart(turn=turn):
+                self.turn = turn
+                self._reply.clear()
+            case TurnEnd():
+                self.turn = None
+                self._reply.clear()
+                self.questions.clear()
+                self.used_at = anyio.current_time()
+            case QuestionAsked(question=question):
+                self.questions[question] = event
+            case QuestionClosed(question=question):
+                self.questions.pop(question, None)
+            case _:
+                pass
+
+    def _tell(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for reader in waiting:
+            _wake(reader)
+
+
+def _wake(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_result(None)

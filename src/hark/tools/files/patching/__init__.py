@@ -1,0 +1,1 @@
+"""Parsing patches and finding where their hunks apply."""

@@ -1,1 +1,0 @@
-"""Processes: started in a tree of their own, found by their cookie, ended whole."""

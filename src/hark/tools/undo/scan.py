@@ -1,0 +1,231 @@
+"""A look at a workspace: all its names, with the contents kept that aren't yet, within a budget."""
+# Names of files are bytes here, and needn't be text.
+# ruff: noqa: PTH115, PTH119
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from threading import Event
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from hark.tools.undo.blobs import Blobs
+from hark.tools.undo.entry import entry_of, head_of, read_file, reason_of
+from hark.tools.undo.ignore import Ignored
+from hark.tools.undo.manifest import EntryKind, Manifest, ManifestEntry, Why, kind_of
+
+# What a tool makes again by itself: it is removed with the step that made it, and not missed.
+CACHES = frozenset((b"__pycache__", b".pytest_cache", b".mypy_cache", b".ruff_cache", b".hypothesis"))
+HEAVY = frozenset((b"node_modules", b".venv", b".tox", b".nox", b".gradle", b".terraform", b".direnv"))
+HEAVY_MARKS = frozenset((b"pyvenv.cfg", b"CACHEDIR.TAG"))
+
+
+class ScanLimits(Struct, frozen=True):
+    """What one look may cost."""
+
+    files: int = 50_000
+    file_bytes: int = 20_000_000
+    new_bytes: int = 500_000_000
+    seconds: float = 2.0
+
+
+class ScanCancelled(Exception):
+    """Nobody waits for this look any more."""
+
+
+class _Folder(NamedTuple):
+    """A folder to look into, with the rules there, and whether the contents of its files are wanted."""
+
+    path: bytes
+    rules: Ignored
+    is_read: bool = True
+
+
+class Scan:
+    """One look. The cache is an earlier one: what is untouched since isn't read again.
+
+    With `like`, the same folders are looked into as then, whatever .gitignore says by now, and all new ones:
+    these are the step's own, and can be removed without having been kept.
+    """
+
+    def __init__(self, blobs: Blobs, home: bytes, limits: ScanLimits, stop: Event) -> None:
+        self._blobs = blobs
+        self._home = home
+        self._limits = limits
+        self._stop = stop
+        self._deadline = time.monotonic() + limits.seconds
+        self._entries: dict[bytes, ManifestEntry] = {}
+        self._unread: list[tuple[bytes, os.stat_result]] = []
+        self._like: Manifest | None = None
+        self._cache: Mapping[bytes, ManifestEntry] = {}
+        self._room = limits.files
+        self._skipped_inodes: dict[int, ManifestEntry] = {}
+
+    def take(
+        self, scopes: tuple[bytes, ...], cache: Mapping[bytes, ManifestEntry], like: Manifest | None = None
+    ) -> Manifest:
+        """Return all that is at and below the scopes. Only once per Look.
+
+        Raises:
+            Stopped: The stop flag was set; checked between files.
+        """
+        self._cache = cache
+        if like is not None:
+            self._like = like
+            self._room += len(like.entries)
+            self._skipped_inodes = {e.inode: e for e in like.entries.values() if e.kind is EntryKind.SKIPPED}
+        for scope in scopes:
+            self._look_at(scope)
+        self._read()
+        return Manifest(scopes, self._entries)
+
+    def _look_at(self, scope: bytes) -> None:
+        known = self._entries.get(scope)
+        if known is not None and known.kind is not EntryKind.SKIPPED:
+            return  # a wider scope had it
+        try:
+            status = os.lstat(scope)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self._entries[scope] = ManifestEntry(EntryKind.OTHER, 0, 0, 0, 0, 0, 0, 0, why_not=reason_of(error))
+            return
+        self._add(scope, status)
+        if kind_of(status.st_mode) is EntryKind.FOLDER:
+            self._walk(scope, status)
+
+    def _walk(self, scope: bytes, status: os.stat_result) -> None:
+        """Go through folders in order of depth: if there are too many, the deep ones are left out."""
+        waiting = deque([_Folder(scope, Ignored())])
+        while waiting:
+            folder, rules, is_read = waiting.popleft()
+            if why := self._refusal(folder):
+                self._skip(folder, why)
+                continue
+            try:
+                with os.scandir(folder) as listing:
+                    items = list(listing)
+            except OSError:
+                self._skip(folder, Why.UNREADABLE)
+                continue
+            names = {item.name for item in items}
+            if why := self._refusal_of(names, is_scope=folder == scope):
+                self._skip(folder, why)
+                continue
+            self._room -= len(items)
+            if b".git" in names:
+                rules = Ignored()  # a repository's rules end where another begins
+            if b".gitignore" in names:
+                rules = rules.below(folder)
+            is_read = is_read and not self._is_heavy_news(folder, names, rules)
+            here = _Folder(folder.rstrip(b"/") + b"/", rules, is_read)
+            for item in items:
+                if self._look_at_item(item, here, status.st_dev):
+                    waiting.append(_Folder(here.path + item.name, rules, is_read))
+
+    def _look_at_item(self, item: "os.DirEntry[bytes]", here: "_Folder", device: int) -> bool:
+        """Take in one name; return whether it is a folder to look into."""
+        if self._stop.is_set():
+            raise ScanCancelled
+        try:
+            status = item.stat(follow_symlinks=False)
+        except OSError:
+            return False  # it went away meanwhile
+        path = here.path + item.name
+        self._add(path, status, is_read=here.is_read)
+        if not item.is_dir(follow_symlinks=False):
+            return False
+        why = Why.MOUNT if status.st_dev != device else self._why_skipped(path, item.name, status, here.rules)
+        if why:
+            self._skip(path, why)
+        return not why
+
+    def _why_skipped(self, path: bytes, name: bytes, status: os.stat_result, rules: Ignored) -> str:
+        earlier = self._like.entries.get(path) if self._like else None
+        if earlier is not None and earlier.kind is EntryKind.SKIPPED:
+            return earlier.why_not
+        if path == self._home:
+            return Why.HOME
+        if earlier is not None and earlier.kind is EntryKind.FOLDER:
+            return ""
+        if name == b".git":
+            return Why.GIT
+        if name in CACHES:
+            return Why.CACHE
+        if self._like is not None:
+            moved = self._skipped_inodes.get(status.st_ino)
+            return moved.why_not if moved and moved.mtime_ns == status.st_mtime_ns else ""
+        return Why.IGNORED if name in HEAVY or rules.ignores(path) else ""
+
+    def _is_heavy_news(self, folder: bytes, names: set[bytes], rules: Ignored) -> bool:
+        """Return whether the step made this folder, and it would not have been looked into otherwise."""
+        if self._like is None or folder in self._like.entries:
+            return False
+        is_heavy = os.path.basename(folder) in HEAVY or not names.isdisjoint(HEAVY_MARKS)
+        return is_heavy or rules.ignores(folder)
+
+    def _refusal(self, folder: bytes) -> str:
+        if self._stop.is_set():
+            raise ScanCancelled
+        if folder == self._home:
+            return Why.HOME
+        return Why.TOO_SLOW if time.monotonic() > self._deadline else ""
+
+    def _refusal_of(self, names: set[bytes], *, is_scope: bool) -> str:
+        if len(names) > self._room:
+            return Why.TOO_MANY
+        is_heavy = self._like is None and not is_scope and not names.isdisjoint(HEAVY_MARKS)
+        return Why.IGNORED if is_heavy else ""
+
+    def _add(self, path: bytes, status: os.stat_result, *, is_read: bool = True) -> None:
+        kind = kind_of(status.st_mode)
+        if kind is EntryKind.LINK:
+            try:
+                self._entries[path] = entry_of(status, kind, os.readlink(path))
+            except OSError as error:
+                self._entries[path] = entry_of(status, EntryKind.OTHER, why_not=reason_of(error))
+            return
+        if kind is EntryKind.FILE and not is_read:
+            self._entries[path] = entry_of(status, kind, why_not=Why.IGNORED)
+            return
+        if kind is EntryKind.FILE:
+            known = self._cache.get(path)
+            if known is not None and known.digest and known.is_untouched(status) and known.kind is EntryKind.FILE:
+                self._entries[path] = known
+                return
+            self._unread.append((path, status))
+        self._entries[path] = entry_of(status, kind)
+
+    def _skip(self, folder: bytes, why: str) -> None:
+        found = self._entries[folder]
+        digest = head_of(folder) if why == Why.GIT else b""
+        self._entries[folder] = ManifestEntry(
+            EntryKind.SKIPPED,
+            found.mode,
+            found.uid,
+            found.gid,
+            0,
+            found.mtime_ns,
+            found.ctime_ns,
+            found.inode,
+            digest,
+            why,
+        )
+
+    def _read(self) -> None:
+        """Keep the contents that are new, small ones first: so most files are kept if not all can be."""
+        left = self._limits.new_bytes
+        for path, status in sorted(self._unread, key=lambda one: one[1].st_size):
+            if self._stop.is_set():
+                raise ScanCancelled
+            if status.st_size > self._limits.file_bytes:
+                self._entries[path] = entry_of(status, EntryKind.FILE, why_not="too big to keep")
+            elif time.monotonic() > self._deadline:
+                self._entries[path] = entry_of(status, EntryKind.FILE, why_not=Why.TOO_SLOW)
+            elif status.st_size > left:
+                self._entries[path] = entry_of(status, EntryKind.FILE, why_not="too much to keep at once")
+            else:
+                left -= status.st_size
+                self._entries[path] = read_file(path, status, self._blobs.keep_file)

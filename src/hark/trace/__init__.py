@@ -1,0 +1,1 @@
+"""A turn's trace, read from its journal, and its renderers."""

@@ -1,0 +1,109 @@
+"""Traces on their way to a collector, by OTLP over HTTP: in a thread of the SDK, which holds nobody."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+
+from hark import __version__
+from hark.trace.otel_spans import TraceSpan
+
+MOST_SPANS = 4_096
+BATCH_SPANS = 512
+DELAY_MS = 1_000
+TRACES_PATH = "/v1/traces"
+LOG = logging.getLogger(__name__)
+
+
+class Exporter:
+    """Takes traces and sends them in batches; what a collector does not take in time is left out."""
+
+    def __init__(self, endpoint: str = "") -> None:
+        """Without an endpoint, the standard OTEL_EXPORTER_OTLP_... variables say where to and with which headers."""
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # it would tell every failed try
+        exporter = ToldOnce(OTLPSpanExporter(endpoint=whole_address(endpoint) or None))
+        resource = Resource({SERVICE_NAME: "hark", "service.version": __version__}).merge(Resource.create())
+        self._provider = TracerProvider(resource=named(resource), shutdown_on_exit=False)
+        self._provider.add_span_processor(
+            BatchSpanProcessor(exporter, MOST_SPANS, DELAY_MS, max_export_batch_size=BATCH_SPANS)
+        )
+        self._tracer = self._provider.get_tracer("hark", __version__)
+
+    def put(self, trace: TraceSpan) -> None:
+        """Take a trace; waits for nothing."""
+        self._put(trace, Context())
+
+    def _put(self, one: TraceSpan, parent: Context) -> None:
+        kind = SpanKind.CLIENT if one.is_client else SpanKind.INTERNAL
+        span = self._tracer.start_span(one.name, parent, kind, one.attributes, start_time=_nanoseconds(one.start))
+        for event in one.events:
+            span.add_event(event.name, event.attributes, _nanoseconds(event.at))
+        if one.error is not None:
+            span.set_status(Status(StatusCode.ERROR, one.error))
+        elif one.is_ok:
+            span.set_status(Status(StatusCode.OK))
+        inside = set_span_in_context(span, parent)
+        for child in one.children:
+            self._put(child, inside)
+        span.end(_nanoseconds(one.end))
+
+    async def close(self) -> None:
+        """Send what waits. Cancelling leaves it behind: the thread ends with the process."""
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+        def end() -> None:
+            self._provider.shutdown()
+            try:
+                loop.call_soon_threadsafe(done.set)
+            except RuntimeError:
+                return  # the loop did not wait for us
+
+        threading.Thread(target=end, name="telemetry-end", daemon=True).start()
+        await done.wait()
+
+
+class ToldOnce(SpanExporter):
+    """An exporter that tells in the log when a collector takes nothing, once, until it takes something again."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._has_told = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send a batch."""
+        result = self._exporter.export(spans)
+        if result is SpanExportResult.SUCCESS:
+            self._has_told = False
+        elif not self._has_told:
+            self._has_told = True
+            LOG.warning("traces are not taken by the collector; they are left out until it takes them again")
+        return result
+
+    def shutdown(self) -> None:
+        """Send no more."""
+        self._exporter.shutdown()
+
+
+def whole_address(endpoint: str) -> str:
+    """Return where traces go, when this is where a collector is."""
+    if not endpoint or endpoint.endswith(TRACES_PATH):
+        return endpoint
+    return endpoint.rstrip("/") + TRACES_PATH
+
+
+def named(resource: Resource) -> Resource:
+    """Return who we are; the environment's name for it goes before ours, the SDK's word for none does not."""
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        return resource.merge(Resource({SERVICE_NAME: "hark"}))
+    return resource
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000_000)

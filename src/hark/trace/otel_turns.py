@@ -1,0 +1,74 @@
+"""Turns that ended, told as traces: by a task of its own, never waited for by a turn."""
+
+import asyncio
+from collections import OrderedDict, deque
+from typing import Protocol
+
+from hark.engine.services import EngineServices
+from hark.protocol.records import AnyRecord, TurnEnded
+from hark.protocol.store import StoreError
+from hark.trace.from_journal import turns_of
+from hark.trace.otel_spans import Masked, TraceSpan, trace_of
+from hark.trace.turn_records import TurnRecords
+
+MOST_WAITING = 1_000
+MOST_SESSIONS = 10_000
+
+
+class Sink(Protocol):
+    """Where traces go."""
+
+    def put(self, trace: TraceSpan) -> None:
+        """Take a trace; waits for nothing."""
+        ...
+
+
+class EndedTurns:
+    """Turns whose trace is to be told; of too many, the oldest are left out."""
+
+    def __init__(self, bench: EngineServices, sink: Sink, masked: Masked) -> None:
+        self._bench = bench
+        self._sink = sink
+        self._masked = masked
+        self._waiting: deque[TurnEnded] = deque(maxlen=MOST_WAITING)
+        self._changed = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._read: OrderedDict[str, int] = OrderedDict()  # how much of each journal was seen
+
+    def put(self, end: TurnEnded) -> None:
+        """Take a turn that ended; waits for nothing."""
+        self._waiting.append(end)
+        self._empty.clear()
+        self._changed.set()
+
+    async def told(self) -> None:
+        """Return when all turns so far were told."""
+        await self._empty.wait()
+
+    async def run(self) -> None:
+        """Tell turn after turn, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            while self._waiting:
+                end = self._waiting.popleft()
+                try:
+                    records = await self._records(end)
+                except StoreError:
+                    records = []  # what was measured is enough for a trace
+                self._sink.put(trace_of(TurnRecords(end.turn, [*records, end]), self._bench.routes, self._masked))
+                await asyncio.sleep(0)
+            self._empty.set()
+
+    async def _records(self, end: TurnEnded) -> list[AnyRecord]:
+        """Return the turn's records, without reading again what came before them."""
+        session = end.turn.rpartition(".")[0]
+        known = self._read.pop(session, 0)
+        records = await self._bench.store.journal.read(session, known)
+        if known and end.turn not in turns_of(records):  # told out of order, or the journal begins anew
+            known, records = 0, await self._bench.store.journal.read(session)
+        self._read[session] = known + len(records)
+        if len(self._read) > MOST_SESSIONS:
+            self._read.popitem(last=False)
+        return records

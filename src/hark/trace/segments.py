@@ -1,0 +1,165 @@
+"""The parts of a turn: each measured stretch, with what the records say about it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from hark.protocol.messages import Call, Effect
+from hark.protocol.outcomes import Failed, Span
+from hark.protocol.records import CallEnded, Replied
+from hark.surfaces.terminal.status_text import call_title, effect_words
+from hark.text.clean import clean, cut_middle
+from hark.trace.turn_records import TurnRecords
+from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, time_words, token_words
+
+SHOWN_CHARACTERS = 2_000
+
+Details = tuple[tuple[str, str], ...]
+
+
+def parts_of(records: TurnRecords) -> list[Segment]:
+    """Return the parts in the order of their starts; calls that never started are there with no length."""
+    timings = records.timings
+    parts = _measured(records, timings.spans) if timings else _guessed(records)
+    if timings and timings.first_chunk is not None:
+        parts = _with_first_chunk(parts, timings.first_chunk)
+    parts.extend(_never_started(records))
+    return sorted(parts, key=lambda part: part.start)
+
+
+def _measured(records: TurnRecords, spans: Sequence[Span]) -> list[Segment]:
+    """Give each span what is known of it: replies and calls come in the order in which they were begun."""
+    replies = iter(records.replies)
+    calls = [records.calls[name] for name in records.call_starts if name in records.calls]
+    parts: list[Segment] = []
+    for place, span in enumerate(spans):
+        following = spans[place + 1] if place + 1 < len(spans) else None
+        bare = Segment(span.kind, span.name, span.start, span.end, span.settle)
+        if span.kind == TOOL:
+            call = next((call for call in calls if call.name == span.name), None)
+            if call is not None:
+                calls.remove(call)
+            parts.append(_called(bare, records, call))
+        elif span.kind == MODEL and not gave_way(span, following):
+            parts.append(_replied(bare, next(replies, None), records))
+        else:
+            parts.append(_other(bare, is_failed=gave_way(span, following)))
+    return parts
+
+
+def gave_way(span: Span, following: Span | None) -> bool:
+    """Tell whether a request failed: it is asked again after a pause, or another route is asked at once."""
+    if following is None or span.kind not in (MODEL, COMPACTION):
+        return False
+    return following.kind == PAUSE or (following.kind == span.kind and following.name != span.name)
+
+
+def _other(part: Segment, *, is_failed: bool) -> Segment:
+    match part.kind:
+        case "model" | "compaction" if is_failed:
+            return replace(part, note="failed, asked again", is_bad=True)
+        case "compaction":
+            return replace(part, title="summarises what is old")
+        case "pause":
+            return replace(part, title="before the next try")
+        case "question":
+            return replace(part, title=f"waits for a person: may {part.name} run?")
+        case "snapshot":
+            return replace(part, title="keeps files for undo")
+        case _:
+            return part
+
+
+def _replied(part: Segment, reply: Replied | None, records: TurnRecords) -> Segment:
+    if reply is None:
+        is_failed = records.end is not None and isinstance(records.end.outcome, Failed)
+        return replace(part, note="failed" if is_failed else "cut before it said anything", is_bad=is_failed)
+    message = reply.message
+    asked = ", ".join(call_title(call.name, call.arguments) for call in message.calls)
+    details: Details = (
+        ("step", str(reply.step)),
+        ("route", reply.route or part.name),
+        ("tokens", token_words(reply.usage)),
+        ("said", _shown(message.text)),
+        ("asked for", _shown("\n".join(call_title(call.name, call.arguments) for call in message.calls))),
+    )
+    title = " ".join(message.text.split())[:200] or (f"asks for {asked}" if asked else "")
+    note = "cut" if message.is_partial else ""
+    return replace(part, title=title, note=note, details=_filled(details))
+
+
+def _called(part: Segment, records: TurnRecords, call: Call | None) -> Segment:
+    if call is None:
+        return part
+    title = call_title(call.name, call.arguments).removeprefix(call.name).strip()
+    end = records.call_ends.get(call.id)
+    details: Details = (
+        ("arguments", _shown(_laid_out(call.arguments))),
+        *(_end_details(end) if end else (("effect", "it runs"),)),
+        ("said after the turn was over", _shown(records.late.get(call.id, ""))),
+    )
+    is_bad = end is not None and end.result.is_error
+    is_plain = end is None or (end.result.effect is Effect.COMPLETED and not end.result.is_error)
+    note = "" if end is None or is_plain else effect_words(end.result.effect, is_error=end.result.is_error)
+    return replace(part, title=title, note=note, details=_filled(details), is_bad=is_bad, call=call.id)
+
+
+def _end_details(end: CallEnded) -> Details:
+    result = end.result
+    return (("effect", effect_words(result.effect, is_error=result.is_error)), ("result", _shown(result.text)))
+
+
+def _never_started(records: TurnRecords) -> Iterator[Segment]:
+    for name, end in records.call_ends.items():
+        if name not in records.call_starts and name in records.calls:
+            at = records.since(end.at)
+            if records.timings:
+                at = min(at, records.timings.total)
+            yield _called(Segment(TOOL, end.result.name, at, at), records, records.calls[name])
+
+
+def _guessed(records: TurnRecords) -> list[Segment]:
+    """Return parts by the times of the records alone: for a turn that runs, or that a crash cut."""
+    total = records.known_total
+    parts: list[Segment] = []
+    edge = 0.0
+    for reply in records.replies:
+        at = min(records.since(reply.at), total)
+        parts.append(_replied(Segment(MODEL, reply.route or MODEL, edge, max(edge, at)), reply, records))
+        edge = at
+        for call in reply.message.calls:
+            if call.id in records.call_starts:
+                start = records.since(records.call_starts[call.id])
+                end = records.call_ends.get(call.id)
+                until = min(records.since(end.at), total) if end else total
+                parts.append(_called(Segment(TOOL, call.name, start, max(start, until)), records, call))
+                edge = max(edge, until)
+    if total > edge:
+        parts.append(Segment(MODEL, MODEL, edge, total))
+    return parts
+
+
+def _with_first_chunk(parts: list[Segment], first: float) -> list[Segment]:
+    """Mark where the model's first sign of life fell."""
+    for place, part in enumerate(parts):
+        if part.kind == MODEL and part.start <= first <= part.end:
+            waited = (("first sign of life", f"after {time_words(first - part.start)}"),)
+            parts[place] = replace(part, first=first, details=(*part.details, *waited))
+            break
+    return parts
+
+
+def _laid_out(arguments: str) -> str:
+    try:
+        return msgspec.json.format(arguments, indent=2)
+    except msgspec.DecodeError:
+        return arguments
+
+
+def _shown(text: str) -> str:
+    return cut_middle(clean(text), SHOWN_CHARACTERS)
+
+
+def _filled(details: Details) -> Details:
+    return tuple((name, text) for name, text in details if text)

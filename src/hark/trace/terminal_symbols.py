@@ -1,0 +1,56 @@
+"""The signs and colours that timelines in a terminal are drawn with."""
+
+from dataclasses import dataclass
+
+from hark.protocol.outcomes import Completed, Failed, Outcome
+from hark.text.columns import TerminalStyle
+from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, QUESTION, SNAPSHOT, TOOL
+
+RED, BOLD, DIM, CYAN = "31", "1", "2", "36"
+COLOURS = {MODEL: "34", TOOL: "32", QUESTION: "35", PAUSE: "33", SNAPSHOT: CYAN, COMPACTION: CYAN}
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What bars are made of: a bar must be readable without colours, too."""
+
+    model: str = "█"
+    tool: str = "▓"
+    wait: str = "▒"
+    other: str = "░"
+    settle: str = "▞"
+    message: str = "◆"
+    interrupt: str = "▲"
+    line: str = "╎"
+    between: str = " · "
+
+    def of(self, kind: str) -> str:
+        """Return the sign for a kind of part."""
+        match kind:
+            case "model" | "compaction":
+                return self.model
+            case "tool":
+                return self.tool
+            case _:
+                return self.wait
+
+
+_ASCII = Signs("#", "=", "-", ".", "x", "*", "^", "!", "; ")
+
+
+def signs_for(look: TerminalStyle) -> Signs:
+    """Return what the reader's place can show."""
+    return Signs() if look.has_unicode else _ASCII
+
+
+def outcome_colour(outcome: Outcome | None) -> str:
+    """Return the colour that says how a turn ended."""
+    match outcome:
+        case None:
+            return BOLD
+        case Completed():
+            return COLOURS[TOOL]
+        case Failed():
+            return RED
+        case _:
+            return COLOURS[PAUSE]

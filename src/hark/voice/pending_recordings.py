@@ -1,0 +1,96 @@
+"""Recordings that are not yet words, in files: what a crash leaves of them is gone on with."""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from hark.protocol.speech import Audio
+from hark.protocol.voice_messages import VoiceNote
+from hark.voice.media_types import ending
+
+
+class _Slip(msgspec.Struct):
+    """What is written beside a recording; as long as it is there, the recording waits to be heard."""
+
+    id: str
+    line: str
+    media_type: str
+    recording: str
+    arrived: int
+    about: dict[str, str]
+
+
+class PendingRecordings:
+    """A folder of recordings. Its calls block for as long as the disk takes: run them in a thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, note: VoiceNote, arrived: int) -> Path:
+        """Write a recording so that it survives a crash, and return where it is. `arrived` is its place in the order.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        recording = self._recording(note)
+        _write(recording, note.audio.data)
+        slip = _Slip(note.id, note.line, note.audio.media_type, recording.name, arrived, dict(note.about))
+        _write(self._slip(note), msgspec.json.encode(slip))
+        _sync_folder(self._folder)
+        return recording
+
+    def drop(self, note: VoiceNote) -> None:
+        """Forget a recording: its words are known, or nobody wants them any more."""
+        self.lay_aside(note)
+        with contextlib.suppress(OSError):
+            self._recording(note).unlink(missing_ok=True)
+
+    def lay_aside(self, note: VoiceNote) -> None:
+        """Leave the recording where it is, and don't hear it again."""
+        with contextlib.suppress(OSError):
+            self._slip(note).unlink(missing_ok=True)
+
+    def left(self) -> Iterator[VoiceNote]:
+        """Yield what an earlier process had taken and not ended, in the order in which it arrived."""
+        slips: list[_Slip] = []
+        for file in self._folder.glob("*.json"):
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                slips.append(msgspec.json.decode(file.read_bytes(), type=_Slip))
+        for told in sorted(slips, key=lambda slip: slip.arrived):
+            with contextlib.suppress(OSError):
+                data = (self._folder / Path(told.recording).name).read_bytes()
+                yield VoiceNote(told.id, told.line, Audio(data, told.media_type), told.about)
+
+    def _slip(self, note: VoiceNote) -> Path:
+        return self._folder / f"{_name(note)}.json"
+
+    def _recording(self, note: VoiceNote) -> Path:
+        return self._folder / f"{_name(note)}{ending(note.audio.media_type) or '.audio'}"
+
+
+def _name(note: VoiceNote) -> str:
+    # Ids come from outside: as a hash they are neither paths nor too long, and the same one is the same file.
+    return hashlib.sha256(f"{note.line}\0{note.id}".encode()).hexdigest()[:32]
+
+
+def _write(file: Path, whole: bytes) -> None:
+    half = file.with_name(f"{file.name}.part")
+    descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(whole)
+        out.flush()
+        os.fsync(out.fileno())
+    half.replace(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,200 @@
+"""Which model answers: what settings and presets make of a route, and what is found when nothing is set."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from hark.app.settings import detect as detection
+from hark.app.settings.detect import detect, from_environment, local_servers
+from hark.app.settings.presets import OLLAMA, VLLM, Preset
+from hark.app.settings.routes import completed, opened_maker
+from hark.app.settings.types import RouteSettings, SettingsError
+from hark.engine.turn.routes import Route
+from hark.providers.anthropic import Anthropic
+from hark.providers.catalog import ModelFacts
+from hark.providers.connections import open_session
+from hark.providers.local import LocalModel
+from hark.providers.openai_chat import OpenAIChat
+from hark.providers.openai_responses import OpenAIResponses
+
+URL = "http://127.0.0.1:9/v1"
+
+
+def silent(text: str) -> None:
+    raise AssertionError(f"a notice that nobody expected: {text}")
+
+
+@asynccontextmanager
+async def maker(**models: ModelFacts) -> AsyncGenerator[Callable[[RouteSettings], Route]]:
+    async with open_session() as http, opened_maker(http, silent) as made:
+        yield lambda route: made.make([route], models)[0]
+
+
+@asynccontextmanager
+async def model_server(answer: object, status: int = 200) -> AsyncGenerator[str]:
+    """A server that gives this answer when asked for its models."""
+
+    async def models(request: web.Request) -> web.Response:
+        return web.json_response(answer, status=status)
+
+    app = web.Application()
+    app.router.add_get("/v1/models", models)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    for name in ("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "HARK_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(detection, "LOCAL_SERVERS", ())
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind"), [("openai", OpenAIChat), ("responses", OpenAIResponses), ("anthropic", Anthropic)]
+)
+async def test_a_provider_names_the_protocol(provider: str, kind: type) -> None:
+    async with maker() as made:
+        assert isinstance(made(RouteSettings(provider=provider, base_url=URL, model="m")).provider, kind)
+
+
+async def test_the_embedded_model_needs_neither_address_nor_name_and_is_started_only_when_it_is_first() -> None:
+    async with maker() as made:
+        made(RouteSettings(base_url=URL, model="m"))
+        route = made(RouteSettings("spare", "local"))
+        assert isinstance(route.provider, LocalModel)
+        await asyncio.sleep(0)
+        assert route.provider.server.pid is None
+        assert (route.input_price, route.output_price) == (0.0, 0.0)
+
+
+async def test_known_prices_come_from_the_catalogue_and_a_routes_own_win() -> None:
+    async with maker(mine=ModelFacts(input_price=3.0, output_price=4.0)) as made:
+        known = made(RouteSettings(base_url=URL, model="gpt-5-nano"))
+        own = made(RouteSettings(base_url=URL, model="gpt-5-nano", input_price=7.0))
+        extended = made(RouteSettings(base_url=URL, model="mine"))
+        unknown = made(RouteSettings(base_url=URL, model="unknown"))
+    assert (known.input_price, known.output_price) == (0.05, 0.4)
+    assert (own.input_price, own.output_price) == (7.0, 0.4)
+    assert (extended.input_price, extended.output_price) == (3.0, 4.0)
+    assert (unknown.input_price, unknown.output_price) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("route", "words"),
+    [
+        (RouteSettings(provider="nope", base_url=URL, model="m"), "provider 'nope' is not known; .*openai.*ollama"),
+        (RouteSettings(base_url="localhost:1", model="m"), "'localhost:1' is not an http"),
+        (RouteSettings(base_url=URL), "model is missing"),
+        (RouteSettings(provider="ollama"), "model is missing"),
+        (RouteSettings(base_url=URL, model="m", api_key_env="NOT_THERE"), "the environment has no NOT_THERE"),
+        (RouteSettings(provider="anthropic", model="m"), "the environment has no ANTHROPIC_API_KEY"),
+    ],
+)
+async def test_a_route_that_can_not_work_is_told_with_its_name(route: RouteSettings, words: str) -> None:
+    async with maker() as made:
+        with pytest.raises(SettingsError, match=rf"Route 'main': .*{words}"):
+            made(route)
+
+
+def test_a_preset_fills_what_is_left_open() -> None:
+    ollama = completed(RouteSettings(provider="ollama", model="m"))
+    assert (ollama.provider, ollama.base_url, ollama.api_key_env) == ("openai", "http://127.0.0.1:11434/v1", "")
+    moved = completed(RouteSettings(provider="vllm", base_url="http://gpu:8000/v1", model="m"))
+    assert (moved.provider, moved.base_url) == ("openai", "http://gpu:8000/v1")
+    keyed = completed(RouteSettings(provider="openrouter"))
+    assert (keyed.model, keyed.api_key_env) == ("openrouter/auto", "OPENROUTER_API_KEY")
+    assert completed(RouteSettings(provider="openrouter", api_key="k")).api_key_env == ""
+
+
+def test_a_protocol_without_an_address_is_spoken_at_its_vendor() -> None:
+    route = completed(RouteSettings(provider="anthropic", model="m"))
+    assert (route.base_url, route.api_key_env) == ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")
+    elsewhere = completed(RouteSettings(provider="anthropic", base_url=URL, model="m"))
+    assert (elsewhere.base_url, elsewhere.api_key_env) == (URL, "")
+
+
+def test_keys_in_the_environment_are_taken_in_their_order() -> None:
+    keys = {"OPENROUTER_API_KEY": "a", "ANTHROPIC_API_KEY": "b", "OPENAI_API_KEY": "c"}
+    names: list[str] = []
+    while (route := from_environment(keys)) is not None:
+        names.append(route.name)
+        del keys[route.api_key_env]
+    assert names == ["openrouter", "anthropic", "openai"]
+
+
+def test_the_environment_names_the_model_and_the_address() -> None:
+    own = from_environment({"OPENAI_API_KEY": "c", "HARK_MODEL": "m"})
+    assert own is not None
+    assert (own.provider, own.base_url, own.model) == ("responses", "https://api.openai.com/v1", "m")
+    other = from_environment({"OPENAI_API_KEY": "c", "OPENAI_BASE_URL": URL, "HARK_MODEL": "m"})
+    assert other is not None
+    assert (other.provider, other.base_url, other.model) == ("openai", URL, "m")
+
+
+def at(preset: Preset, url: str) -> Preset:
+    return Preset(preset.name, preset.title, preset.provider, url)
+
+
+async def test_local_servers_that_answer_are_found_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"data": [{"id": "first"}, {"id": "second"}]}
+    async with model_server(answer) as one, model_server(answer) as other, open_session() as http:
+        monkeypatch.setattr(detection, "LOCAL_SERVERS", (at(OLLAMA, URL), at(VLLM, one), at(OLLAMA, other)))
+        assert [route.base_url for _, route in await local_servers(http)] == [one, other]
+        found = await detect(http)
+        assert (found.name, found.provider, found.base_url, found.model) == ("vllm", "openai", one, "first")
+        monkeypatch.setenv("HARK_MODEL", "second")
+        assert (await detect(http)).model == "second"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ({"data": []}, 200),
+        ({"detail": "no key"}, 401),
+        ([1, 2], 200),
+        ({"data": ["a"]}, 200),
+        ("words", 200),
+        ({"data": [{"id": "demo", "owned_by": "hark"}]}, 200),
+    ],
+)
+async def test_what_is_no_model_server_is_not_taken_for_one(
+    monkeypatch: pytest.MonkeyPatch, answer: object, status: int
+) -> None:
+    async with model_server(answer, status) as url, open_session() as http:
+        monkeypatch.setattr(detection, "LOCAL_SERVERS", (at(OLLAMA, url),))
+        assert await local_servers(http) == []
+
+
+async def test_a_server_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(hang, "127.0.0.1", 0) as server, open_session() as http:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        monkeypatch.setattr(detection, "LOCAL_SERVERS", (at(OLLAMA, url),))
+        async with asyncio.timeout(5 * detection.PROBE_SECONDS):
+            assert await local_servers(http) == []
+
+
+async def test_the_embedded_model_is_the_last_resort() -> None:
+    async with open_session() as http:
+        found = await detect(http)
+    assert (found.name, found.provider) == ("embedded", "local")
+
+
+async def test_without_any_model_it_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.providers.local_server.find_spec", lambda name: None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    async with open_session() as http:
+        with pytest.raises(SettingsError, match=r"OPENROUTER_API_KEY.*Ollama.*not installed.*hark setup"):
+            await detect(http)

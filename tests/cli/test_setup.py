@@ -1,0 +1,188 @@
+"""`hark setup` asks few questions, writes what only the owner can read, and replaces nothing unasked."""
+
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hark.app.settings.config_file import with_route
+from hark.app.settings.types import RouteSettings, SettingsError
+from tests.cli.command_line import Ended, Hark, opened
+from tests.cli.pseudo_terminal import run_in_terminal
+from tests.fakes.models.behaviours import Behaviour, failing, text
+
+KEY = "sk-very-secret-0123456789"
+ROUTE = RouteSettings("main", "openai", "http://a/v1", 'a "quoted" \\ näme')
+
+
+def written(hark: Hark) -> dict[str, Any]:
+    file = hark.home / "config.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    return tomllib.loads(file.read_text("utf-8"))
+
+
+def number_of(ended: Ended, title: str) -> str:
+    line = next(line for line in ended.out.splitlines() if title in line)
+    return line.strip().partition(".")[0]
+
+
+async def test_the_first_choice_is_what_works_already(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        (hark.home / "config.toml").unlink()
+        ended = await hark.run("setup", typed="1\n\n", ANTHROPIC_API_KEY=KEY)
+        assert ended.code == 0, ended
+        (route,) = written(hark)["routes"]
+        text = (hark.home / "config.toml").read_text()
+    assert "1. Anthropic (ANTHROPIC_API_KEY is set)" in ended.out
+    assert (route["provider"], route["api_key_env"]) == ("anthropic", "ANTHROPIC_API_KEY")
+    assert route["model"]
+    assert KEY not in text + ended.out
+
+
+async def test_a_key_is_kept_and_never_shown(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        (hark.home / "config.toml").unlink()
+        number = number_of(await hark.run("setup"), "OpenRouter")
+        (hark.home / "config.toml").unlink()
+        ended = await hark.run("setup", typed=f"{number}\n{KEY}\nsome/model\n")
+        assert ended.code == 0, ended
+        (route,) = written(hark)["routes"]
+    assert (route["api_key"], route["model"], "api_key_env" in route) == (KEY, "some/model", False)
+    assert KEY not in ended.out + ended.err
+
+
+async def test_the_name_of_a_variable_is_kept_as_a_name(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        (hark.home / "config.toml").unlink()
+        number = number_of(await hark.run("setup"), "OpenAI")
+        (hark.home / "config.toml").unlink()
+        ended = await hark.run("setup", typed=f"{number}\nMY_KEY\n\n")
+        (route,) = written(hark)["routes"]
+    assert (route["api_key_env"], "api_key" in route) == ("MY_KEY", False)
+    assert "export MY_KEY=" in ended.out
+
+
+async def test_with_nothing_typed_the_embedded_model_is_set_up_and_answers(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        (hark.home / "config.toml").unlink()
+        assert (await hark.run("setup")).code == 0
+        assert written(hark)["routes"] == [{"name": "main", "provider": "local"}]
+        ended = await hark.run("-p", "hello")
+    assert ended.code == 0, ended
+    assert ended.out.strip()
+    assert "demonstration model" in ended.err
+
+
+async def test_settings_that_are_there_are_replaced_only_when_that_is_wanted(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        before = (hark.home / "config.toml").read_text()
+        for typed in ("1\n", "1\nn\n", "1\nwhat\n"):
+            ended = await hark.run("setup", typed=typed)
+            assert ended.code == 1
+            assert "Nothing was written" in ended.out
+        assert (hark.home / "config.toml").read_text() == before
+        assert (await hark.run("setup", typed="1\ny\n")).code == 0
+        assert [route["provider"] for route in written(hark)["routes"]] == ["local"]
+
+
+async def test_what_else_stands_in_the_settings_stays(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        hark.configure("\n# how long\n[limits]\nsteps = 5 # enough\n")
+        assert (await hark.run("setup", typed="1\ny\n")).code == 0
+        settings = written(hark)
+        text = (hark.home / "config.toml").read_text()
+    assert settings["limits"] == {"steps": 5}
+    assert "steps = 5 # enough" in text
+
+
+@pytest.mark.parametrize("typed", ["0\n", "99\n", "ollama\n"])
+async def test_an_answer_that_is_none_of_the_choices_ends_it(tmp_path: Path, typed: str) -> None:
+    async with opened(tmp_path) as hark:
+        before = (hark.home / "config.toml").read_text()
+        ended = await hark.run("setup", typed=typed)
+        assert (hark.home / "config.toml").read_text() == before
+    assert ended.code == 2
+    assert "none of the numbers" in ended.err
+
+
+async def test_a_server_of_ones_own_is_set_up_by_its_address(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hark:
+        (hark.home / "config.toml").unlink()
+        number = number_of(await hark.run("setup"), "another server")
+        (hark.home / "config.toml").unlink()
+        ended = await hark.run("setup", typed=f"{number}\n{hark.server.base_url}/\n\nsome-model\n")
+        wrong = await hark.run("setup", typed=f"{number}\nhere\n")
+        (route,) = written(hark)["routes"]
+    assert ended.code == 0, ended
+    assert route == {"name": "main", "provider": "openai", "base_url": hark.server.base_url, "model": "some-model"}
+    assert wrong.code == 2
+    assert "'here' is no address" in wrong.err
+
+
+@pytest.mark.parametrize("keys", [[("Number", "\x04")], [("Number", "3\n"), ("The key", "\x04")]])
+async def test_a_person_who_ends_the_input_leaves_and_nothing_is_written(
+    tmp_path: Path, keys: list[tuple[str, str]]
+) -> None:
+    async with opened(tmp_path) as hark:
+        before = (hark.home / "config.toml").read_text()
+        ended = await run_in_terminal(hark, "setup", keys=keys)
+        assert (hark.home / "config.toml").read_text() == before
+    assert ended.code == 2
+    assert ended.out.rstrip().endswith("hark: You left before the end: nothing was written.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [(text(["hi"]), "main: the first piece came"), (failing(401, words="no such key"), "no such key")],
+)
+async def test_a_person_is_told_whether_the_model_answers(tmp_path: Path, reply: Behaviour, told: str) -> None:
+    async with opened(tmp_path, [reply]) as hark:
+        number = number_of(await hark.run("setup"), "another server")
+        keys = [
+            ("Number", f"{number}\n"),
+            ("Its address", f"{hark.server.base_url}\n"),
+            ("Its key", f"{KEY}\n"),
+            ("Model", "some-model\n"),
+            ("[y/N]", "y\n"),
+        ]
+        ended = await run_in_terminal(hark, "setup", keys=keys)
+    assert ended.code == 0, ended
+    assert told in " ".join(ended.out.split())
+    assert KEY not in ended.out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing\n",
+        '[[routes]]\nname = "a"\n[[routes]]\nname = "b"\n',
+        '[limits]\nsteps = 1\n[[routes]]\nname = "a"\n\n[store]\nurl = "memory"\n',
+        "[ [routes] ]\n",
+        '[[ routes ]]\nname = "[limits]"\n[approvals]\nallow = [\n  "shell:ls",\n]\n',
+    ],
+)
+def test_a_route_takes_the_place_of_the_routes_and_of_nothing_else(text: str) -> None:
+    try:
+        before = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        with pytest.raises(SettingsError, match="not valid TOML"):
+            with_route(text, ROUTE)
+        return
+    after = tomllib.loads(with_route(text, ROUTE))
+    assert after.pop("routes") == [
+        {"name": "main", "provider": "openai", "base_url": "http://a/v1", "model": ROUTE.model}
+    ]
+    before.pop("routes", None)
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['routes = [{name = "a"}]\n', '[[routes]]\nname = """\n[x]\n"""\n', '[limits]\n"a" = """\n[[routes]]\n"""\n'],
+)
+def test_routes_in_a_form_that_can_not_be_replaced_safely_are_left_alone(text: str) -> None:
+    with pytest.raises(SettingsError, match="by hand"):
+        with_route(text, ROUTE)
