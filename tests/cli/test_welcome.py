@@ -1,8 +1,7 @@
 """The first words fit a small terminal, and each says what to do."""
 
 import pytest
-
-from hark.cli.welcome import welcome
+from hark.cli.terminal import welcome
 
 
 @pytest.mark.parametrize("is_embedded", [True, False])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError
 
 if TYPE_CHECKING:
     from hark.app.build import Agent

@@ -9,15 +9,19 @@ import sys
 from importlib.util import find_spec
 
 from hark.app.logs import start_logs
-from hark.app.settings import config
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError, config
 from hark.app.shutdown import COMPLETED, Signals, Watchdog
 from hark.cli.io.standard_output import own_output
 
 NEEDED = "hark acp needs the package agent-client-protocol. Install it: pip install 'hark-agent[acp]'."
 
 
-async def acp(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--verbose", action="store_true", help="show logs on stderr")
+
+
+async def run(options: argparse.Namespace) -> int:
     """Serve one editor until it leaves.
 
     Raises:

@@ -13,9 +13,8 @@ from hark.app.sessions.agent_desk import AgentDesk
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
 from hark.app.slash.stop_words import StopWords
-from hark.cli.chat import choose_route, offered, sections, session_name
+from hark.cli.chat_options import choose_route, offered, sections, session_name
 from hark.cli.io.early_input import FirstLine
-from hark.cli.welcome import welcome
 from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
@@ -36,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
     """Run the terminal app until the person leaves; `line` is live until it is there."""
+    if line.is_left:
+        line.give_back()
+        return COMPLETED
     screen = Screen(line)
     watchdog = Watchdog(EXIT_SECONDS, screen.restore)
     shown = TerminalScreen(screen, watchdog)
@@ -83,6 +85,22 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
     if shown.unsent:
         sys.stderr.write(f"hark: what you had typed is kept: hark -r {shown.unsent}\n")
     return code or (COMPLETED if is_well else FAILED)
+
+
+def welcome(route: str, is_embedded: bool) -> list[str]:
+    """Return the lines, each for 80 columns; `route` is the name of the model that answers.
+
+    The embedded model is there to try the program with, not to work with: that is said first.
+    """
+    if is_embedded:
+        first = "A small demonstration model answers. For real work, choose one: hark setup"
+    else:
+        first = f"{route} answers. Try: what is in this directory?"
+    return [
+        first,
+        "Type while it works: Enter interrupts, Tab queues, Ctrl+S steers, Esc stops.",
+        "/help lists commands, /demo shows an interrupt; hark doctor helps when stuck.",
+    ]
 
 
 def _before(line: FirstLine) -> EarlyInput:

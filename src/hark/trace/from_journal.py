@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from hark.protocol.commands import Delivery
 from hark.protocol.names import short_name
-from hark.protocol.records import AnyRecord, Queued, TurnStarted
+from hark.protocol.records import AnyRecord, CallStarted, Queued, TurnStarted
+from hark.protocol.store import Journal
 from hark.tools.delegate import CHILD
 from hark.trace.segments import parts_of
 from hark.trace.turn_records import TurnRecords
@@ -31,6 +32,25 @@ def find_turn(records: Sequence[AnyRecord], wanted: str = "") -> str | None:
 def child_of(turn: str, call: str) -> str:
     """Return the name of the session that a call of a turn would have started."""
     return f"{turn.rpartition('.')[0]}{CHILD}{call}"
+
+
+async def children_of(
+    journal: Journal, records: Sequence[AnyRecord], turns: Sequence[str]
+) -> dict[str, Sequence[AnyRecord]]:
+    """Return the journals of the sessions that calls of these turns started, theirs included, by name.
+
+    Raises:
+        StoreError: They can't be read.
+    """
+    found: dict[str, Sequence[AnyRecord]] = {}
+    for record in records:
+        if isinstance(record, CallStarted) and record.turn in turns:
+            name = child_of(record.turn, record.call)
+            theirs = await journal.read(name)
+            if theirs:
+                found[name] = theirs
+                found.update(await children_of(journal, theirs, turns_of(theirs)))
+    return found
 
 
 def story_of(records: Sequence[AnyRecord], turn: str, children: Journals | None = None) -> TurnTrace:

@@ -10,14 +10,13 @@ from hark.app.loop_lag import LoopLag
 from hark.app.sessions.api_session import AgentApiSession
 from hark.app.sessions.handle import check_name
 from hark.app.sessions.import_history import bring
-from hark.cli.trace import children_of
 from hark.protocol.commands import Say
 from hark.protocol.gateway import Busy, GatewayState, Lag, PastMessage, RouteRow, ServerRow, SessionRow
 from hark.protocol.receipts import Receipt
 from hark.protocol.store import BACKGROUND, Hit, Query
 from hark.schedules.service import ScheduleDesk
 from hark.tools.delegate import CHILD
-from hark.trace.from_journal import story_of, turns_of
+from hark.trace.from_journal import children_of, story_of, turns_of
 
 
 class AgentGateway:

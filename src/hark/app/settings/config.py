@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
+from hark.app.settings import SettingsError
+from hark.app.settings.home import home_directory, workspace
 from hark.app.settings.trust import is_trusted, without_trust
-from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.app.settings.types import RouteSettings, Settings
 from hark.protocol.commands import Delivery
 
 Layer = dict[str, Any]
@@ -18,14 +20,13 @@ _DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfac
 _ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
 
 
-def home_directory(home: str | Path | None = None) -> Path:
-    """Return the directory that holds settings and sessions."""
-    return Path(home or os.environ.get("HARK_HOME") or Path.home() / ".hark").expanduser()
+def load_here() -> Settings:
+    """Return the settings of the home and the current directory.
 
-
-def workspace() -> Path:
-    """Return the directory that the agent works in."""
-    return Path.cwd()
+    Raises:
+        SettingsError: A file can't be read, or something in it is wrong.
+    """
+    return load(home_directory(), workspace())
 
 
 def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:

@@ -5,8 +5,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hark.app.settings import SettingsError
 from hark.app.settings.presets import ANTHROPIC, EMBEDDED, LOCAL_SERVERS, OPENAI, OPENROUTER, Preset
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings.types import RouteSettings
 from hark.protocol.provider import ProviderError
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import anyio
 from msgspec import structs
 
+from hark.app.settings import SettingsError
 from hark.app.settings.presets import ANTHROPIC, OPENAI, PRESETS
 from hark.app.settings.secrets import without_secrets
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings.types import RouteSettings
 from hark.engine.turn.routes import Route
 from hark.protocol.provider import Provider
 from hark.providers.catalog import Catalog, ModelFacts

@@ -18,10 +18,6 @@ from hark.tools.web.settings import WebSettings
 from hark.voice.settings import VoiceSettings
 
 
-class SettingsError(Exception):
-    """The settings can't be used; the text says where, why, and what to do."""
-
-
 class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """`[[routes]]`: a model under a name. Prices are in USD for a million tokens, and win over what is known of it."""
 
