@@ -8,8 +8,8 @@ import msgspec
 from hark.protocol.messages import Call, Effect
 from hark.protocol.outcomes import Failed, Span
 from hark.protocol.records import CallEnded, Replied
-from hark.surfaces.terminal.status_text import call_title, effect_words
 from hark.text.clean import clean, cut_middle
+from hark.text.status_text import call_title, effect_words
 from hark.trace.turn_records import TurnRecords
 from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, time_words, token_words
 

@@ -1,4 +1,4 @@
-"""How receipts, ends and calls are said on the screen."""
+"""The wording of outcomes, effects, calls and counts, shared by every output."""
 
 import json
 from typing import Any, cast
@@ -7,7 +7,7 @@ from hark.protocol.events import TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.names import short_name
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Span
-from hark.surfaces.terminal.safe_text import safe_line
+from hark.text.safe_text import safe_line
 
 TITLE_CHARACTERS = 120
 _MAIN_ARGUMENTS = ("command", "path", "pattern", "url", "query", "goal", "question", "code", "action", "name", "text")

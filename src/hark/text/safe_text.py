@@ -1,10 +1,6 @@
-"""Text of others, made safe to show: no letter of it is ever a command to the terminal."""
+"""Text from elsewhere, made safe to show: no control sequence in it reaches the terminal."""
 
 import re
-
-from rich.segment import Segment
-from textual.color import Color
-from textual.filter import LineFilter
 
 # Whole sequences first, so that nothing is left of "red text" but the text; then every control character that is left.
 _SEQUENCE = re.compile(
@@ -36,14 +32,6 @@ def typed_text(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-class NoControls(LineFilter):
-    """The last gate before the terminal: whatever a widget draws, no control character passes."""
-
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments without them."""
-        if all(control is not None or _CONTROL.search(text) is None for text, _, control in segments):
-            return segments
-        return [
-            Segment(text if control is not None else _CONTROL.sub(" ", text), style, control)
-            for text, style, control in segments
-        ]
+def without_controls(text: str, replacement: str = "") -> str:
+    """Replace every control character except line feed and tab."""
+    return _CONTROL.sub(replacement, text)
