@@ -1,6 +1,7 @@
 """The first words fit a small terminal, and each says what to do."""
 
 import pytest
+
 from hark.cli.terminal import welcome
 
 

@@ -13,7 +13,7 @@ from hark.app.builtin_tools import as_tools, own_tools
 from hark.app.clock import SystemClock
 from hark.app.grants import GrantsFile
 from hark.app.lifecycle import running
-from hark.app.log_format import hide_in_logs
+from hark.app.logs import hide_in_logs
 from hark.app.reflection import Reflection
 from hark.app.reload import Follow, MakeRoutes, Reload
 from hark.app.services import HomePaths, Services

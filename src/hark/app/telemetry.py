@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import msgspec
 
+from hark.app.logs import SecretMask
 from hark.app.settings import SettingsError
+from hark.engine.turn.routes import Routes
 
 if TYPE_CHECKING:
     from hark.app.build import Agent
 
 EXIT_SHARE = 0.15  # of exit_seconds: most of it is for the turns
 LAST_SHARE = 0.04  # for the turns that were not told yet
+SYSTEMS = {"OpenAIChat": "openai", "OpenAIResponses": "openai", "Anthropic": "anthropic", "LocalModel": "hark.local"}
 NEEDED = "[telemetry] traces needs more packages. Install them: pip install 'hark-agent[otel]'."
 
 
@@ -38,17 +42,18 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
         raise SettingsError(NEEDED)
+    from hark import __version__
     from hark.app.settings.presets import WITH_KEYS
     from hark.app.settings.secrets import known_secrets
     from hark.trace.otel_export import Exporter
     from hark.trace.otel_spans import Masked
     from hark.trace.otel_turns import EndedTurns
 
-    exporter = Exporter(settings.endpoint)
+    exporter = Exporter(settings.endpoint, __version__)
     keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)
     known = chain(known_secrets(msgspec.to_builtins(agent.settings)), known_secrets(list(routes)), keys)
-    masked = Masked(known, has_content=settings.content)
-    ended = EndedTurns(agent.bench, exporter, masked)
+    masked = Masked(SecretMask(known).hide, has_content=settings.content)
+    ended = EndedTurns(agent.bench.store.journal, exporter, masked, partial(_model_name, agent.bench.routes))
     agent.bench.ends.listen(ended.put)
     telling = asyncio.create_task(ended.run(), name="telemetry")
     try:
@@ -61,3 +66,11 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
             telling.cancel()
             await asyncio.wait([telling])
             await exporter.close()
+
+
+def _model_name(routes: Routes, name: str) -> tuple[str, str]:
+    """Return the API that a route speaks, as OpenTelemetry names it, and its model."""
+    route = routes.known(name)
+    if route is None:
+        return "_OTHER", name
+    return SYSTEMS.get(type(route.provider).__name__, "_OTHER"), route.model or name

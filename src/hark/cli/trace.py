@@ -13,7 +13,7 @@ from hark.text.columns import look_of_output
 from hark.trace.from_journal import children_of, find_turn, story_of, turns_of
 from hark.trace.terminal import trace_text
 from hark.trace.turn_list import turns_text
-from hark.trace.turn_trace import TurnTrace
+from hark.trace.turn_trace import TurnTrace, as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ async def run(options: argparse.Namespace) -> int:
     if options.html:
         return _write(Path(options.html), options.session, stories)
     if options.json:
-        print_json({"turns": stories})
+        print_json({"turns": [as_json(story) for story in stories]})
     elif options.all:
         print_line(turns_text(records, look_of_output()))
     else:

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from msgspec import structs
 
-from hark.app.sessions.handle import check_name
 from hark.app.slash.table import find
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
+from hark.protocol.names import check_name
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
     SCHEDULED,

@@ -7,6 +7,7 @@ from html import escape
 from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.clean import clean
 from hark.text.columns import one_line
+from hark.text.status_text import outcome_words
 from hark.trace.html_style import STYLE
 from hark.trace.turn_trace import (
     COMPACTION,
@@ -17,7 +18,6 @@ from hark.trace.turn_trace import (
     Segment,
     TurnTrace,
     label,
-    outcome_words,
     tick_words,
     ticks,
     time_words,

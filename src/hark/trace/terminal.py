@@ -5,6 +5,7 @@ from datetime import datetime
 
 from hark.protocol.records import AnyRecord
 from hark.text.columns import TerminalStyle, cut, fit, one_line, width, wrap
+from hark.text.status_text import outcome_words
 from hark.trace.from_journal import Journals, find_turn, story_of
 from hark.trace.terminal_symbols import BOLD, COLOURS, CYAN, DIM, RED, outcome_colour, signs_for
 from hark.trace.turn_trace import (
@@ -16,7 +17,6 @@ from hark.trace.turn_trace import (
     Segment,
     TurnTrace,
     label,
-    outcome_words,
     settle_words,
     tick_words,
     ticks,

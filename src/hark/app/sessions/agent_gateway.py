@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from hark.app.build import Agent
 from hark.app.loop_lag import LoopLag
 from hark.app.sessions.api_session import AgentApiSession
-from hark.app.sessions.handle import check_name
 from hark.app.sessions.import_history import bring
 from hark.protocol.commands import Say
 from hark.protocol.gateway import Busy, GatewayState, Lag, PastMessage, RouteRow, ServerRow, SessionRow
+from hark.protocol.names import check_name
 from hark.protocol.receipts import Receipt
 from hark.protocol.store import BACKGROUND, Hit, Query
 from hark.schedules.service import ScheduleDesk
 from hark.tools.delegate import CHILD
 from hark.trace.from_journal import children_of, story_of, turns_of
+from hark.trace.turn_trace import as_json
 
 
 class AgentGateway:
@@ -85,7 +84,7 @@ class AgentGateway:
         if turn not in turns_of(records):
             return None
         children = await children_of(self._bench.store.journal, records, [turn])
-        return msgspec.to_builtins(story_of(records, turn, children))
+        return as_json(story_of(records, turn, children))
 
     def routes(self) -> list[RouteRow]:
         """Return the routes, in their order."""

@@ -5,7 +5,6 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from hark.app.clock import SystemClock
-from hark.app.sessions.handle import check_name
 from hark.app.sessions.load_state import load_state
 from hark.engine.session.arrivals import Arrivals
 from hark.engine.session.decide import Moment, on_backlog, on_queue_command
@@ -14,6 +13,7 @@ from hark.engine.session.follower import Follower
 from hark.engine.session.receipts import queue_items
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.names import check_name
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.records import Refused
 from hark.protocol.store import Store, StoreError

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from hark.app.log_format import LogSettings
+from hark.app.logs import LogSettings
 from hark.app.slash.stop_words import STOP_WORDS
 from hark.processes.sandbox import Sandbox
 from hark.protocol.commands import Delivery

@@ -16,8 +16,7 @@ import anyio
 from anyio import to_thread
 
 from hark.app.build import Agent, open_agent
-from hark.app.log_format import apply_log_settings
-from hark.app.logs import start_logs
+from hark.app.logs import apply_log_settings, start_logs
 from hark.app.settings import SettingsError
 from hark.app.settings.check import require
 from hark.app.settings.config import home_directory

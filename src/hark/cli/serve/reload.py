@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import anyio
 
-from hark.app.log_format import apply_log_settings
+from hark.app.logs import apply_log_settings
 from hark.app.reload import Follow, Followed
 from hark.app.settings import SettingsError
 from hark.app.settings.check import require

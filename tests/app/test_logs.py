@@ -4,7 +4,7 @@ import io
 import json
 import logging
 
-from hark.app.log_format import JsonLines, TextLines, hide_in_logs
+from hark.app.logs import JsonLines, TextLines, hide_in_logs
 
 SECRET = "quite-a-secret"
 
