@@ -1,5 +1,7 @@
 """Hark: an AI agent that listens while it works."""
 
+from hark.version import __version__ as __version__
+
 TYPE_CHECKING = False  # typing itself would cost as much as all the rest of `hark --version`
 
 if TYPE_CHECKING:
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from hark.tools.function import tool
 
     open = open_agent  # noqa: A001
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Agent",

@@ -163,7 +163,7 @@ async def open_agent(
         )
         router = Router(bench, sweeps=sweeps)
         agent = Agent(bench, router, parts, Reload(bench, parts, terms, make_routes))
-        async with opened_telemetry(agent, routes or ()), running(agent, router, leaving):
+        async with opened_telemetry(bench, settings, routes or ()), running(agent, router, leaving):
             yield agent
 
 

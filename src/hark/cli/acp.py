@@ -35,10 +35,10 @@ async def run(options: argparse.Namespace) -> int:
     limits = config.load(home, config.workspace()).limits
     out = await own_output()
 
-    from hark import __version__
     from hark.app.sessions.editor_agents import opened_workplaces
     from hark.surfaces.acp.incoming import Incoming
     from hark.surfaces.acp.serve import EditorServer
+    from hark.version import __version__
 
     incoming = Incoming()
     watchdog = Watchdog(limits.exit_seconds)

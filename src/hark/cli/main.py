@@ -34,7 +34,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words in (["--version"], ["-V"]):
-        from hark import __version__
+        from hark.version import __version__
 
         sys.stdout.write(f"hark {__version__}\n")
         return 0

@@ -147,7 +147,7 @@ async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
 
         book = SqliteScheduleBook(home / "schedules.db")
         try:
-            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say), store
+            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say, find), store
         finally:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await book.close()

@@ -26,7 +26,7 @@ _STEPS = 10_000
 
 def version() -> Iterator[Finding]:
     """Tell what runs here."""
-    from hark import __version__
+    from hark.version import __version__
 
     python = f"Python {platform.python_version()}"
     yield Finding("hark", Level.OK, f"{__version__} on {python}, {platform.system()} {platform.machine()}")

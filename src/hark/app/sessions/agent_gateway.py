@@ -7,6 +7,7 @@ from hark.app.build import Agent
 from hark.app.loop_lag import LoopLag
 from hark.app.sessions.api_session import AgentApiSession
 from hark.app.sessions.import_history import bring
+from hark.app.slash.table import find
 from hark.protocol.commands import Say
 from hark.protocol.gateway import Busy, GatewayState, Lag, PastMessage, RouteRow, ServerRow, SessionRow
 from hark.protocol.names import check_name
@@ -45,7 +46,7 @@ class AgentGateway:
 
         agent, bench = self._agent, self._bench
         book = agent.parts.schedule_book()
-        return ScheduleDesk(book, bench.store.journal, agent.settings.schedules, bench.clock, say)
+        return ScheduleDesk(book, bench.store.journal, agent.settings.schedules, bench.clock, say, find)
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""

@@ -2,6 +2,10 @@
 
 import argparse
 from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hark.app.build import Agent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,13 +18,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Serve, with all that belongs beside the web server."""
+    from hark.app.schedules import run_schedules
     from hark.app.settings.config import load_here
-    from hark.app.voice.build import warm_up
     from hark.cli.serve.chat_surfaces import run_surfaces
     from hark.cli.serve.gateway import serve
-    from hark.schedules.runner import run_schedules
     from hark.surfaces.web.hooks import Hooks
 
     hooks = Hooks()
-    beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up]
+    beside = [partial(run_surfaces, hooks=hooks), run_schedules, _warm_up]
     return await serve(options, load_here, beside, hooks)
+
+
+async def _warm_up(agent: "Agent") -> None:
+    """Load the speech model before the first voice message, so that its sender need not wait for that.
+
+    Only where chats are served: elsewhere few users speak, and the process takes hundreds of megabytes.
+    """
+    transcriber = agent.parts.transcriber() if agent.settings.surfaces else None
+    if transcriber is not None:
+        transcriber.warm_up()

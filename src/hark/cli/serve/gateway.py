@@ -126,13 +126,13 @@ class ServedAgent:
     @asynccontextmanager
     async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator["Access"]:
         """Have the app stand behind the doorway, with what it needs running."""
-        from hark import __version__
         from hark.surfaces.web.api.context import WebPlace
         from hark.surfaces.web.api.voice import take_up
         from hark.surfaces.web.app import make_app
         from hark.surfaces.web.guard.access import Access
         from hark.surfaces.web.live.feeds import Feeds
         from hark.surfaces.web.metrics import Metrics
+        from hark.version import __version__
 
         access = Access(self.chosen.settings, self.chosen.token)
         metrics = Metrics(time.time())
