@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
+from pathlib import Path
 
 from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.clean import clean
 from hark.text.columns import one_line
 from hark.text.status_text import outcome_words
-from hark.trace.html_style import STYLE
 from hark.trace.turn_trace import (
     COMPACTION,
     MODEL,
@@ -24,6 +24,7 @@ from hark.trace.turn_trace import (
     token_words,
 )
 
+_STYLE = Path(__file__).with_name("html.css")
 TICKS = 6
 LEAST_PERCENT = 0.35
 ONE_LINE_CHARACTERS = 80
@@ -51,7 +52,8 @@ def picture(title: str, stories: Sequence[TurnTrace]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{head}: timeline</title>
-<style>{STYLE}</style>
+<style>
+{_STYLE.read_text("utf-8")}</style>
 </head>
 <body>
 <svg width="0" height="0" aria-hidden="true" class="defs"><defs>

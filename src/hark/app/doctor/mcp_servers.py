@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from hark.app.doctor.port_check import reach
-from hark.app.doctor.results import Finding, Level
+from hark.app.doctor.results import Finding, Level, reach
 from hark.app.settings import config
 from hark.app.settings.types import Settings
 from hark.mcp.backoff import Backoff

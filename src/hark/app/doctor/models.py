@@ -6,8 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hark.app.doctor.port_check import reach
-from hark.app.doctor.results import Finding, Level
+from hark.app.doctor.results import Finding, Level, reach
 from hark.app.settings import SettingsError
 from hark.app.settings.detect import detect, local_servers
 from hark.app.settings.routes import RouteMaker, completed, opened_maker
