@@ -6,8 +6,7 @@ from typing import Any
 from hark.app.logs import start_logs
 from hark.app.sessions.continue_turn import offer
 from hark.app.sessions.handle import SessionHandle
-from hark.app.settings import SettingsError
-from hark.app.settings.home import home_directory
+from hark.app.settings import SettingsError, home_directory
 from hark.engine.turn.routes import Routes
 from hark.protocol.store import BACKGROUND, Store
 

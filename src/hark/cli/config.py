@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from hark.app.settings import config
+from hark.app.settings.config import trust
 from hark.app.settings.secrets import without_secrets
-from hark.app.settings.trust import trust
 from hark.app.settings.types import Settings
 from hark.app.shutdown import BAD_USAGE, COMPLETED
 from hark.cli.io.printing import print_error, print_line

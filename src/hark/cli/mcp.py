@@ -1,23 +1,21 @@
 """`hark mcp`: list the servers, test them, log in to one."""
 
 import argparse
+import asyncio
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-import anyio
-import msgspec
-
+from hark.app.doctor.mcp_servers import try_server
 from hark.app.services import servers_of
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_line
-from hark.mcp.backoff import Backoff
 from hark.mcp.offer import ServerState, ServerStatus
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
-from hark.mcp.settings import ServerSettings, Start
+from hark.mcp.settings import ServerSettings
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 
@@ -51,7 +49,8 @@ async def run(options: argparse.Namespace) -> int:
 
 def _list(home: Path, settings: Mapping[str, ServerSettings]) -> int:
     """Print what is known, without starting anything."""
-    for one in _made(home, settings, _silence).status():
+    places = ServerPaths.in_home(home, config.workspace())
+    for one in Servers(settings, places, spawner(this_process(home))).status():
         server = settings[one.name]
         tools = f"{len(one.tools)} tools" if one.tools else "tools not known yet"
         state = "disabled" if one.state is ServerState.DISABLED else tools
@@ -63,16 +62,14 @@ def _list(home: Path, settings: Mapping[str, ServerSettings]) -> int:
 
 async def _test(home: Path, settings: Mapping[str, ServerSettings]) -> int:
     """Start each server, once, and print what it offers or why it can't be used."""
-    tested = {name: _eager(one) for name, one in settings.items() if one.enabled}
+    tested = {name: one for name, one in settings.items() if one.enabled}
     if not tested:
         print_line("There are no MCP servers to test in the settings.")
         return COMPLETED
     began = time.monotonic()
-    statuses: list[ServerStatus] = []
-    async with anyio.create_task_group() as tasks:
-        for name, one in tested.items():
-            tasks.start_soon(_try, home, name, one, statuses)
-    for one in sorted(statuses, key=lambda status: list(tested).index(status.name)):
+    tries = (try_server(home, name, one, one.start_seconds + ROOM_SECONDS) for name, one in tested.items())
+    statuses = await asyncio.gather(*tries)
+    for one in statuses:
         _tell(one)
     print_line(f"{sum(map(_is_up, statuses))} of {len(tested)} work ({time.monotonic() - began:.1f} s)")
     return COMPLETED if all(map(_is_up, statuses)) else FAILED
@@ -82,37 +79,10 @@ async def _login(home: Path, settings: Mapping[str, ServerSettings], name: str |
     if name is None or settings[name].login is None:
         print_error("name a server with `oauth = true` in its settings: hark mcp login NAME")
         return BAD_USAGE
-    statuses: list[ServerStatus] = []
-    await _try(home, name, _eager(settings[name]), statuses, can_log_in=True)
-    _tell(statuses[0])
-    return COMPLETED if _is_up(statuses[0]) else FAILED
-
-
-async def _try(
-    home: Path, name: str, settings: ServerSettings, statuses: list[ServerStatus], *, can_log_in: bool = False
-) -> None:
-    """Run one server until it is up or has failed for good; `statuses` gets how it stands then."""
-    servers = _made(home, {name: settings}, _notice if can_log_in else _silence)
-    ends = (
-        (ServerState.CONNECTED, ServerState.PARKED)
-        if can_log_in
-        else (ServerState.CONNECTED, ServerState.PARKED, ServerState.LOGIN)
-    )
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(servers.run)
-        with anyio.move_on_after(LOGIN_SECONDS if can_log_in else settings.start_seconds + ROOM_SECONDS):
-            await servers.reached(*ends)
-        statuses.extend(servers.status())
-        tasks.cancel_scope.cancel()
-
-
-def _made(home: Path, settings: Mapping[str, ServerSettings], notice: Callable[[str], None]) -> Servers:
-    places = ServerPaths.in_home(home, config.workspace())
-    return Servers(settings, places, spawner(this_process(home)), notice, Backoff(tries=1))
-
-
-def _eager(settings: ServerSettings) -> ServerSettings:
-    return msgspec.structs.replace(settings, start=Start.EAGER)
+    ends = (ServerState.CONNECTED, ServerState.PARKED)
+    status = await try_server(home, name, settings[name], LOGIN_SECONDS, ends, _notice)
+    _tell(status)
+    return COMPLETED if _is_up(status) else FAILED
 
 
 def _is_up(status: ServerStatus) -> bool:
@@ -130,7 +100,3 @@ def _tell(status: ServerStatus) -> None:
 
 def _notice(text: str) -> None:
     sys.stderr.write(f"{text}\n")
-
-
-def _silence(_: str) -> None:
-    """What there is to say is said at the end."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from hark.app.clock import SystemClock
-from hark.app.settings.home import home_directory
+from hark.app.settings import home_directory
 from hark.protocol.store import Store
 from hark.store.sqlite import SqliteStore
 

@@ -4,7 +4,7 @@ import argparse
 import time
 
 from hark.app.pairing import CODE_SECONDS, Pairing
-from hark.app.settings.home import home_directory
+from hark.app.settings import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_line
 from hark.text.columns import one_line

@@ -4,11 +4,12 @@ import argparse
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from hark.app.sessions.export import as_markdown, as_rows
 from hark.app.sessions.load_state import load_state
-from hark.app.settings.home import home_directory
+from hark.app.settings import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_json, print_line
 from hark.cli.open_store import opened_store
@@ -43,8 +44,8 @@ async def run(options: argparse.Namespace) -> int:
             return await _list(store, as_json=options.json)
         acts: dict[str, Callable[[Store, str, bool], Coroutine[Any, Any, int]]] = {
             "search": _search,
-            "show": _show,
-            "export": _export,
+            "show": partial(_told, with_facts=True),
+            "export": partial(_told, with_facts=False),
             "delete": _delete,
         }
         return await acts[options.action](store, options.value, options.json)
@@ -103,17 +104,8 @@ async def _search(store: Store, words: str, as_json: bool) -> int:
     return COMPLETED
 
 
-async def _show(store: Store, session: str, as_json: bool) -> int:
-    """Print what a session is, and all that was said in it."""
-    return await _told(store, session, as_json, with_facts=True)
-
-
-async def _export(store: Store, session: str, as_json: bool) -> int:
-    """Print a session as a document: Markdown, or JSON."""
-    return await _told(store, session, as_json, with_facts=False)
-
-
 async def _told(store: Store, session: str, as_json: bool, *, with_facts: bool) -> int:
+    """Print all that was said in a session, as Markdown or JSON, behind what the session is."""
     state = await load_state(store.journal, session)
     if not state.length:
         return _unknown(session)

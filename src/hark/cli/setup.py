@@ -14,8 +14,7 @@ from hark.app.doctor.models import ANSWER, tried
 from hark.app.doctor.results import Level
 from hark.app.settings import SettingsError, config
 from hark.app.settings.config_file import with_route, write_private
-from hark.app.settings.detect import local_servers, models_of
-from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset
+from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset, local_servers, models_of
 from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts

@@ -3,7 +3,7 @@
 Every renderer works from this value: terminal text, HTML, OpenTelemetry and JSON.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,6 +89,35 @@ class TurnTrace:
     def took(self, *kinds: str) -> float:
         """Return how long the turn's own parts of these kinds were together."""
         return sum(part.took for part in self.parts if part.kind in kinds and not part.depth)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what the turn's time, tokens and money went into, with a name each."""
+        facts = [("model", time_words(self.took(MODEL, COMPACTION)))]
+        if tools := self.took(TOOL):
+            facts.append(("tools", time_words(tools)))
+        if waits := self.took(*WAITS):
+            facts.append(("waits", time_words(waits)))
+        if tokens := token_words(self.usage):
+            facts.append(("tokens", tokens))
+        if self.cost is not None:
+            facts.append(("cost", f"${self.cost:.4f}"))
+        return facts
+
+    def rows(self) -> Iterator[Segment | MessageArrival]:
+        """Yield segments and messages in the order of time. A child's segments follow the call that they belong to."""
+        arrivals = list(self.arrivals)
+        for part in self.parts:
+            while arrivals and not part.depth and arrivals[0].at <= part.start:
+                yield arrivals.pop(0)
+            yield part
+        yield from arrivals
+
+    def how_measured(self) -> str:
+        """Return why the times are only those of the records; "" when they were measured."""
+        if self.is_measured:
+            return ""
+        why = "It still runs" if self.outcome is None else "The process ended before the turn did"
+        return f"{why}: the times are those of its records."
 
     def settling(self) -> list[Segment]:
         """Return the turn's own parts that the interrupt had to end."""

@@ -8,9 +8,8 @@ import pytest
 from aiohttp import web
 
 from hark.app.settings import SettingsError
-from hark.app.settings import detect as detection
-from hark.app.settings.detect import detect, from_environment, local_servers
-from hark.app.settings.presets import OLLAMA, VLLM, Preset
+from hark.app.settings import presets as detection
+from hark.app.settings.presets import OLLAMA, VLLM, Preset, detect, from_environment, local_servers
 from hark.app.settings.routes import completed, opened_maker
 from hark.app.settings.types import RouteSettings
 from hark.engine.turn.routes import Route

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from hark.app.doctor.results import Finding, Level, reach
 from hark.app.settings import SettingsError
-from hark.app.settings.detect import detect, local_servers
+from hark.app.settings.presets import detect, local_servers
 from hark.app.settings.routes import RouteMaker, completed, opened_maker
 from hark.app.settings.types import RouteSettings, Settings
 from hark.engine.turn.routes import Route
