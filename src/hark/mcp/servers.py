@@ -16,8 +16,8 @@ from hark.mcp.server_context import ServerPaths, ServerPlace
 from hark.mcp.server_log import ServerLog
 from hark.mcp.settings import ServerSettings
 from hark.mcp.shared_tools import PromptTool, ResourceTool
-from hark.mcp.startup_activity import SignsOfLife
-from hark.protocol.processes import PipedProcess, Spawn
+from hark.processes.piped import PipedProcess, Spawn
+from hark.processes.process_table import ProcessActivity
 from hark.protocol.tool import Tool
 
 LOOK_SECONDS = 0.1
@@ -41,7 +41,7 @@ class Servers:
         self._notice = notice
         self._patience = backoff or Backoff()
         self._tools: dict[str, Tool] | None = None
-        self._signs: dict[str, SignsOfLife] = {}
+        self._signs: dict[str, ProcessActivity] = {}
         self._tasks: TaskGroup | None = None
         self._ends: dict[McpServer, anyio.Event] = {}
         self._servers = {name: self._made(name, one) for name, one in settings.items()}
@@ -103,7 +103,7 @@ class Servers:
             with anyio.move_on_after(LOOK_SECONDS):
                 await server.settled()
             signs = self._signs.get(server.name)
-            if "hark.mcp.opening" not in sys.modules or (signs is not None and signs.has_moved()):
+            if "hark.mcp.opening" not in sys.modules or (signs is not None and signs.has_progressed()):
                 last_sign = anyio.current_time()
             if anyio.current_time() - last_sign > SILENT_SECONDS:
                 server.give_up_waiting()
@@ -115,7 +115,7 @@ class Servers:
             words: Sequence[str], folder: Path, environment: Mapping[str, str], errors: Callable[[bytes], None]
         ) -> PipedProcess:
             process = spawn(words, folder, environment, errors)
-            self._signs[name] = SignsOfLife(process.pid)
+            self._signs[name] = ProcessActivity(process.pid)
             return process
 
         return start

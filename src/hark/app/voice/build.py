@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker, Transcriber
 from hark.voice.settings import VoiceSettings
 

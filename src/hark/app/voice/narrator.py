@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker
 from hark.voice.ogg import join_as_ogg
 

@@ -15,7 +15,7 @@ from hark.mcp.server_log import ServerLog
 from hark.mcp.settings import ServerSettings, expanded
 from hark.mcp.transports.json_lines import Lines, read_message
 from hark.mcp.transports.transport import Streams
-from hark.protocol.processes import PipedProcess, Spawn
+from hark.processes.piped import PipedProcess, Spawn
 
 REST_SECONDS = 0.1
 WAITING_MESSAGES = 1000
