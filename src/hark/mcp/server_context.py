@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hark.mcp.server_log import ServerLog
+from hark.mcp.logs import ServerLog
 from hark.mcp.settings import ServerSettings
 from hark.processes.piped import Spawn
 

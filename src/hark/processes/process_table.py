@@ -144,12 +144,13 @@ class ProcessActivity:
     """
 
     def __init__(self, session: int) -> None:
-        self._session = str(session).encode()
+        self.session = session
         self._ticks = 0
 
     def has_progressed(self) -> bool:
         """Return whether they worked since the last call; False where there is no /proc."""
-        stats = [fields for fields in map(_stat, _pids()) if fields and fields[_SESSION] == self._session]
+        session = str(self.session).encode()
+        stats = [fields for fields in map(_stat, _pids()) if fields and fields[_SESSION] == session]
         # Of the processes and of their ended children, in user and in kernel mode.
         ticks = sum(int(tick) for fields in stats for tick in fields[_TICKS : _TICKS + 4])
         has_progressed, self._ticks = ticks > self._ticks, ticks
