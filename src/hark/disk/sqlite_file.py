@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -12,13 +13,16 @@ from hark.disk.private_files import create_private, tighten
 BUSY_SECONDS = 5.0
 
 
-def open_database(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> sqlite3.Connection:
-    """Open a database for writing, created with its folder if missing. May block on another process.
+def open_database(
+    path: Path, prepare: Callable[[sqlite3.Connection], object], synchronous: Literal["FULL", "NORMAL"] = "FULL"
+) -> sqlite3.Connection:
+    """Open a database for writing, created with its folder if missing; `prepare` makes its tables.
 
-    FULL: a commit is on disk when it returns. NORMAL: a power cut may undo the last commits.
+    FULL: a commit is on disk when it returns. NORMAL: a power cut may undo the last commits. May block on another
+    process.
 
     Raises:
-        OSError, sqlite3.Error: It can't be opened.
+        OSError, sqlite3.Error: It can't be opened. What `prepare` raises is raised, too.
     """
     try:
         create_private(path)
@@ -27,24 +31,23 @@ def open_database(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -
         for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
             with contextlib.suppress(FileNotFoundError):
                 tighten(file)
-    connection = connect(path, "rw")
-    try:
+    with contextlib.ExitStack() as on_failure:
+        connection = on_failure.enter_context(contextlib.closing(open_file(path, "rw")))
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+        prepare(connection)
+        on_failure.pop_all()
+        return connection
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """Open a database that `open_database` has opened before, for reading only."""
-    connection = connect(path, "rw")
+    connection = open_file(path, "rw")
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def connect(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
+def open_file(path: Path, mode: Literal["ro", "rw"]) -> sqlite3.Connection:
     """Open an existing file in one of SQLite's modes and leave it as it is."""
     return sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode={mode}",
