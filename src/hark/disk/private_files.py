@@ -66,13 +66,17 @@ def replace_private(path: Path, data: bytes, *, is_durable: bool = True) -> None
     Raises:
         OSError: It can't be written. The old content is still there.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(open_private(draft, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-        file.write(data)
-        file.flush()
-        if is_durable:
-            os.fsync(file.fileno())
-    draft.replace(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with os.fdopen(open_private(draft, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+            file.write(data)
+            file.flush()
+            if is_durable:
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(path: Path) -> None:

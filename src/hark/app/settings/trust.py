@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hark.disk.private_files import append_private
 from hark.protocol.rules import ApprovalMode
 
 _LOOSENING = ("allow", "writable")
@@ -28,9 +29,7 @@ def trust(home: Path, workspace: Path) -> None:
         OSError: It could not be kept.
     """
     if not is_trusted(home, workspace):
-        home.mkdir(parents=True, exist_ok=True)
-        with (home / "trusted").open("a", encoding="utf-8") as file:
-            file.write(f"{workspace.resolve()}\n")
+        append_private(home / "trusted", f"{workspace.resolve()}\n".encode(), is_durable=False)
 
 
 def without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
