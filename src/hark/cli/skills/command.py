@@ -128,7 +128,10 @@ async def _install(options: argparse.Namespace, room: SkillsContext) -> int:
             return FAILED
         into = (room.workspace / ".hark" if options.project else room.home) / "skills"
         try:
-            _tell_installed(await install(offer.folder, into, offer.sha256, is_forced=options.force), offer.source)
+            installed = await install(
+                offer.folder, into, offer.sha256, is_forced=options.force, is_private=not options.project
+            )
+            _tell_installed(installed, offer.source)
         except NotInstalled as error:
             _warn(str(error))
             return FAILED
