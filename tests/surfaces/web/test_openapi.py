@@ -13,7 +13,7 @@ from tests.surfaces.web.web_fixture import served
 async def test_every_address_and_method_is_told_and_none_that_is_not_there(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         _, told = await world.call("GET", "/openapi.json")
-        routes: list[Route] = routes_of(world.place, "0")
+        routes: list[Route] = routes_of(world.place)
         there = {
             (route.path.replace(":path", ""), method)
             for route in routes

@@ -127,7 +127,7 @@ class ServedAgent:
     async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator["Access"]:
         """Have the app stand behind the doorway, with what it needs running."""
         from hark import __version__
-        from hark.surfaces.web.api.context import WebPlace
+        from hark.surfaces.web.api.context import WebContext
         from hark.surfaces.web.api.voice import take_up
         from hark.surfaces.web.app import make_app
         from hark.surfaces.web.guard.access import Access
@@ -148,9 +148,9 @@ class ServedAgent:
             ingress = self._agent.parts.ingress()
             speak = partial(spoken, self._agent.parts.speaker())
             is_stop = self._agent.parts.stop_words.fits
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak)
-            await take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
-            doorway.app = make_app(place, __version__)
+            web = WebContext(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak, __version__)
+            await take_up(web, await to_thread.run_sync(lambda: list(ingress.left())))
+            doorway.app = make_app(web)
             yield access
             tasks.cancel_scope.cancel()
 

@@ -5,7 +5,7 @@ from http.cookies import CookieError, SimpleCookie
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.surfaces.web.api.errors import ApiError, error_answer
+from hark.surfaces.web.api.errors import ApiError, error_response
 from hark.surfaces.web.guard.access import COOKIE, Access
 from hark.surfaces.web.hooks import Hooks
 
@@ -55,7 +55,7 @@ class Guard:
         try:
             self._check(scope, headers)
         except ApiError as error:
-            await error_answer(error, scope["path"])(scope, receive, send_with_headers)
+            await error_response(error, scope["path"])(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
@@ -69,7 +69,7 @@ class Guard:
         if path in self._hooks.known:
             return
         is_ours = self._is_own_page(headers, host, is_page=path == "/")
-        if not self._access.needs_token or path in OPEN_PATHS or path.startswith(PAGE_PATH):
+        if not self._access.needs_token or is_open_path(path):
             return
         if self._has_token(headers, (scope.get("client") or ("",))[0]):
             return
@@ -108,6 +108,11 @@ class Guard:
         if site in ("cross-site", "same-site") and not is_page:
             raise ApiError(403, "foreign_origin", "Pages of other sites may not use this server.")
         return bool(origins) or site == "same-origin"
+
+
+def is_open_path(path: str) -> bool:
+    """Return whether a path needs no token."""
+    return path in OPEN_PATHS or path.startswith(PAGE_PATH)
 
 
 def check_guesses(access: Access, address: str) -> None:
