@@ -21,7 +21,7 @@ from hark.protocol.speech import Transcriber
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.app import make_app
 from hark.surfaces.web.guard.access import Access
-from hark.surfaces.web.live.feeds import Feeds
+from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
 from hark.surfaces.web.server import bound_socket, make_server
 from hark.surfaces.web.settings import ServeSettings

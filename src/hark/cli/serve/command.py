@@ -131,7 +131,7 @@ class ServedAgent:
         from hark.surfaces.web.api.voice import take_up
         from hark.surfaces.web.app import make_app
         from hark.surfaces.web.guard.access import Access
-        from hark.surfaces.web.live.feeds import Feeds
+        from hark.surfaces.web.live.feed import Feeds
         from hark.surfaces.web.metrics import Metrics
 
         access = Access(self.chosen.settings, self.chosen.token)

@@ -1,6 +1,6 @@
 """The ASGI app: the routes of the endpoint table, the hooks before them, and the guard before both."""
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -35,15 +35,12 @@ def routes_of(web: WebContext) -> list[Route]:
     paths: dict[str, dict[str, HttpEndpoint]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-    return [Route(path, _dispatch(web, methods), methods=list(methods)) for path, methods in paths.items()]
+    return [Route(path, partial(_respond, web, methods), methods=list(methods)) for path, methods in paths.items()]
 
 
-def _dispatch(web: WebContext, methods: dict[str, HttpEndpoint]) -> Callable[[Request], Awaitable[Response]]:
-    async def respond(request: Request) -> Response:
-        method = request.method if request.method in methods else "GET"  # HEAD is a GET
-        return await methods[method].respond(web, request)
-
-    return respond
+async def _respond(web: WebContext, methods: dict[str, HttpEndpoint], request: Request) -> Response:
+    method = request.method if request.method in methods else "GET"  # HEAD is a GET
+    return await methods[method].respond(web, request)
 
 
 class HookRoutes(BaseRoute):
@@ -57,11 +54,7 @@ class HookRoutes(BaseRoute):
         hook = self._web.hooks.known.get(scope["path"])
         if hook is None:
             return Match.NONE, {}
-
-        async def endpoint(request: Request) -> Response:
-            return await self._answer(hook, request)
-
-        return Match.FULL, {"route": Route(hook.path, endpoint), "path_params": {}}
+        return Match.FULL, {"route": Route(hook.path, partial(self._answer, hook)), "path_params": {}}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that matched."""

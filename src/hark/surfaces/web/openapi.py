@@ -73,6 +73,8 @@ class SchemaSet:
         found, components = msgspec.json.schema_components(kinds, ref_template=f"{_COMPONENTS}{{name}}")
         self._schemas = dict(zip(kinds, found, strict=True))
         queries = {endpoint.types["query"].__name__ for endpoint in endpoints if "query" in endpoint.types}
+        for schema in components.values():
+            schema["description"] = cleandoc(schema.get("description", ""))
         self.components = {name: schema for name, schema in components.items() if name not in queries}
         self._queries = {name: components[name] for name in queries}
 

@@ -12,12 +12,12 @@ from hark.surfaces.web.api.errors import ApiError
 FOLDER = (Path(__file__).parent / "page").resolve()
 
 
-async def page_index(web: WebContext, request: Request) -> Response:
+async def index(web: WebContext, request: Request) -> Response:
     """Return the web page."""
     return _file("index.html")
 
 
-async def page_file(web: WebContext, request: Request) -> Response:
+async def file(web: WebContext, request: Request) -> Response:
     """Return a file of the web page."""
     return _file(request.path_params["name"])
 
@@ -28,9 +28,8 @@ def _file(name: str) -> Response:
         path = (FOLDER / name).resolve()
         is_there = path.is_relative_to(FOLDER) and path.is_file()
     except (OSError, ValueError):
-        is_there = False
+        path, is_there = FOLDER, False
     if not is_there:
         raise ApiError(404, "not_found", "There is no such file of the page.")
-    path = (FOLDER / name).resolve()
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return FileResponse(path, media_type=kind, headers={"Cache-Control": "no-cache"})

@@ -12,7 +12,7 @@ from hark.protocol.voice_messages import Ingress
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.web.guard.access import Access
 from hark.surfaces.web.hooks import Hooks
-from hark.surfaces.web.live.feeds import Feeds
+from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
 
 SPOKEN_AT_ONCE = 4

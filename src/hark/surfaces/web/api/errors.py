@@ -64,46 +64,27 @@ def error_response(error: ApiError, path: str) -> Response:
     return json_response(error_body(error.status, error.code, error.message, path), error.status, error.headers)
 
 
-async def on_api_error(request: Request, error: Exception) -> Response:
-    """Respond to an error that an endpoint raised."""
-    assert isinstance(error, ApiError)
-    return error_response(error, request.url.path)
+async def on_error(request: Request, error: Exception) -> Response:
+    """Return the response for any exception. This is the boundary of the surface: an unexpected one is logged."""
+    match error:
+        case ApiError():
+            found = error
+        case HTTPException(status_code=404):
+            words = "There is nothing under this address; /openapi.json tells what there is."
+            found = ApiError(404, "not_found", words)
+        case HTTPException(status_code=405):
+            words = f"{request.method} is not possible here."
+            found = ApiError(405, "method_not_allowed", words, dict(error.headers or {}))
+        case HTTPException(status_code=status):
+            found = ApiError(status, "bad_request", HTTPStatus(status).phrase, dict(error.headers or {}))
+        case ScheduleRefused():
+            found = ApiError(_SCHEDULE_STATUSES[error.code], error.code, str(error))
+        case StoreError():  # nothing was accepted
+            found = ApiError(503, "store", str(error), {"Retry-After": "1"})
+        case _:
+            LOG.error("a request failed: %s %s", request.method, request.url.path, exc_info=error)
+            found = ApiError(500, "internal", "Something went wrong inside; the log of hark has the details.")
+    return error_response(found, request.url.path)
 
 
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """Respond to an unknown path or method."""
-    assert isinstance(error, HTTPException)
-    status = HTTPStatus(error.status_code)
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "bad_request")
-    words = {
-        404: "There is nothing under this address; /openapi.json tells what there is.",
-        405: f"{request.method} is not possible here.",
-    }.get(status, status.phrase)
-    return error_response(ApiError(status, code, words, dict(error.headers or {})), request.url.path)
-
-
-async def on_schedule_refused(request: Request, error: Exception) -> Response:
-    """Respond to a request that the schedules refused."""
-    assert isinstance(error, ScheduleRefused)
-    return error_response(ApiError(_SCHEDULE_STATUSES[error.code], error.code, str(error)), request.url.path)
-
-
-async def on_store_error(request: Request, error: Exception) -> Response:
-    """Respond when sessions can't be read or written at present. Nothing was accepted."""
-    return error_response(ApiError(503, "store", str(error), {"Retry-After": "1"}), request.url.path)
-
-
-async def on_any_error(request: Request, error: Exception) -> Response:
-    """Log an unexpected error and respond without its details. This is the boundary of the surface."""
-    LOG.error("a request failed: %s %s", request.method, request.url.path, exc_info=error)
-    told = ApiError(500, "internal", "Something went wrong inside; the log of hark has the details.")
-    return error_response(told, request.url.path)
-
-
-HANDLERS = {
-    ApiError: on_api_error,
-    HTTPException: on_http_error,
-    ScheduleRefused: on_schedule_refused,
-    StoreError: on_store_error,
-    Exception: on_any_error,
-}
+HANDLERS = dict.fromkeys((ApiError, HTTPException, ScheduleRefused, StoreError, Exception), on_error)

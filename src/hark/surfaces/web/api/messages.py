@@ -59,23 +59,23 @@ class InterruptResult(Struct, frozen=True):
     timings: Timings | UnsetType = UNSET
 
 
-async def post_message(web: WebContext, request: Request, body: SentMessage) -> Receipt:
+async def say(web: WebContext, request: Request, body: SentMessage) -> Receipt:
     """Accept a message. It is durable when the response arrives."""
     session = web.session(request)
     attachments = all_checked(body.attachments)
     details = Details(id=body.id, author=body.author, attachments=attachments, shown=body.shown)
     web.feeds.of(session)
 
-    async def say(is_stopped: bool) -> Receipt:
+    async def post(is_stopped: bool) -> Receipt:
         details["is_stopped"] = is_stopped
         return await session.say(body.text, body.delivery, **details)
 
     if body.text.strip().lower() == STOP:
-        receipt = await web.ingress.stop(session.id, lambda: say(False))
+        receipt = await web.ingress.stop(session.id, lambda: post(False))
     elif web.ingress.waiting(session.id):  # a voice message is before it
-        receipt = await web.ingress.read(session.id, say)
+        receipt = await web.ingress.read(session.id, post)
     else:
-        receipt = await say(False)
+        receipt = await post(False)
     web.metrics.messages[receipt.state] += 1
     return receipt
 

@@ -54,12 +54,12 @@ class AnsweredQuestion(Struct, frozen=True):
     answer: str
 
 
-async def show_queue(web: WebContext, request: Request) -> SessionQueue:
+async def show(web: WebContext, request: Request) -> SessionQueue:
     """List the queued messages."""
     return SessionQueue(await web.session(request).queue())
 
 
-async def change_queued(web: WebContext, request: Request, body: SentChange) -> SessionQueue:
+async def change(web: WebContext, request: Request, body: SentChange) -> SessionQueue:
     """Edit or move a queued message."""
     session, message = web.session(request), request.path_params["message"]
     if body.text is not None:
@@ -69,14 +69,14 @@ async def change_queued(web: WebContext, request: Request, body: SentChange) -> 
     return SessionQueue(await session.queue())
 
 
-async def withdraw_queued(web: WebContext, request: Request) -> SessionQueue:
+async def withdraw(web: WebContext, request: Request) -> SessionQueue:
     """Remove a message from the queue."""
     session, message = web.session(request), request.path_params["message"]
     await _check(session, message, await session.withdraw(message))
     return SessionQueue(await session.queue())
 
 
-async def answer_question(web: WebContext, request: Request, body: SentAnswer) -> AnsweredQuestion:
+async def answer(web: WebContext, request: Request, body: SentAnswer) -> AnsweredQuestion:
     """Answer an open question."""
     session, question = web.session(request), request.path_params["question"]
     text = body.choice or body.text or ""

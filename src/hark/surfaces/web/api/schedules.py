@@ -21,28 +21,28 @@ class ScheduleList(Struct, frozen=True):
     schedules: list[ScheduleRow]
 
 
-async def list_schedules(web: WebContext, request: Request) -> ScheduleList:
+async def show(web: WebContext, request: Request) -> ScheduleList:
     """List the schedules."""
     return ScheduleList(await web.gateway.schedules.rows())
 
 
-async def add_schedule(web: WebContext, request: Request, body: ScheduleOrder) -> ScheduleRow:
+async def add(web: WebContext, request: Request, body: ScheduleOrder) -> ScheduleRow:
     """Add a schedule."""
     return await web.gateway.schedules.add(body)
 
 
-async def change_schedule(web: WebContext, request: Request, body: SentScheduleChange) -> ScheduleRow:
+async def change(web: WebContext, request: Request, body: SentScheduleChange) -> ScheduleRow:
     """Pause or resume a schedule."""
     schedules = web.gateway.schedules
     return await (schedules.pause if body.paused else schedules.resume)(_name(request))
 
 
-async def remove_schedule(web: WebContext, request: Request) -> ScheduleRow:
+async def remove(web: WebContext, request: Request) -> ScheduleRow:
     """Remove a schedule."""
     return await web.gateway.schedules.remove(_name(request))
 
 
-async def run_schedule(web: WebContext, request: Request) -> Receipt:
+async def run(web: WebContext, request: Request) -> Receipt:
     """Run a schedule immediately."""
     return await web.gateway.schedules.run(_name(request))
 

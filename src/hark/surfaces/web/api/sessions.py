@@ -82,7 +82,7 @@ class AgentStatus(Struct, frozen=True):
     cost_usd: dict[str, float]
 
 
-async def list_sessions(web: WebContext, request: Request, query: SessionQuery) -> SessionList:
+async def show(web: WebContext, request: Request, query: SessionQuery) -> SessionList:
     """List the sessions, the last changed first."""
     return SessionList(await web.gateway.sessions(query.q, query.limit))
 
@@ -121,28 +121,28 @@ async def health(web: WebContext, request: Request) -> Response:
     return json_response(HealthStatus(standing), 200 if standing is GatewayState.READY else 503)
 
 
-async def prometheus_metrics(web: WebContext, request: Request) -> Response:
+async def metrics(web: WebContext, request: Request) -> Response:
     """Return the counters in Prometheus' text format."""
     return PlainTextResponse(web.metrics.text(web.gateway), media_type=TEXT_FORMAT)
 
 
 async def status(web: WebContext, request: Request) -> AgentStatus:
     """Report the state of the process, its routes and MCP servers, and its counters."""
-    gateway, metrics = web.gateway, web.metrics
+    gateway, counters = web.gateway, web.metrics
     busy = gateway.busy()
     running = [{"session": session, "turn": turn} for session, turn in sorted(busy.turns.items())]
     return AgentStatus(
         status=gateway.standing,
         version=web.version,
-        uptime_seconds=time.time() - metrics.started_at,
+        uptime_seconds=time.time() - counters.started_at,
         sessions={"open": busy.sessions, "running": len(busy.turns)},
         running=running[:MOST_SESSIONS],
-        turns=metrics.turns,
-        messages=metrics.messages,
-        interrupts=metrics.interrupts_told(),
+        turns=counters.turns,
+        messages=counters.messages,
+        interrupts=counters.interrupts_told(),
         routes=gateway.routes(),
         mcp=gateway.servers(),
         lag_ms=gateway.lag(),
-        tokens=metrics.tokens,
-        cost_usd={"since_start": metrics.cost_usd, "today": await gateway.cost_today()},
+        tokens=counters.tokens,
+        cost_usd={"since_start": counters.cost_usd, "today": await gateway.cost_today()},
     )

@@ -80,7 +80,7 @@ class ApiListener:
         """Nothing to note: the recording on the shelf is all that would bring it back."""
 
 
-async def post_recording(web: WebContext, request: Request, query: VoiceQuery) -> Receipt:
+async def hear(web: WebContext, request: Request, query: VoiceQuery) -> Receipt:
     """Accept a voice message. The response has its transcript and arrives with the receipt of the message."""
     session = web.session(request)
     if not web.ingress.is_on:

@@ -26,7 +26,7 @@ class EventsQuery(Struct, frozen=True):
     last_event_id: str = ""
 
 
-async def stream_events(web: WebContext, request: Request, query: EventsQuery) -> Response:
+async def stream(web: WebContext, request: Request, query: EventsQuery) -> Response:
     """Stream a session's events; with Last-Event-ID, first those since then. A disconnect doesn't stop the turn."""
     session = web.session(request)
     feed = web.feeds.of(session)

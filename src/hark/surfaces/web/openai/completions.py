@@ -22,7 +22,6 @@ from hark.surfaces.web.openai.types import (
     CompletionRequest,
     failure,
     finish_reason,
-    joined,
     read_prompt,
     usage_words,
 )
@@ -50,7 +49,7 @@ class ModelList(Struct, frozen=True):
     object: str = "list"
 
 
-async def list_models(web: WebContext, request: Request) -> ModelList:
+async def models(web: WebContext, request: Request) -> ModelList:
     """List the models: the routes, and `hark`, which leaves the choice to the agent."""
     names = [USUAL_MODEL, *(row.name for row in web.gateway.routes() if row.name != USUAL_MODEL)]
     return ModelList([ModelEntry(name) for name in names])
@@ -124,7 +123,7 @@ class _Reply:
         failed = failure(end.outcome) if end else _CLOSED
         if end is None or failed:
             raise ApiError(502, *(failed or _CLOSED))
-        message: dict[str, Any] = {"role": "assistant", "content": joined(steps), "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(filter(None, steps)), "refusal": None}
         if thoughts:
             message["reasoning_content"] = "".join(thoughts)
         choice = {"index": 0, "message": message, "finish_reason": finish_reason(end.outcome), "logprobs": None}

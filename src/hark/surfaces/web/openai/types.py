@@ -1,6 +1,5 @@
 """Requests and replies in the words of OpenAI's chat completions."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -12,10 +11,11 @@ from hark.surfaces.web.api.attachments import MOST_ATTACHMENTS, from_data_url
 from hark.surfaces.web.api.errors import ApiError
 
 MOST_MESSAGES = 10_000
+_LAST = "The last message must be the user's."
 
 
 class SentPart(Struct, frozen=True):
-    """A piece of a message's content."""
+    """A part of a message's content: text, a refusal, an image or a file. Images and files are data: URLs."""
 
     type: str
     text: str = ""
@@ -25,7 +25,7 @@ class SentPart(Struct, frozen=True):
 
 
 class SentTurn(Struct, frozen=True):
-    """A message of the client."""
+    """A message of the conversation."""
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: str | list[SentPart] | None = None
@@ -35,15 +35,15 @@ class SentTurn(Struct, frozen=True):
 
 
 class StreamOptions(Struct, frozen=True):
-    """What a stream is to have."""
+    """Options of a streamed response."""
 
     include_usage: bool = False
 
 
 class CompletionRequest(Struct, frozen=True):
-    """The body of a request. What else a client may send (temperature and the like) is the route's own affair."""
+    """A chat completion request. Other fields, such as temperature, are ignored: the route sets them."""
 
-    messages: Annotated[list[SentTurn], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[list[SentTurn], Meta(min_length=1, max_length=MOST_MESSAGES, description=_LAST)]
     model: str = ""
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -166,8 +166,3 @@ def usage_words(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.input_tokens + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
-
-
-def joined(steps: Sequence[str]) -> str:
-    """Return a turn's text: what its steps said, apart from each other."""
-    return "\n\n".join(step for step in steps if step)
