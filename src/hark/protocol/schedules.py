@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 from msgspec import Meta, Struct, field
 
@@ -110,7 +110,7 @@ class ScheduleRow(Struct, frozen=True):
     timezone: str
     delivery: Delivery
     once: bool
-    state: str
+    state: Literal["active", "paused", "over"]
     next_at: float | None
     next: str | None
     last: Run | None

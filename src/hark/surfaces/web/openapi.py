@@ -20,7 +20,6 @@ Json = dict[str, Any]
 _ANY_REQUEST = (403, 405, 503)  # a foreign origin or host, another method, a start or a store that is not available
 _WITH_TOKEN = (401, 429)
 _WITH_BODY = (408, 413, 415)
-_COMPONENTS = "#/components/schemas/"
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 _SESSION_NAME = {"type": "string", "pattern": r"^[A-Za-z0-9._:@+-]{1,200}$"}
 _PARAMETERS = {"session": _SESSION_NAME, SESSION_HEADER: _SESSION_NAME}
@@ -66,25 +65,16 @@ def document(endpoints: Sequence[HttpEndpoint], version: str, hooks: Mapping[str
 
 
 class SchemaSet:
-    """The schemas of all types in the table. `components` has the named ones that they refer to."""
+    """The schemas of all types in the table. Named ones are in `components`; the fields of queries are parameters."""
 
     def __init__(self, endpoints: Sequence[HttpEndpoint]) -> None:
+        queries = [endpoint.types["query"] for endpoint in endpoints if "query" in endpoint.types]
         kinds = list({kind: None for endpoint in endpoints for kind in endpoint.types.values()} | {ErrorResponse: None})
-        found, components = msgspec.json.schema_components(kinds, ref_template=f"{_COMPONENTS}{{name}}")
-        self._schemas = dict(zip(kinds, found, strict=True))
-        queries = {endpoint.types["query"].__name__ for endpoint in endpoints if "query" in endpoint.types}
-        for schema in components.values():
+        found, self.components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+        for schema in self.components.values():
             schema["description"] = cleandoc(schema.get("description", ""))
-        self.components = {name: schema for name, schema in components.items() if name not in queries}
-        self._queries = {name: components[name] for name in queries}
-
-    def of(self, kind: Any) -> Json:
-        """Return the schema of a type."""
-        return self._schemas[kind]
-
-    def query(self, kind: Any) -> dict[str, Json]:
-        """Return the schemas of a query struct's fields, by name."""
-        return self._queries[kind.__name__]["properties"]
+        self.by_type = dict(zip(kinds, found, strict=True))
+        self.fields: dict[Any, Json] = {kind: self.components.pop(kind.__name__)["properties"] for kind in queries}
 
 
 def _operation(endpoint: HttpEndpoint, schemas: SchemaSet) -> Json:
@@ -109,9 +99,9 @@ def _operation(endpoint: HttpEndpoint, schemas: SchemaSet) -> Json:
     elif needs_body:
         operation["requestBody"] = {
             "required": not endpoint.is_body_optional,
-            "content": _json(schemas.of(types["body"])),
+            "content": _json(schemas.by_type[types["body"]]),
         }
-    error = _json(schemas.of(ErrorResponse))
+    error = _json(schemas.by_type[ErrorResponse])
     responses = {status: {"description": HTTPStatus(status).phrase, "content": error} for status in errors}
     responses |= {status: _success(endpoint, status, schemas) for status in endpoint.statuses}
     return {**operation, "responses": {str(status): responses[status] for status in sorted(responses)}}
@@ -122,7 +112,7 @@ def _success(endpoint: HttpEndpoint, status: int, schemas: SchemaSet) -> Json:
     if endpoint.content and status != HTTPStatus.NO_CONTENT:
         response["content"] = {kind: {} for kind in endpoint.content}
     elif "return" in endpoint.types:
-        response["content"] = _json(schemas.of(endpoint.types["return"]))
+        response["content"] = _json(schemas.by_type[endpoint.types["return"]])
     return response
 
 
@@ -132,7 +122,7 @@ def _parameters(endpoint: HttpEndpoint, schemas: SchemaSet) -> list[Json]:
         for name in _IN_PATH.findall(endpoint.path)
     ]
     if "query" in endpoint.types:
-        found += [("query", name, schema) for name, schema in schemas.query(endpoint.types["query"]).items()]
+        found += [("query", name, schema) for name, schema in schemas.fields[endpoint.types["query"]].items()]
     found += [("header", name, _PARAMETERS.get(name, {"type": "string"})) for name in endpoint.headers]
     return [{"name": name, "in": place, "required": place == "path", "schema": schema} for place, name, schema in found]
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError, json_response
 from hark.surfaces.web.guard.access import COOKIE, LOGIN_SECONDS
-from hark.surfaces.web.guard.guard import check_guesses
+from hark.surfaces.web.guard.guard import is_token
 
 
 class SentLogin(Struct, frozen=True):
@@ -28,9 +28,7 @@ async def log_in(web: WebContext, request: Request, body: SentLogin) -> Response
     if not access.needs_token:
         return json_response(LoginState(False))
     address = request.client.host if request.client else ""
-    check_guesses(access, address)
-    if not access.is_token(body.token):
-        access.guesses.wrong(address)
+    if not is_token(access, body.token, address):
         raise ApiError(401, "unauthorized", "That is not the token of this server.")
     answer = json_response(LoginState(True))
     is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")

@@ -129,10 +129,7 @@ class Feed:
             case ReplyDelta(turn=turn, text=text):
                 self.turn = turn
                 self._reply.append(text)
-            case StepStart(turn=turn) | ReplyRestarted(turn=turn):
-                self.turn = turn
-                self._reply.clear()
-            case TurnStart(turn=turn):
+            case StepStart(turn=turn) | ReplyRestarted(turn=turn) | TurnStart(turn=turn):
                 self.turn = turn
                 self._reply.clear()
             case TurnEnd():
