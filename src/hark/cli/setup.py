@@ -111,14 +111,11 @@ def _state(preset: Preset, running: dict[str, str]) -> str:
 
 def _key(questions: TerminalPrompts, preset: Preset) -> tuple[str, str]:
     """Return the name of the variable that holds the key, or the key itself."""
-    if preset.name == OTHER.name:
-        answer = questions.secret("Its key, or the name of the environment variable that has it; empty for none")
-        return (answer, "") if _VARIABLE.fullmatch(answer) else ("", answer)
-    if not preset.key_env:
-        return "", ""
-    if os.environ.get(preset.key_env):
+    is_other = preset.name == OTHER.name
+    if not is_other and (not preset.key_env or os.environ.get(preset.key_env)):
         return preset.key_env, ""
-    answer = questions.secret("The key, or the name of the environment variable that has it", preset.key_env)
+    question = f"{'Its' if is_other else 'The'} key, or the name of the environment variable that has it"
+    answer = questions.secret(f"{question}; empty for none" if is_other else question, preset.key_env)
     return (answer, "") if _VARIABLE.fullmatch(answer) else ("", answer)
 
 
