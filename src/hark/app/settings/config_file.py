@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings import SettingsError
+from hark.app.settings.types import RouteSettings
 
 _HEADER = re.compile(r"\s*\[")
 _ROUTES_HEADER = re.compile(r"\s*\[\[?\s*routes\s*[.\]]")
