@@ -2,13 +2,17 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+
+from hark.disk.private_files import open_private, private_folder
 
 FILE_BYTES = 2_000_000
 FILES = 3
@@ -66,6 +70,13 @@ class JsonLines(TextLines):
         return json.dumps(line, ensure_ascii=False)
 
 
+class PrivateLogFile(RotatingFileHandler):
+    """A log file that its owner alone can read, also after it was rotated."""
+
+    def _open(self) -> TextIOWrapper:
+        return os.fdopen(open_private(Path(self.baseFilename), os.O_WRONLY | os.O_APPEND), "a", encoding=self.encoding)
+
+
 def start_logs(home: Path, *, is_verbose: bool) -> None:
     """Have what Hark logs written to `logs/hark.log`. A home that can't be written to logs nowhere."""
     logger = logging.getLogger("hark")
@@ -75,8 +86,8 @@ def start_logs(home: Path, *, is_verbose: bool) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if is_verbose else []
     try:
         directory = home / "logs"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handlers.append(RotatingFileHandler(directory / "hark.log", maxBytes=FILE_BYTES, backupCount=FILES, delay=True))
+        private_folder(directory)
+        handlers.append(PrivateLogFile(directory / "hark.log", maxBytes=FILE_BYTES, backupCount=FILES, delay=True))
     except OSError:
         pass  # the person is told of the home's trouble by what needs it
     for handler in handlers:

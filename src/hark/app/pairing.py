@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hark.disk.private_files import open_private, replace_private
 from hark.protocol.chat import Author
 from hark.text.columns import one_line
 
@@ -108,16 +109,12 @@ class Pairing:
 
     @contextmanager
     def _changing(self) -> Generator[Book]:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = open_private(self._path.with_suffix(".lock"), os.O_RDWR)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             book = self._read()
             yield book
-            partial = self._path.with_suffix(".new")
-            partial.write_bytes(msgspec.json.encode(book))
-            partial.chmod(0o600)
-            partial.replace(self._path)
+            replace_private(self._path, msgspec.json.encode(book), is_durable=False)
             self._stamp = (0, 0)
         finally:
             os.close(lock)

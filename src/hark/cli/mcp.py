@@ -12,7 +12,7 @@ from hark.app.services import servers_of
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_line
-from hark.mcp.offer import ServerState, ServerStatus
+from hark.mcp.offers import ServerState, ServerStatus
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
 from hark.mcp.settings import ServerSettings

@@ -13,8 +13,8 @@ import msgspec
 from hark.app.doctor.results import Finding, Level, reach
 from hark.app.settings import config
 from hark.app.settings.types import Settings
-from hark.mcp.backoff import Backoff
-from hark.mcp.offer import ServerState, ServerStatus
+from hark.mcp.failures import Backoff
+from hark.mcp.offers import ServerState, ServerStatus
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
 from hark.mcp.settings import ServerSettings, ServerSettingsError, Start, read_servers

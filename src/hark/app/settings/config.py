@@ -13,6 +13,7 @@ import msgspec
 
 from hark.app.settings import SettingsError, home_directory, workspace
 from hark.app.settings.types import RouteSettings, Settings
+from hark.disk.private_files import append_private
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import ApprovalMode
 
@@ -73,9 +74,7 @@ def trust(home: Path, workspace: Path) -> None:
         OSError: It could not be kept.
     """
     if not is_trusted(home, workspace):
-        home.mkdir(parents=True, exist_ok=True)
-        with (home / "trusted").open("a", encoding="utf-8") as file:
-            file.write(f"{workspace.resolve()}\n")
+        append_private(home / "trusted", f"{workspace.resolve()}\n".encode(), is_durable=False)
 
 
 def _without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

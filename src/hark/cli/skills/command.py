@@ -138,7 +138,10 @@ async def _install(wish: InstallRequest, room: SkillsContext) -> int:
             return FAILED
         into = (room.workspace / ".hark" if wish.is_project else room.home) / "skills"
         try:
-            _tell_installed(await install(offer.folder, into, offer.sha256, is_forced=wish.is_forced), offer.source)
+            installed = await install(
+                offer.folder, into, offer.sha256, is_forced=wish.is_forced, is_private=not wish.is_project
+            )
+            _tell_installed(installed, offer.source)
         except NotInstalled as error:
             _warn(str(error))
             return FAILED

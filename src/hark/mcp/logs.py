@@ -1,13 +1,16 @@
-"""What a server prints beside its messages, in a file that can't grow without end."""
+"""What a server prints and what the SDK logs, in files that can't grow without end."""
 
 import contextlib
-import os
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from hark.disk.private_files import append_private
 from hark.protocol.redaction import redacted
 
 FILE_BYTES = 1_000_000
+_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
+_OURS = logging.getLogger("hark.mcp.sdk")
 
 
 class ServerLog:
@@ -26,15 +29,26 @@ class ServerLog:
         """Add a piece; return it as it was written."""
         piece = self.cleaned(piece.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with contextlib.suppress(OSError):
-            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "ab") as out:
-                out.write(piece[-FILE_BYTES:])
-                size = out.tell()
-            if size > FILE_BYTES:
+            if append_private(self.file, piece[-FILE_BYTES:], is_durable=False) > FILE_BYTES:
                 self.file.replace(self.file.with_name(f"{self.file.name}.1"))
         return piece
 
     def note(self, text: str) -> None:
         """Add a line of our own."""
         self.write(f"[hark] {text}\n".encode(errors="replace"))
+
+
+class _Passing(logging.Handler):
+    """Passes records on, all of them as mere information: what matters of an error is told by our own failures."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _OURS.info("%s: %s", record.name, record.getMessage())
+
+
+def quiet_sdk() -> None:
+    """Have what the SDK logs come to us; more than once is once."""
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(handler, _Passing) for handler in logger.handlers):
+            logger.addHandler(_Passing(logging.WARNING))
+            logger.propagate = False

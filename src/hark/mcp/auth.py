@@ -1,21 +1,126 @@
-"""Logging in to a remote server: the SDK's OAuth client, with a file for its tokens and a page to come back to."""
+"""Logging in to a remote server: the SDK's OAuth client, a file for its tokens, and a page to come back to."""
 
+import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import httpx2
+import msgspec
 from mcp.client.auth import OAuthClientProvider
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
 from pydantic import AnyUrl
 
-from hark.mcp.failure import ServerFailure
-from hark.mcp.redirects import Redirects, free_port
+from hark.disk.private_files import replace_private
+from hark.mcp.failures import ServerFailure
 from hark.mcp.settings import OAuthSettings
-from hark.mcp.tokens import StoredLogin, TokenFile
 
+HOST = "127.0.0.1"
+REQUEST_BYTES = 16_384
+REQUEST_SECONDS = 10.0
+_PAGE = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nConnection: close\r\n\r\n"
+    b"<!doctype html><title>Hark</title><p>You can close this page and go back to Hark.</p>"
+)
+_NOT_HERE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 LOGIN_SECONDS = 300.0
 CALLBACK = "/callback"
+
+
+class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is kept of a login: tokens, when they end, who we are to the server, and where it renews them."""
+
+    tokens: dict[str, Any] | None = None
+    ends_at: float | None = None
+    client: dict[str, Any] | None = None
+    port: int = 0
+    context: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+
+
+class TokenFile:
+    """Reads and writes it, whole or not at all. A broken file is no login."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def load(self) -> StoredLogin:
+        """Return what is kept."""
+        try:
+            return msgspec.json.decode(self._file.read_bytes(), type=StoredLogin)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return StoredLogin()
+
+    def update(self, **changes: object) -> None:
+        """Keep these as well.
+
+        Raises:
+            OSError: The disk can't be written to.
+        """
+        kept = msgspec.structs.replace(self.load(), **changes)
+        replace_private(self._file, msgspec.json.encode(kept), is_durable=False)
+
+
+class Redirects:
+    """Listens on a loopback port for one answer: `code`, `state` and `iss` of the login."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._server: asyncio.Server | None = None
+        self._answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> None:
+        """Begin to listen.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        self._answer = asyncio.get_running_loop().create_future()
+        self._server = await asyncio.start_server(self._serve, HOST, self.port, limit=REQUEST_BYTES)
+
+    async def answer(self, seconds: float) -> dict[str, Any]:
+        """Return the answer, and listen no more. Cancelling ends the listening.
+
+        Raises:
+            TimeoutError: None came.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer
+        finally:
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                request = (await reader.readline()).decode("latin-1").split(" ")
+                query = parse_qs(urlsplit(request[1]).query) if len(request) > 1 else {}
+                is_answer = "state" in query and ("code" in query or "error" in query)
+                writer.write(_PAGE if is_answer else _NOT_HERE)
+                await writer.drain()
+                if is_answer and not self._answer.done():
+                    found = {name: query.get(name, [None])[0] for name in ("code", "state", "iss")}
+                    self._answer.set_result({**found, "code": found["code"] or ""})
+        writer.close()
+
+
+def free_port() -> int:
+    """Return a port that is free now."""
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        return listener.getsockname()[1]
 
 
 class OAuthLogin:
@@ -111,8 +216,6 @@ def _context(provider: OAuthClientProvider | None) -> dict[str, object]:
 
 def _restore(provider: OAuthClientProvider, kept: StoredLogin) -> None:
     """Without this, tokens of an earlier run that have ended would cost a login instead of a renewal."""
-    from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
-
     context = provider.context
     context.token_expiry_time = kept.ends_at
     address = kept.context.get("auth_server_url")

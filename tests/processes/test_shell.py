@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hark.processes.cookies import this_process
-from hark.processes.launcher import Launcher
-from hark.processes.shell_state import ShellState, read_state
+from hark.processes.shell import ShellState, read_state
+from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.shell import Shell
@@ -161,7 +161,7 @@ async def test_no_cookie_is_carried_over(calls: Calls, monkeypatch: pytest.Monke
 
 
 async def test_a_command_that_ended_is_not_waited_for(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.processes.command.DRAIN_SECONDS", 60.0)
+    monkeypatch.setattr("hark.processes.start.DRAIN_SECONDS", 60.0)
     async with asyncio.timeout(30):
         await calls.run("echo hi")
 

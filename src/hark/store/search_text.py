@@ -1,9 +1,18 @@
-"""Text as words that can be searched: made in one way of what is kept and of what is asked."""
+"""What can be searched: the text of a record, and text as words, made in one way of what is kept and what is asked."""
 
 import re
 import unicodedata
 from collections.abc import Sequence
 
+from msgspec import Struct
+
+from hark.protocol.messages import AssistantMessage, UserMessage
+from hark.protocol.records import AnyRecord, CallEnded, Replied, Steered, TurnStarted
+
+PERSON = "person"
+HARK = "hark"
+RESULT_CHARACTERS = 20_000
+LOOKING_BACK = ("recall",)  # what only repeats what was said before would be found in its place
 WORD_CHARACTERS = 64  # of a longer one only the beginning counts: it is code, or data
 PREFIX_CHARACTERS = 3  # a shorter word is the beginning of too many others
 QUERY_CHARACTERS = 1_000
@@ -20,6 +29,38 @@ _WORD = rf"[{_SINGLE}]|(?:(?![{_SINGLE}])[^\W_])+"
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 Phrase = tuple[str, ...]
+
+
+class SearchableLine(Struct, frozen=True):
+    """Something that was said."""
+
+    turn: str
+    at: float
+    who: str
+    text: str
+
+
+def lines_of(record: AnyRecord) -> list[SearchableLine]:
+    """Return what a record has to be found by; most have nothing."""
+    match record:
+        case TurnStarted(turn=turn, messages=messages) | Steered(turn=turn, messages=messages):
+            lines = [SearchableLine(turn, record.at, message.author or PERSON, _asked(message)) for message in messages]
+        case Replied(turn=turn, message=message):
+            lines = [SearchableLine(turn, record.at, HARK, _replied(message))]
+        case CallEnded(turn=turn, result=result) if result.name not in LOOKING_BACK:
+            lines = [SearchableLine(turn, record.at, result.name, result.text[:RESULT_CHARACTERS])]
+        case _:
+            lines = []
+    return [line for line in lines if line.text.strip()]
+
+
+def _asked(message: UserMessage) -> str:
+    return "\n".join([message.text, *(attachment.name for attachment in message.attachments if attachment.name)])
+
+
+def _replied(message: AssistantMessage) -> str:
+    calls = (f"{call.name} {call.arguments}" for call in message.calls if call.name not in LOOKING_BACK)
+    return "\n".join([message.text, *calls]) if message.calls else message.text
 
 
 def words(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 
-from hark.mcp.names import Names, plain_name
+from hark.mcp.offers import Names, plain_name
 
 
 def test_a_plain_name_is_server_and_tool() -> None:

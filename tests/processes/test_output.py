@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hark.processes.cookies import this_process
-from hark.processes.launcher import Launcher
-from hark.processes.output_files import Outputs, WholeOutput
+from hark.processes.output import Outputs, WholeOutput
+from hark.processes.start import Launcher
 from hark.tools.shell import Shell
 from tests.tools.context import FakeContext
 
@@ -40,7 +40,7 @@ async def test_a_call_that_ran_into_its_limit_names_the_file_too(tmp_path: Path)
 
 
 def test_a_file_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.processes.output_files.LONGEST_BYTES", 10)
+    monkeypatch.setattr("hark.processes.output.LONGEST_BYTES", 10)
     whole = WholeOutput(tmp_path / "file", short_bytes=0)
     for piece in (b"12345", b"67890", b"1"):
         whole.add(piece)
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
 
 
 def test_the_oldest_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.processes.output_files.KEPT_FILES", 3)
+    monkeypatch.setattr("hark.processes.output.KEPT_FILES", 3)
     outputs = Outputs(tmp_path)
     for _ in range(6):
         whole = outputs.new("shell", short_bytes=0)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hark.mcp.server_log import FILE_BYTES, ServerLog
+from hark.mcp.logs import FILE_BYTES, ServerLog
 
 
 def test_what_is_written_is_kept_and_bounded(tmp_path: Path) -> None:

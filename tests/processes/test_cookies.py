@@ -6,15 +6,14 @@ import signal
 import sys
 from pathlib import Path
 
-from hark.processes.cookies import Owner, nearest_owner, start_time, this_process, with_cookie
-from hark.processes.sweep import sweep
+from hark.processes.cookies import Owner, nearest_owner, start_time, sweep, this_process, with_cookie
 from tests.tools.context import is_living, living
 
 OWNER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 from hark.processes.cookies import this_process
-from hark.processes.launcher import Launcher
+from hark.processes.start import Launcher
 from hark.tools.shell import Shell
 from tests.tools.context import FakeContext
 
@@ -82,7 +81,7 @@ async def test_sweeping_never_ends_the_sweeper(tmp_path: Path) -> None:
     dead = Owner(this_process(tmp_path).home, os.getpid(), 1)
     program = (
         "import asyncio, sys; from pathlib import Path; from hark.processes.cookies import this_process;"
-        "from hark.processes.sweep import sweep; print(asyncio.run(sweep(this_process(Path(sys.argv[1])))))"
+        "from hark.processes.cookies import sweep; print(asyncio.run(sweep(this_process(Path(sys.argv[1])))))"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,15 +1,46 @@
-"""One wish on its way: made in the call's task, served in the connection's, and neither can harm the other."""
+"""What can be asked of a server, and one request on its way: made in the call's task, served in the connection's."""
 
 import asyncio
+from typing import Any
 
 import anyio
 from msgspec import Struct
 
 from hark.mcp.forms import CANCELLED, Filled, Form, fill
-from hark.mcp.request_kinds import Wish
 from hark.protocol.tool import CallContext, ToolOutput
 
 PROGRESS_LINES = 1000
+
+
+class CallTool(Struct, frozen=True):
+    """Use one of its tools."""
+
+    name: str
+    arguments: dict[str, Any]
+
+
+class ListResources(Struct, frozen=True):
+    """Tell which resources there are, and which patterns of them."""
+
+
+class ReadResource(Struct, frozen=True):
+    """Hand over a resource."""
+
+    uri: str
+
+
+class ListPrompts(Struct, frozen=True):
+    """Tell which prompts there are."""
+
+
+class GetPrompt(Struct, frozen=True):
+    """Fill in a prompt."""
+
+    name: str
+    arguments: dict[str, str]
+
+
+Wish = CallTool | ListResources | ReadResource | ListPrompts | GetPrompt
 
 
 class Lost(Struct, frozen=True):
