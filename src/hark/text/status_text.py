@@ -6,7 +6,7 @@ from typing import Any, cast
 from hark.protocol.events import TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.names import short_name
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Span
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Span
 from hark.text.safe_text import safe_line
 
 TITLE_CHARACTERS = 120
@@ -42,6 +42,21 @@ def end_words(event: TurnEnd) -> str:
             return f"failed: {error.message}"
         case LimitReached(_, message):
             return f"limit reached: {message}"
+
+
+def outcome_words(outcome: Outcome | None) -> str:
+    """Return how a turn ended, in a few words."""
+    match outcome:
+        case None:
+            return "still running"
+        case Completed():
+            return "completed"
+        case Interrupted(source, left):
+            return f"interrupted by {source}" + (f"; left running: {', '.join(left)}" if left else "")
+        case Failed(error):
+            return f"failed: {error.message}"
+        case LimitReached(limit, _):
+            return f"limit reached: {limit}"
 
 
 def milliseconds(number: float) -> str:
