@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -43,13 +44,13 @@ def read_skill(folder: Path) -> Skill:
         BadSkill: There is none, or its SKILL.md can't be used.
     """
     fields, _ = _document(folder)
-    name = fields.get("name", "") or folder.name
+    name = _text_field(fields, "name") or folder.name
     if not is_skill_name(name):
         raise BadSkill(f"its name {name[:80]!r} may have letters, digits, dots and hyphens only, and 64 of them")
-    description = " ".join(fields.get("description", "").split())
+    description = " ".join(_text_field(fields, "description").split())
     if not description:
         raise BadSkill("it has no description: say in SKILL.md what it does, and when to use it")
-    return Skill(name, description, folder, fields.get("version", ""))
+    return Skill(name, description, folder, _text_field(fields, "version"))
 
 
 def read_body(skill: Skill) -> str:
@@ -83,7 +84,14 @@ def files(folder: Path) -> Iterator[str]:
                 yield path.relative_to(folder).as_posix()
 
 
-def _document(folder: Path) -> tuple[dict[str, str], str]:
+def _text_field(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    if not isinstance(value, str):
+        raise BadSkill(f"its {name} is not text: put it in quotes, or on lines after `{name}: >`")
+    return value
+
+
+def _document(folder: Path) -> tuple[dict[str, Any], str]:
     root = Path(os.path.realpath(folder))
     if not Path(os.path.realpath(root / SKILL_FILE)).is_relative_to(root):
         raise BadSkill(f"its {SKILL_FILE} is a link that leads out of its folder")
