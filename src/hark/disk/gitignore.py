@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from functools import lru_cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from hark.disk.regular_files import read_start
 from hark.disk.wildcards import translate
 
 GIT = b".git"
@@ -66,9 +66,8 @@ class Ignores(Struct, frozen=True):
         folder = os.fsencode(folder).rstrip(b"/") + b"/"
         above = self
         if is_repository:
-            excluded = _read(folder + GIT + b"/info/exclude", os.O_NONBLOCK)
-            above = Ignores(folder, excluded)
-        rules = _read(folder + FILE_NAME, os.O_NONBLOCK | os.O_NOFOLLOW)  # git follows no link to it
+            above = Ignores(folder, _read(folder + GIT + b"/info/exclude", follows_link=True))
+        rules = _read(folder + FILE_NAME)  # git follows no link to it, either
         return Ignores(folder, rules, above) if rules else above
 
 
@@ -137,15 +136,9 @@ def _without_trailing_blanks(line: str) -> str:
     return kept + " " if is_escaped else kept
 
 
-def _read(path: bytes, flags: int) -> tuple[Rules, ...]:
-    """Return a file's rules; none if it is missing, is no regular file or can't be read."""
+def _read(path: bytes, *, follows_link: bool = False) -> tuple[Rules, ...]:
+    """Return a file's rules; none if it is missing or can't be read."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+        return parse_rules(read_start(path, LARGEST_BYTES, follows_link=follows_link))
     except OSError:
         return ()
-    try:
-        return parse_rules(os.read(file, LARGEST_BYTES)) if stat.S_ISREG(os.fstat(file).st_mode) else ()
-    except OSError:
-        return ()
-    finally:
-        os.close(file)

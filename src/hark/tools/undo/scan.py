@@ -6,15 +6,28 @@ import os
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Event
 
+import msgspec
 from msgspec import Struct
 
 from hark.disk.gitignore import GIT, Ignores
+from hark.disk.private_files import replace_private
 from hark.disk.tree_walk import WalkFolder
-from hark.tools.undo.blobs import Blobs
-from hark.tools.undo.entry import entry_of, head_of, read_file, reason_of
-from hark.tools.undo.manifest import EntryKind, Manifest, ManifestEntry, Why, kind_of
+from hark.tools.undo.blobs import Blobs, digest_of
+from hark.tools.undo.manifest import (
+    EntryKind,
+    Manifest,
+    ManifestEntry,
+    Why,
+    entry_of,
+    head_of,
+    kind_of,
+    read_file,
+    reason_of,
+)
+from hark.tools.undo.retention import generation
 
 # What a tool makes again by itself: it is removed with the step that made it, and not missed.
 CACHES = frozenset((b"__pycache__", b".pytest_cache", b".mypy_cache", b".ruff_cache", b".hypothesis"))
@@ -215,3 +228,45 @@ class Scan:
             else:
                 left -= status.st_size
                 self._entries[path] = read_file(path, status, self._blobs.keep_file)
+
+
+class LastLooks:
+    """The last scan of each workspace, in memory and on disk: what is untouched since isn't read again.
+
+    Only with the store's lock held.
+    """
+
+    def __init__(self, folder: Path, blobs: Blobs) -> None:
+        self._folder = folder
+        self._blobs = blobs
+        self._entries: dict[bytes, dict[bytes, ManifestEntry]] = {}
+        self._generation = generation(folder)
+
+    def at(self, root: bytes) -> dict[bytes, ManifestEntry]:
+        """Return what was seen of a workspace, as far as its contents are kept."""
+        now = generation(self._folder)
+        if now != self._generation:  # a sweep, maybe by another process, may have removed contents
+            self._entries.clear()
+            self._generation = now
+        if root not in self._entries:
+            try:
+                digest = bytes.fromhex(self._pointer(root).read_text())
+                self._entries[root] = msgspec.msgpack.decode(self._blobs.read(digest), type=Manifest).entries
+            except (OSError, ValueError, msgspec.DecodeError):
+                self._entries[root] = {}
+        return self._entries[root]
+
+    def remember(self, root: bytes, entries: dict[bytes, ManifestEntry]) -> None:
+        """Take in a newer look, for this process."""
+        self._entries[root] = entries
+
+    def write(self, root: bytes, digest: bytes) -> None:
+        """Write down where the look is kept, for the next process.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        replace_private(self._pointer(root), digest.hex().encode(), is_durable=False)
+
+    def _pointer(self, root: bytes) -> Path:
+        return self._folder / "roots" / digest_of(root).hex()[:32]
