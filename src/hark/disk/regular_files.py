@@ -1,10 +1,12 @@
 """Opens regular files of others: never waits for the other end of a pipe."""
 
+import errno
 import os
 import stat
+from pathlib import Path
 
 
-def open_regular(path: bytes, *, follows_link: bool = False) -> int:
+def open_regular(path: bytes | Path, *, follows_link: bool = False) -> int:
     """Open a file for reading and return its descriptor.
 
     Raises:
@@ -13,11 +15,11 @@ def open_regular(path: bytes, *, follows_link: bool = False) -> int:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError("not a regular file")
+        raise OSError(errno.EINVAL, "it is not a file", path)
     return file
 
 
-def read_start(path: bytes, size: int, *, follows_link: bool = False) -> bytes:
+def read_start(path: bytes | Path, size: int, *, follows_link: bool = False) -> bytes:
     """Return the first bytes of a regular file.
 
     Raises:

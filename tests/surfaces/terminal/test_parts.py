@@ -7,8 +7,7 @@ import pytest
 
 from hark.app.slash.table import TERMINAL_COMMANDS
 from hark.cli.io.early_input import Typed
-from hark.surfaces.terminal.draft import SavedDraft, adopt
-from hark.surfaces.terminal.history import History
+from hark.surfaces.terminal.history import History, SavedDraft, adopt
 from hark.surfaces.terminal.image_attachments import MOST_BYTES, pictures_in
 from hark.surfaces.terminal.terminal_commands import TerminalCommands
 from hark.surfaces.terminal.widgets.prose import HARD_CHARACTERS, Prose, ProseBlock

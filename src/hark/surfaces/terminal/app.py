@@ -19,10 +19,9 @@ from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, Receip
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.terminal.actions import Acts
 from hark.surfaces.terminal.conversation_log import ConversationLog
-from hark.surfaces.terminal.draft import SavedDraft
 from hark.surfaces.terminal.driver import ControlFilter, GatedApp
 from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
-from hark.surfaces.terminal.history import History
+from hark.surfaces.terminal.history import History, SavedDraft
 from hark.surfaces.terminal.pending_messages import PendingMessages
 from hark.surfaces.terminal.progress import TurnProgress
 from hark.surfaces.terminal.push_to_talk import Talk

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from hark.disk.regular_files import read_start
 from hark.tools.skills.front_matter import BadFrontMatter, split_document
-from hark.tools.skills.plain_file import read_plain
 
 SKILL_FILE = "SKILL.md"
 MAX_BYTES = 200_000
@@ -103,7 +103,7 @@ def _document(folder: Path) -> tuple[dict[str, Any], str]:
 
 def _text(path: Path, name: str) -> str:
     try:
-        content = read_plain(path, MAX_BYTES + 1)
+        content = read_start(path, MAX_BYTES + 1, follows_link=True)
     except OSError as error:
         raise BadSkill(f"{name!r} can't be read: {error.strerror}") from error
     if len(content) > MAX_BYTES:

@@ -200,17 +200,8 @@ class Scan:
     def _skip(self, folder: bytes, why: str) -> None:
         found = self._entries[folder]
         digest = head_of(folder) if why == Why.GIT else b""
-        self._entries[folder] = ManifestEntry(
-            EntryKind.SKIPPED,
-            found.mode,
-            found.uid,
-            found.gid,
-            0,
-            found.mtime_ns,
-            found.ctime_ns,
-            found.inode,
-            digest,
-            why,
+        self._entries[folder] = msgspec.structs.replace(
+            found, kind=EntryKind.SKIPPED, size=0, digest=digest, why_not=why, is_settled=False
         )
 
     def _read(self) -> None:
