@@ -51,7 +51,7 @@ async def test_markdown_is_shown_and_nothing_of_it_is_taken_for_markup() -> None
         await bot.send(MARKDOWN)
     [one] = bot.server.posted
     assert one.html.startswith(
-        "<b>Plan B</b>\n\nUse <code>a &lt; b &amp;&amp; c</code> and <i>this</i>, <b>that <i>too</i></b>"
+        "<b>Plan B</b>\nUse <code>a &lt; b &amp;&amp; c</code> and <i>this</i>, <b>that <i>too</i></b>"
     )
     assert '<script>alert("x")</script> & docs' in one.text
     assert 'if x < 1 and y > 2:\n    print("**not bold** & fine")' in one.text
