@@ -1,6 +1,5 @@
 """Text for Discord and from it."""
 
-from hark.surfaces.discord.files import safe_name
 from hark.surfaces.discord.markup import readable, shown
 
 
@@ -40,10 +39,3 @@ def test_mentions_are_names_and_ours_at_the_beginning_is_left_out() -> None:
     names = {"1": "Ann", "2": "general", "9": "Hark"}
     assert readable("<@9> ask <@!1> in <#2> <:wave:55>", names, "9") == "ask @Ann in #general :wave:"
     assert readable("what does <@9> think, <@7>?", names, "9") == "what does @Hark think, <@7>?"
-
-
-def test_names_of_files_are_safe() -> None:
-    assert safe_name("../../etc/passwd") == "passwd"
-    assert safe_name("C:\\x\\..") == "file"
-    assert safe_name("\u202e.bashrc\n") == "bashrc"
-    assert len(safe_name("a" * 500)) == 100

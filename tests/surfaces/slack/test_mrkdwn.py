@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from hark.surfaces.slack.files import safe_name
 from hark.surfaces.slack.mrkdwn import mrkdwn
 from hark.surfaces.slack.plain_text import plain
 
@@ -96,19 +95,3 @@ def test_random_marks_ping_nobody_and_every_code_block_is_closed() -> None:
 )
 def test_slacks_text_becomes_plain(written: str, read: str) -> None:
     assert plain(written, {"U2": "Bea", "UBOT": "hark"}, "UBOT") == read
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"),
-    [
-        ("a.png", "a.png"),
-        ("../../etc/passwd", "passwd"),
-        ("C:\\x\\y.txt", "y.txt"),
-        ("..", "file"),
-        ("a\x00b\n.txt", "ab.txt"),
-        ("", "file"),
-        ("n" * 300 + ".tar", "n" * 90 + ".tar"),
-    ],
-)
-def test_names_of_files_lead_nowhere(name: str, safe: str) -> None:
-    assert safe_name(name) == safe

@@ -18,7 +18,7 @@ from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.split_text import pieces
 from hark.surfaces.telegram.markup import as_html
-from hark.surfaces.telegram.settings import TelegramSettings
+from hark.surfaces.telegram.platform import TelegramSettings
 from hark.surfaces.telegram.surface import MANNERS, Telegram
 from tests.fakes.telegram_markup import shown
 from tests.fakes.telegram_payloads import GROUP, TOKEN, Trouble

@@ -1,14 +1,16 @@
 """What comes from Discord, in the port's words."""
 
+from collections.abc import AsyncGenerator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
 import discord
 
-from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewritten, Written
+from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, Pressed, Removed, Rewritten, Written
 from hark.protocol.messages import Attachment
+from hark.surfaces.chat.download import CHUNK_BYTES, download, not_downloaded
 from hark.surfaces.discord.errors import ERRORS
-from hark.surfaces.discord.files import NotFetched, fetched
 from hark.surfaces.discord.markup import readable
 
 if TYPE_CHECKING:
@@ -120,11 +122,20 @@ class Reader:
         failures: list[str] = []
         forwarded = [file for snapshot in message.message_snapshots for file in snapshot.attachments]
         for file in (*message.attachments, *forwarded):
+            content = partial(self._content, file.url)
             try:
-                files.append(await fetched(self._files, file.url, file.filename, file.content_type or "", file.size))
-            except NotFetched as error:
-                failures.append(f"[The file {file.filename!r} could not be had: {error}.]")
+                files.append(await download(content, file.filename, file.content_type or "", file.size))
+            except ChatError as error:
+                failures.append(not_downloaded(file.filename, error))
         return files, failures
+
+    async def _content(self, url: str) -> AsyncGenerator[bytes]:
+        async with self._files.get(url) as response:
+            if 400 <= response.status < 500:
+                raise ChatGone(f"Discord answered {response.status}")
+            response.raise_for_status()
+            async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                yield chunk
 
     def _text(self, message: discord.Message) -> str:
         names = {str(user.id): user.display_name for user in message.mentions}

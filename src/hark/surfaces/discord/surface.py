@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits
+from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.position import Position
-from hark.surfaces.discord.settings import DiscordSettings
 
 if TYPE_CHECKING:
     from hark.surfaces.discord.rest import Rest

@@ -1,10 +1,9 @@
 """Whose invites are followed: those of people who may talk, and a stranger's into a chat of two, to be given a code."""
 
-import time
-from collections import deque
 from collections.abc import Callable, Mapping
 
 from hark.surfaces.matrix.wire_types import Invited, content_of, events_of
+from hark.timing.rate_limit import RateLimit
 
 STRANGERS_AN_HOUR = 20
 
@@ -16,7 +15,7 @@ class Invites:
         self._me = me
         self._may_talk = may_talk
         self._direct: set[str] = set()
-        self._times: deque[float] = deque()
+        self._strangers = RateLimit(STRANGERS_AN_HOUR, STRANGERS_AN_HOUR / 3600)
 
     def note(self, invited: Mapping[str, Invited]) -> None:
         """Learn which rooms are chats of two; the client library does not tell."""
@@ -30,11 +29,7 @@ class Invites:
         """Tell whether to enter a room; counts it when it is a stranger's."""
         if self._may_talk(person):
             return True
-        now = time.monotonic()
-        while self._times and now - self._times[0] > 3600:
-            self._times.popleft()
-        if room not in self._direct or len(self._times) >= STRANGERS_AN_HOUR:
+        if room not in self._direct or not self._strangers.take():
             return False
         self._direct.discard(room)
-        self._times.append(now)
         return True

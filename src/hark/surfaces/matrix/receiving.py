@@ -12,8 +12,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import ChatError, ChatGone
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.matrix.invites import Invites
-from hark.surfaces.matrix.retries import patiently
 from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
 from hark.surfaces.matrix.wire_types import JoinedRoom, RoomEvent, Unsigned, content_of, events_of, understood
@@ -118,7 +118,7 @@ class Receiving:
         if room in self._learned and not is_new:
             return
         try:
-            await patiently(lambda: self._wire.learn_members(room))
+            await retried(lambda: self._wire.learn_members(room))
         except ChatGone as error:
             LOG.info("matrix: who is in %s is not told: %s", room, error)
         self._learned.add(room)
@@ -129,7 +129,7 @@ class Receiving:
         start = joined.timeline.prev_batch if joined.timeline.limited else ""
         while start and _arrival(events, self._me) is None:
             try:
-                page = await patiently(partial(self._wire.page, room, start, since))
+                page = await retried(partial(self._wire.page, room, start, since))
             except ChatGone as error:
                 LOG.warning("matrix: what was said in %s meanwhile can't be read: %s", room, error)
                 break
@@ -146,7 +146,7 @@ class Receiving:
 
     async def _enter(self, room: str) -> None:
         try:
-            await patiently(lambda: self._wire.join(room))
+            await retried(lambda: self._wire.join(room))
         except ChatError as error:
             LOG.warning("matrix: %s can't be joined: %s", room, error)
 

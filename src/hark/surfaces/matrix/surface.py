@@ -11,13 +11,13 @@ import anyio
 
 from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Outgoing, PlatformLimits, Written
 from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.matrix.incoming import RoomEventReader
 from hark.surfaces.matrix.invites import Invites
 from hark.surfaces.matrix.outgoing import CHARACTERS, Outward, transaction
+from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.reaction_choices import ReactionChoices, signs
 from hark.surfaces.matrix.receiving import Receiving
-from hark.surfaces.matrix.retries import patiently
-from hark.surfaces.matrix.settings import MatrixSettings
 from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
 from hark.surfaces.matrix.wire_types import RoomEvent
@@ -157,7 +157,7 @@ class Matrix:
                         offer.taps[sign] = await self._sign(wire, address, message, sign)
             else:
                 for tap in await self._taps_of(wire, address, message):
-                    await patiently(partial(wire.redact, address.chat, tap))
+                    await retried(partial(wire.redact, address.chat, tap))
         except ChatError as error:
             LOG.info("matrix: buttons could not be shown: %s", error)
         self._ours.put(message, True)
@@ -169,7 +169,7 @@ class Matrix:
             return list(offer.taps.values())
         if self._ours.get(message):
             return []
-        return await patiently(partial(wire.our_reactions, address.chat, message))
+        return await retried(partial(wire.our_reactions, address.chat, message))
 
     async def _hear_encrypted(self, room: str, event: RoomEvent, deliver: Deliver) -> None:
         """Say once that we can't read this, to people who may talk to us; strangers who write to us alone knock."""

@@ -12,11 +12,14 @@ from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
 from hark.surfaces.chat.outbox import AGAIN
-from hark.surfaces.chat.rate_limit import RateLimit, take_place
 from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.reply import count_message
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.slack.layout import Shape, shapes
 from hark.surfaces.slack.voice import upload_voice
 from hark.surfaces.slack.web_api import Forbidden, MarkupRefused, Unsure, Web
+from hark.timing.backoff import Backoff
+from hark.timing.rate_limit import RateLimit
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,7 +52,7 @@ class Sender:
         self._web = web
         self._signs: Recent[str] = Recent()
         self._has_status = True
-        self._edits = RateLimit(10, 40 / 60, kept=4)  # Slack takes 50 a minute, in all chats together
+        self._edits = RateLimit(10, 40 / 60, reserve=4)  # Slack takes 50 a minute, in all chats together
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Post a message; return Slack's name of it. A recording goes behind its words, or alone."""
@@ -70,7 +73,7 @@ class Sender:
         taken, we look for its mark. Only where we may not look, it is posted again with a word about it.
         """
         mark = hashlib.sha256((message.key or secrets.token_hex()).encode()).hexdigest()[:32]
-        pause = FIND_SECONDS
+        backoff = Backoff(FIND_SECONDS, LONGEST_SECONDS)
         while True:
             began = time.time()
             try:
@@ -78,10 +81,9 @@ class Sender:
             except Unsure as error:
                 try:
                     sent = await self._find(address, mark, began)
-                except (Forbidden, ChatGone):
+                except ChatGone:
                     message = structs.replace(message, text=AGAIN + message.text.removeprefix(AGAIN))
-                    await anyio.sleep(pause)
-                    pause = min(pause * 2, LONGEST_SECONDS)
+                    await anyio.sleep(backoff.next_delay())
                     continue
                 if sent:
                     return sent
@@ -89,7 +91,7 @@ class Sender:
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         """Change a message of ours."""
-        take_place(new, self._edits)
+        count_message(new, self._edits)
 
         async def update(shape: Shape) -> None:
             # Blocks that are left out stay: an empty list takes the buttons away.
@@ -157,20 +159,19 @@ class Sender:
         """Return the name of the message with this mark, "" when there is none; asks until Slack answers.
 
         Raises:
-            Forbidden: We may not look.
-            ChatGone: There is no such chat any more.
+            ChatGone: There is no such chat any more, or we may not look.
         """
-        pause = FIND_SECONDS
-        while True:
-            await anyio.sleep(pause)
+        await anyio.sleep(FIND_SECONDS)
+        backoff = Backoff(2 * FIND_SECONDS, LONGEST_SECONDS)
+
+        async def look() -> list[dict[str, Any]]:
             try:
-                messages = await self._messages(address, began - CLOCK_SECONDS)
-            except (Forbidden, ChatGone):
-                raise
-            except ChatError as error:
-                pause = error.retry_after if error.retry_after is not None else min(pause * 2, LONGEST_SECONDS)
-                continue
-            return next((str(one["ts"]) for one in messages if _mark(one) == mark), "")
+                return await self._messages(address, began - CLOCK_SECONDS)
+            except Forbidden as error:
+                raise ChatGone(str(error)) from None
+
+        messages = await retried(look, backoff, tries=None)
+        return next((str(one["ts"]) for one in messages if _mark(one) == mark), "")
 
     async def _messages(self, address: Address, oldest: float) -> list[dict[str, Any]]:
         """Return what was written at an address since then, the newest hundred at least."""

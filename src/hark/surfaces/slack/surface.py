@@ -1,12 +1,12 @@
 """Slack as a chat surface: Socket Mode needs no address of ours, HTTP is a hook of the web server."""
 
-import os
 from typing import TYPE_CHECKING
 
 import anyio
 
 from hark.protocol.chat import Address, Author, ChatError, Deliver, Outgoing, PlatformLimits
-from hark.surfaces.slack.settings import SlackSettings
+from hark.surfaces.chat.settings import secret
+from hark.surfaces.slack.platform import SlackSettings
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -24,7 +24,7 @@ class SlackSurface:
         from hark.surfaces.slack.web_api import Web
 
         self._settings = settings
-        self._web = Web(_secret(settings.token, settings.token_env), settings.api_base)
+        self._web = Web(secret(settings.token, settings.token_env), settings.api_base)
         self._sender = Sender(self._web)
         self._app: AsyncApp | None = None
 
@@ -46,10 +46,10 @@ class SlackSurface:
         """
         from hark.surfaces.slack.http_hook import SlackSignatures, build_hook
 
-        secret = _secret(self._settings.signing_secret, self._settings.signing_secret_env)
-        if not secret:
+        signing_secret = secret(self._settings.signing_secret, self._settings.signing_secret_env)
+        if not signing_secret:
             raise ChatError("Slack's HTTP mode needs `signing_secret` in [surfaces.slack].")
-        return build_hook(self._settings.path, SlackSignatures(secret), lambda: self._app)
+        return build_hook(self._settings.path, SlackSignatures(signing_secret), lambda: self._app)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled; Slack gets its ack when `deliver` has returned.
@@ -64,7 +64,7 @@ class SlackSurface:
         from hark.surfaces.slack.lookups import Lookups
         from hark.surfaces.slack.socket_mode import receive
 
-        app_token = _secret(self._settings.app_token, self._settings.app_token_env)
+        app_token = secret(self._settings.app_token, self._settings.app_token_env)
         is_socket = self._settings.mode == "socket"
         if not self._web.client.token or (is_socket and not app_token):
             raise ChatError("[surfaces.slack] needs `token` (xoxb-...), and for Socket Mode `app_token` (xapp-...).")
@@ -116,7 +116,3 @@ class SlackSurface:
             ChatError: It can't be put there.
         """
         await self._sender.react(address, message, sign)
-
-
-def _secret(value: str, variable: str) -> str:
-    return value or (os.environ.get(variable, "") if variable else "")

@@ -1,9 +1,11 @@
 """What an update says: who wrote what, where, and whether to us."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from aiogram.types import Message, MessageEntity, Update, User
 
+from hark.disk.safe_name import safe_name
 from hark.protocol.chat import Address, Author
 
 REMEMBERED_ALBUMS = 1000
@@ -48,6 +50,40 @@ def described(message: Message) -> str:
     if poll := message.poll:
         return f"[poll: {poll.question} {' / '.join(option.text for option in poll.options)}]"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A file of a message, not fetched yet."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    is_voice: bool = False
+
+
+def enclosed(message: Message) -> Enclosure | None:
+    """Return the file that a message has. A recording without words beside it stands for the text.
+
+    A round video is one too: it can't have words beside it, and people speak in it.
+    """
+    number = message.message_id
+    if message.photo:
+        photo = message.photo[-1]  # the largest
+        return Enclosure(photo.file_id, f"photo-{number}.jpg", "image/jpeg", photo.file_size or 0)
+    if voice := message.voice:
+        return Enclosure(voice.file_id, f"voice-{number}.ogg", voice.mime_type or "", voice.file_size or 0, True)
+    if audio := message.audio:
+        name, kind = safe_name(audio.file_name, f"audio-{number}.mp3"), audio.mime_type or ""
+        return Enclosure(audio.file_id, name, kind, audio.file_size or 0, not message.caption)
+    if note := message.video_note:
+        return Enclosure(note.file_id, f"video-{number}.mp4", "video/mp4", note.file_size or 0, True)
+    if file := message.document or message.video:
+        return Enclosure(
+            file.file_id, safe_name(file.file_name, f"file-{number}"), file.mime_type or "", file.file_size or 0
+        )
+    return None
 
 
 def _replied_to(message: Message) -> Message | None:

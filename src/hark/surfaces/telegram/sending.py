@@ -9,12 +9,12 @@ from aiogram.methods import EditMessageText, SendChatAction, SendDocument, SendM
 from aiogram.types import BufferedInputFile, LinkPreviewOptions, ReactionTypeEmoji, ReplyParameters
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
-from hark.surfaces.chat.rate_limit import RateLimit, take_place
-from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.reply import count_message
 from hark.surfaces.telegram.buttons import Values, keyboard
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.errors import ChatMigrated, RequestRefused, Unanswered
 from hark.surfaces.telegram.markup import as_html, shown_length, utf16_length
+from hark.timing.rate_limit import RateLimit, RateLimits
 
 T = TypeVar("T")
 
@@ -35,8 +35,8 @@ class Writer:
         self._client = client
         self._values = values
         self._moved: dict[int, int] = {}
-        self._pace = RateLimit(10, 20.0)  # Telegram takes 30 a second
-        self._group_paces: Recent[RateLimit] = Recent()
+        self._limit = RateLimit(10, 20.0)  # Telegram takes 30 a second
+        self._group_limits = RateLimits(lambda: RateLimit(5, 15 / 60, reserve=2))  # Telegram takes 20 a minute
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Send a message; return its id.
@@ -45,8 +45,8 @@ class Writer:
             ChatError: It was not sent.
             Unanswered: It is not known whether it was.
         """
-        for pace in self._paces(address):
-            pace.count()
+        for limit in self._limits(address):
+            limit.count()
         if message.voice and not message.text:
             return await self._at(address, lambda chat: self._speak(chat, address, message))
         sent = await self._at(address, lambda chat: self._say(chat, address, message))
@@ -63,7 +63,7 @@ class Writer:
         Raises:
             ChatError: It was not changed.
         """
-        take_place(new, *self._paces(address))
+        count_message(new, *self._limits(address))
         buttons = keyboard(new.buttons, self._values)
 
         async def change(chat: int) -> None:
@@ -138,12 +138,9 @@ class Writer:
             method = SendDocument(chat_id=chat, message_thread_id=thread, document=file, reply_parameters=reply)
         return str((await self._client.call(method, is_repeatable=False)).message_id)
 
-    def _paces(self, address: Address) -> list[RateLimit]:
-        if not address.chat.startswith("-"):
-            return [self._pace]
-        pace = self._group_paces.get(address.chat) or RateLimit(5, 15 / 60, kept=2)  # Telegram takes 20 a minute
-        self._group_paces.put(address.chat, pace)
-        return [self._pace, pace]
+    def _limits(self, address: Address) -> list[RateLimit]:
+        is_group = address.chat.startswith("-")
+        return [self._limit, self._group_limits.of(address.chat)] if is_group else [self._limit]
 
     async def _at(self, address: Address, act: Callable[[int], Awaitable[T]]) -> T:
         chat = _number(address.chat)

@@ -1,16 +1,16 @@
 """Telegram as a chat surface: long polling in, calls of the Bot API out."""
 
 import asyncio
-import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
 
 from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits
+from hark.surfaces.chat.settings import secret
 from hark.surfaces.telegram.buttons import Values
 from hark.surfaces.telegram.import_aiogram import load_library
-from hark.surfaces.telegram.settings import TelegramSettings
+from hark.surfaces.telegram.platform import TelegramSettings
 
 if TYPE_CHECKING:
     from hark.surfaces.telegram.sending import Writer
@@ -47,7 +47,7 @@ class Telegram:
         Raises:
             ChatError: Telegram can't be reached or refuses us.
         """
-        token = self._settings.token or os.environ.get(self._settings.token_env, "")
+        token = secret(self._settings.token, self._settings.token_env)
         if not token:
             raise ChatError(NO_TOKEN)
         try:

@@ -1,6 +1,7 @@
 """`[surfaces.telegram]`."""
 
-from hark.surfaces.chat.settings import ChatSettings
+from hark.protocol.chat import ChatSurface
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices
 
 
 class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -12,3 +13,12 @@ class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unk
     token_env: str = "TELEGRAM_BOT_TOKEN"  # noqa: S105
     api_base: str = "https://api.telegram.org"
     poll_seconds: int = 25
+
+
+def _make(settings: TelegramSettings, services: PlatformServices) -> ChatSurface:
+    from hark.surfaces.telegram.surface import Telegram
+
+    return Telegram(settings)
+
+
+PLATFORM = ChatPlatform(TelegramSettings, _make)

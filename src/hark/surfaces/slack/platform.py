@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from hark.surfaces.chat.settings import ChatSettings
+from hark.protocol.chat import ChatSurface
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices
 
 
 class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -18,3 +19,19 @@ class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknow
     signing_secret_env: str = "SLACK_SIGNING_SECRET"  # noqa: S105
     signing_secret: str = ""
     path: str = "/slack/events"
+
+
+def _make(settings: SlackSettings, services: PlatformServices) -> ChatSurface:
+    from hark.surfaces.slack.surface import SlackSurface
+
+    surface = SlackSurface(settings)
+    if settings.mode == "http":
+        services.add_hooks(surface.hook())
+    return surface
+
+
+def _secrets(settings: SlackSettings) -> tuple[str, str]:
+    return "token", "app_token" if settings.mode == "socket" else "signing_secret"
+
+
+PLATFORM = ChatPlatform(SlackSettings, _make, _secrets)

@@ -1,0 +1,1 @@
+"""Files on disk: private files and folders, SQLite databases, tree walks and gitignore rules."""

@@ -1,0 +1,27 @@
+"""`[surfaces.matrix]`: what a Matrix account needs to be told."""
+
+from collections.abc import Iterator
+
+from hark.protocol.chat import ChatSurface
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices, secret
+
+
+class MatrixSettings(ChatSettings, frozen=True, omit_defaults=True):
+    """`api_base` is the homeserver's address. `attachment_megabytes`: larger files are named, and not fetched."""
+
+    attachment_megabytes: float = 20.0
+
+
+def _make(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:
+    from hark.surfaces.matrix.surface import Matrix
+
+    token = secret(settings.token, settings.token_env)
+    return Matrix(settings, token, services.home / "matrix", services.is_known)
+
+
+def _problems(settings: MatrixSettings) -> Iterator[str]:
+    if not settings.api_base:
+        yield "it needs api_base, the address of the homeserver."
+
+
+PLATFORM = ChatPlatform(MatrixSettings, _make, problems=_problems)
