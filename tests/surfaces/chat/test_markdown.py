@@ -8,7 +8,7 @@ import pytest
 
 from hark.surfaces.chat.markdown import MAX_CHARACTERS
 from hark.surfaces.discord.markup import shown as discord_text
-from hark.surfaces.matrix.markup import Markup
+from hark.surfaces.matrix.outgoing import html as matrix_html
 from hark.surfaces.slack.mrkdwn import mrkdwn
 from hark.surfaces.telegram.markup import as_html
 from tests.fakes.telegram_markup import shown as telegram_text
@@ -17,7 +17,7 @@ WRITERS: dict[str, Callable[[str], str]] = {
     "telegram": as_html,
     "slack": mrkdwn,
     "discord": lambda text: discord_text(text, 10**9),
-    "matrix": Markup().html,
+    "matrix": matrix_html,
 }
 HUGE = 100_000
 

@@ -586,7 +586,7 @@ async def test_what_is_sent_while_not_connected_waits_or_is_refused(monkeypatch:
         async with running(surface, server, Taken()):
             await early
         assert server.texts == ["early"]
-        monkeypatch.setattr("hark.surfaces.discord.surface.CONNECT_SECONDS", 0.01)
+        monkeypatch.setattr("hark.surfaces.discord.surface.DiscordSurface.connect_seconds", 0.01)
         with pytest.raises(ChatError, match="not connected"):
             await surface.send(HOME, Outgoing("late"))
     with pytest.raises(ChatError, match="can't be reached"):

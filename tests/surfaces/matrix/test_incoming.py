@@ -130,7 +130,7 @@ async def test_a_strangers_invite_is_followed_into_a_chat_of_two_and_no_other_ro
 async def test_strangers_can_t_fill_us_with_rooms(
     synapse: Synapse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hark.surfaces.matrix.invites.STRANGERS_AN_HOUR", 1)
+    monkeypatch.setattr("hark.surfaces.matrix.receiving.STRANGERS_AN_HOUR", 1)
     bot = synapse.register("hark")
     async with person(synapse, "stranger") as stranger, person(synapse) as ann:
         async with at_work(matrix(synapse, bot, tmp_path)):

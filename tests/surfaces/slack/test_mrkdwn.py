@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from hark.surfaces.slack.mrkdwn import mrkdwn
-from hark.surfaces.slack.plain_text import plain
+from hark.surfaces.slack.mrkdwn import mrkdwn, plain
 
 G = "\u200b"
 

@@ -19,7 +19,7 @@ from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.split_text import pieces
 from hark.surfaces.telegram.markup import as_html
 from hark.surfaces.telegram.platform import TelegramSettings
-from hark.surfaces.telegram.surface import MANNERS, Telegram
+from hark.surfaces.telegram.surface import Telegram
 from tests.fakes.telegram_markup import shown
 from tests.fakes.telegram_payloads import GROUP, TOKEN, Trouble
 from tests.fakes.telegram_server import telegram_server
@@ -82,7 +82,7 @@ async def test_a_long_text_goes_in_pieces_that_are_taken() -> None:
     code = "```python\n" + "print('<&>')  # \U0001f600\n" * 500 + "```"
     table = "| a | b |\n|---|---|\n" + f"| x | {'y' * 500} |\n| z | |\n" * 5
     async with telegram_bot() as bot:
-        parts = pieces(f"{'words & more ' * 700}\n\n{code}\n\n{table}", MANNERS.characters)
+        parts = pieces(f"{'words & more ' * 700}\n\n{code}\n\n{table}", Telegram.manners.characters)
         for part in parts:
             await bot.send(part)
         await bot.send("\U0001f600" * 3000)

@@ -220,9 +220,9 @@ class GatewayConnection:
     def _press(self, interaction: discord.Interaction) -> None:
         if interaction.type is not discord.InteractionType.component or interaction.data is None:
             return
-        value = self.rest.buttons.value(str(interaction.data.get("custom_id", "")))
-        self._tasks.create_task(self._acknowledge(interaction, is_known=value is not None))
-        if value is not None:  # it waits for no message before it: it may be a stop
+        value = self.rest.button_values.of(str(interaction.data.get("custom_id", "")))
+        self._tasks.create_task(self._acknowledge(interaction, is_known=bool(value)))
+        if value:  # it waits for no message before it: it may be a stop
             mark = self._position.open(self._client.ws.sequence or 0)
             self._tasks.create_task(self._deal(mark, None, lambda: self._reader.pressed(interaction, value)))
 

@@ -10,6 +10,7 @@ import discord
 from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, Pressed, Removed, Rewritten, Written
 from hark.protocol.messages import Attachment
 from hark.surfaces.chat.download import CHUNK_BYTES, download, not_downloaded
+from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.discord.errors import ERRORS
 from hark.surfaces.discord.markup import readable
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from hark.surfaces.discord.rest import Rest
 
 SAID = (discord.MessageType.default, discord.MessageType.reply)
-MOST_PLACES = 5000
 THREADS = (10, 11, 12)
 
 
@@ -30,7 +30,7 @@ class Reader:
         self._rest = rest
         self._files = files
         self._hears_all = hears_all
-        self._parents: dict[int, str] = {}
+        self._parents: Recent[str] = Recent()
 
     def is_said(self, message: discord.Message) -> bool:
         """Tell whether a person said it: no bot, ourselves among them, and no notice of Discord's."""
@@ -102,12 +102,12 @@ class Reader:
             return Address("discord", str(channel.parent_id), str(channel.id))
         if not isinstance(channel, discord.PartialMessageable) or channel.guild_id is None:
             return Address("discord", str(channel.id))
-        if channel.id not in self._parents:
-            while len(self._parents) >= MOST_PLACES:
-                del self._parents[next(iter(self._parents))]
-            self._parents[channel.id] = await self._parent(channel.id)
-        parent = self._parents[channel.id]
-        return Address("discord", parent, str(channel.id)) if parent else Address("discord", str(channel.id))
+        name = str(channel.id)
+        parent = self._parents.get(name)
+        if parent is None:
+            parent = await self._parent(channel.id)
+            self._parents.put(name, parent)
+        return Address("discord", parent, name) if parent else Address("discord", name)
 
     async def _parent(self, channel: int) -> str:
         """Return the channel around a thread, "" when it is none."""

@@ -11,7 +11,7 @@ from hark.protocol.chat import ChatError, ChatGone
 from hark.protocol.messages import Attachment
 from hark.surfaces.chat.download import CHUNK_BYTES, MOST_BYTES, download, not_downloaded
 from hark.surfaces.slack.web_api import Web
-from hark.surfaces.slack.wire_types import File, read_file
+from hark.surfaces.slack.wire_types import File, read
 
 FETCH_SECONDS = 30.0  # for all files of a message together
 _HOSTS = (".slack.com", ".slack-gov.com")
@@ -62,7 +62,7 @@ class Files:
             ChatError: It can't be fetched.
         """
         if file.file_access == "check_file_info":
-            file = read_file((await self._web.ask("files.info", file=file.id)).get("file"))
+            file = read((await self._web.ask("files.info", file=file.id)).get("file"), File) or File()
         if file.mode == "tombstone":
             raise ChatGone("it was deleted")
         if file.is_external or file.mode == "external":

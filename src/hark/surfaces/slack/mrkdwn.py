@@ -1,6 +1,7 @@
-"""Markdown as models write it, turned into Slack's mrkdwn."""
+"""Text for Slack and from it: Markdown turned into mrkdwn, and what people wrote turned into plain text."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hark.surfaces.chat.markdown import MarkdownWriter, plain_text, without_fences
@@ -8,6 +9,8 @@ from hark.surfaces.chat.markdown import MarkdownWriter, plain_text, without_fenc
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
+_ENTITY = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
+_MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
 _GAP = "\u200b"  # Slack sees a mark only at a word's edge; this makes one that takes no room
 
@@ -62,3 +65,26 @@ class _SlackWriter(MarkdownWriter):
 def _apart(text: str) -> str:
     """Return a text in which no two backticks stand side by side."""
     return text.replace("``", f"`{_GAP}`").replace("``", f"`{_GAP}`")
+
+
+def mentioned(text: str) -> list[str]:
+    """Return the ids of the people whom a text names."""
+    return _MENTION.findall(text)
+
+
+def plain(text: str, names: Mapping[str, str], us: str) -> str:
+    """Return the text as people read it: people by name, links by address, and without our own name before it."""
+    text = re.sub(rf"^\s*<@{re.escape(us)}(?:\|[^<>]*)?>[\s:,]*", "", text) if us else text
+    shown = _ENTITY.sub(lambda match: _shown(match[1], match[2] or "", names), text)
+    return shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
+
+
+def _shown(what: str, label: str, names: Mapping[str, str]) -> str:
+    if what.startswith("@"):
+        return f"@{names.get(what[1:]) or label or what[1:]}"
+    if what.startswith("#"):
+        return f"#{label or what[1:]}"
+    if what.startswith("!"):
+        return label or f"@{what[1:].partition('^')[0]}"
+    address = what.removeprefix("mailto:").removeprefix("tel:")
+    return address if label in ("", address, what) else f"{label} ({address})"

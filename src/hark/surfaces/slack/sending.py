@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+import aiohttp
 import anyio
 from msgspec import structs
 
@@ -16,8 +17,7 @@ from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.chat.reply import count_message
 from hark.surfaces.chat.retry import retried
 from hark.surfaces.slack.layout import Shape, shapes
-from hark.surfaces.slack.voice import upload_voice
-from hark.surfaces.slack.web_api import Forbidden, MarkupRefused, Unsure, Web
+from hark.surfaces.slack.web_api import SECONDS, Forbidden, MarkupRefused, Unsure, Web
 from hark.timing.backoff import Backoff
 from hark.timing.rate_limit import RateLimit
 
@@ -49,7 +49,7 @@ class Sender:
     """Says things. Its methods raise ChatError as the surface's do."""
 
     def __init__(self, web: Web) -> None:
-        self._web = web
+        self.web = web
         self._signs: Recent[str] = Recent()
         self._has_status = True
         self._edits = RateLimit(10, 40 / 60, reserve=4)  # Slack takes 50 a minute, in all chats together
@@ -57,11 +57,11 @@ class Sender:
     async def send(self, address: Address, message: Outgoing) -> str:
         """Post a message; return Slack's name of it. A recording goes behind its words, or alone."""
         if message.voice and not message.text.strip():
-            return await upload_voice(self._web, address, message.voice)
+            return await upload_voice(self.web, address, message.voice)
         sent = await self._send_text(address, message)
         if message.voice:
             try:
-                await upload_voice(self._web, address, message.voice)
+                await upload_voice(self.web, address, message.voice)
             except ChatError as error:
                 LOG.warning("slack: the words were sent, the recording was not: %s", error)
         return sent
@@ -95,7 +95,7 @@ class Sender:
 
         async def update(shape: Shape) -> None:
             # Blocks that are left out stay: an empty list takes the buttons away.
-            await self._web.put(
+            await self.web.put(
                 "chat.update",
                 channel=address.chat,
                 ts=message,
@@ -111,7 +111,7 @@ class Sender:
         if not address.thread or not self._has_status:
             return
         try:
-            await self._web.put(
+            await self.web.put(
                 "assistant.threads.setStatus", channel_id=address.chat, thread_ts=address.thread, status=STATUS
             )
         except Forbidden:
@@ -129,18 +129,18 @@ class Sender:
         self._signs.put(place, name)
         await self._put_sign(address.chat, message, name)
         if before is not None:
-            await self._web.put("reactions.remove", channel=address.chat, timestamp=message, name=before)
+            await self.web.put("reactions.remove", channel=address.chat, timestamp=message, name=before)
 
     async def _put_sign(self, channel: str, message: str, name: str) -> None:
         try:
-            await self._web.put("reactions.add", channel=channel, timestamp=message, name=name)
+            await self.web.put("reactions.add", channel=channel, timestamp=message, name=name)
         except ChatError as error:
             if "already_reacted" not in str(error):
                 raise
 
     async def _post(self, address: Address, message: Outgoing, mark: str) -> str:
         async def post(shape: Shape) -> str:
-            answer = await self._web.change(
+            answer = await self.web.change(
                 "chat.postMessage",
                 channel=address.chat,
                 text=shape.text,
@@ -178,7 +178,7 @@ class Sender:
         method, thread = "conversations.history", {}
         if address.thread:
             method, thread = "conversations.replies", {"ts": address.thread}
-        answer = await self._web.ask(
+        answer = await self.web.ask(
             method, channel=address.chat, oldest=f"{oldest:.6f}", limit=200, include_all_metadata=True, **thread
         )
         return cast("list[dict[str, Any]]", answer.get("messages") or [])
@@ -206,3 +206,41 @@ def _mark(message: dict[str, Any]) -> str:
             return mark
         case _:
             return ""
+
+
+async def upload_voice(web: Web, address: Address, recording: bytes) -> str:
+    """Put a recording into a chat; return Slack's name of the file.
+
+    When the last answer is lost it counts as sent: a recording that comes twice is worse than one that is missing.
+
+    Raises:
+        ChatError: It was not sent.
+    """
+    name = "reply.ogg" if recording.startswith(b"OggS") else "reply.wav"
+    place = await web.ask("files.getUploadURLExternal", filename=name, length=len(recording))
+    await _upload(str(place["upload_url"]), recording, web.client.proxy)
+    file = str(place["file_id"])
+    try:
+        await web.change(
+            "files.completeUploadExternal",
+            files=[{"id": file, "title": name}],
+            channel_id=address.chat,
+            thread_ts=address.thread or None,
+        )
+    except Unsure:
+        return file
+    return file
+
+
+async def _upload(address: str, content: bytes, proxy: str | None) -> None:
+    """Send the file where Slack says; the address is its own right, so no token goes with it."""
+    try:
+        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.post(address, data=content, proxy=proxy, allow_redirects=False) as answer,
+        ):
+            if answer.status != 200:
+                raise ChatError(f"Slack does not take the recording (HTTP {answer.status}).")
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ChatError(f"The recording could not be sent ({type(error).__name__}).") from None

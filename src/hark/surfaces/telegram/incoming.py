@@ -7,6 +7,7 @@ from aiogram.types import Message, MessageEntity, Update, User
 
 from hark.disk.safe_name import safe_name
 from hark.protocol.chat import Address, Author
+from hark.surfaces.chat.recent_values import Recent
 
 REMEMBERED_ALBUMS = 1000
 
@@ -98,20 +99,18 @@ class UpdateReader:
     def __init__(self, me: User) -> None:
         self._id = me.id
         self._name = f"@{me.username or ''}".casefold()
-        self._albums: dict[str, None] = {}
+        self._albums: Recent[bool] = Recent(REMEMBERED_ALBUMS)
 
     def note_albums(self, updates: Iterable[Update | None]) -> None:
         """Learn of albums of which one picture names us: all of them are for us then."""
         for update in updates:
             message = update.message if update is not None else None
             if message is not None and message.media_group_id and self.is_for_us(message):
-                self._albums[message.media_group_id] = None
-                if len(self._albums) > REMEMBERED_ALBUMS:
-                    del self._albums[next(iter(self._albums))]
+                self._albums.put(message.media_group_id, True)
 
     def is_for_us(self, message: Message) -> bool:
         """Tell whether a message is said to us: alone with us, by our name, in reply to us, or as a command."""
-        if message.chat.type == "private" or message.media_group_id in self._albums:
+        if message.chat.type == "private" or self._albums.get(message.media_group_id or ""):
             return True
         other = _replied_to(message)
         if other is not None and other.from_user is not None and other.from_user.id == self._id:

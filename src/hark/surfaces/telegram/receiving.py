@@ -12,10 +12,10 @@ from aiogram.types import CallbackQuery, Message, Update, User
 
 from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
+from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.download import download, not_downloaded
 from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.chat.retry import retried
-from hark.surfaces.telegram.buttons import Values
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.incoming import (
     Enclosure,
@@ -44,7 +44,7 @@ class Receiver:
     the first one which is not delivered yet.
     """
 
-    def __init__(self, client: TelegramClient, me: User, settings: TelegramSettings, values: Values) -> None:
+    def __init__(self, client: TelegramClient, me: User, settings: TelegramSettings, values: ButtonValues) -> None:
         self._client = client
         self._settings = settings
         self._values = values

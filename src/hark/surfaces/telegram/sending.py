@@ -1,16 +1,23 @@
 """Our messages, as Telegram takes them: marked up where it can be, as plain text where not."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from aiogram.enums import ParseMode
 from aiogram.methods import EditMessageText, SendChatAction, SendDocument, SendMessage, SendVoice, SetMessageReaction
-from aiogram.types import BufferedInputFile, LinkPreviewOptions, ReactionTypeEmoji, ReplyParameters
+from aiogram.types import (
+    BufferedInputFile,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    ReactionTypeEmoji,
+    ReplyParameters,
+)
 
-from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
+from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
+from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.reply import count_message
-from hark.surfaces.telegram.buttons import Values, keyboard
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.errors import ChatMigrated, RequestRefused, Unanswered
 from hark.surfaces.telegram.markup import as_html, shown_length, utf16_length
@@ -19,6 +26,9 @@ from hark.timing.rate_limit import RateLimit, RateLimits
 T = TypeVar("T")
 
 MOST_CHARACTERS = 4096
+MOST_LETTERS = 60  # of a button
+ROW_LETTERS = 26
+ROW_BUTTONS = 3
 CUT = "\n… (cut: too long for Telegram)"
 # Telegram has a fixed set of reactions; these are the nearest to ours.
 SIGNS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
@@ -31,7 +41,7 @@ LOG = logging.getLogger(__name__)
 class Writer:
     """Sends and edits. A group that became a supergroup meanwhile is found under its new id."""
 
-    def __init__(self, client: TelegramClient, values: Values) -> None:
+    def __init__(self, client: TelegramClient, values: ButtonValues) -> None:
         self._client = client
         self._values = values
         self._moved: dict[int, int] = {}
@@ -64,7 +74,7 @@ class Writer:
             ChatError: It was not changed.
         """
         count_message(new, *self._limits(address))
-        buttons = keyboard(new.buttons, self._values)
+        buttons = _keyboard(new.buttons, self._values)
 
         async def change(chat: int) -> None:
             async def try_one(text: str, mode: ParseMode | None) -> None:
@@ -112,7 +122,7 @@ class Writer:
         )
 
     async def _say(self, chat: int, address: Address, message: Outgoing) -> str:
-        buttons = keyboard(message.buttons, self._values)
+        buttons = _keyboard(message.buttons, self._values)
 
         async def try_one(text: str, mode: ParseMode | None) -> str:
             method = SendMessage(
@@ -199,3 +209,19 @@ def _number(name: str) -> int:
         return int(name)
     except ValueError:
         raise ChatGone(f"Telegram has no chat or message {name!r}.") from None
+
+
+def _keyboard(buttons: Sequence[Button], values: ButtonValues) -> InlineKeyboardMarkup | None:
+    """Return the buttons in rows that fit on a phone."""
+    if not buttons:
+        return None
+    rows: list[list[InlineKeyboardButton]] = []
+    letters = ROW_LETTERS
+    for button in buttons:
+        text = button.text if len(button.text) <= MOST_LETTERS else button.text[: MOST_LETTERS - 1] + "…"
+        letters += len(text)
+        if letters > ROW_LETTERS or len(rows[-1]) == ROW_BUTTONS:
+            rows.append([])
+            letters = len(text)
+        rows[-1].append(InlineKeyboardButton(text=text or "·", callback_data=values.shortened(button.value)))
+    return InlineKeyboardMarkup(inline_keyboard=rows)

@@ -25,7 +25,6 @@ from hark.surfaces.webhook.signatures import WebhookSignatures
 from hark.timing.rate_limit import RateLimit
 
 PATH = "/hooks/"
-MANNERS = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_buttons=True, has_reactions=True)
 SOON_SECONDS = 1.0
 START_SECONDS = 2.0
 _JSON = {"Content-Type": "application/json"}
@@ -43,7 +42,10 @@ class Program:
 
 
 class Webhook:
-    """A ChatSurface. Who knows a hook's secret may talk; there is no pairing."""
+    """A ChatSurface. Who knows a hook's secret may talk; there is no pairing. The receiver takes each key once."""
+
+    name = NAME
+    manners = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_reactions=True)
 
     def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
         """`is_stop` knows the words that stop. Raises ChatError without a secret, ValueError for a wrong template."""
@@ -61,16 +63,6 @@ class Webhook:
         signatures = WebhookSignatures(settings.signature, secret)
         intake = WebhookReader(name, settings, self._memory)
         return Program(settings, secret, signatures, intake, RateLimit(self._per_minute, self._per_minute / 60))
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return NAME
-
-    @property
-    def manners(self) -> PlatformLimits:
-        """What we allow ourselves. The receiver takes each key once."""
-        return MANNERS
 
     def hooks(self) -> list[Hook]:
         """Return an address for each hook."""
