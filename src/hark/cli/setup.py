@@ -12,14 +12,12 @@ from msgspec import structs
 
 from hark.app.doctor.models import ANSWER, tried
 from hark.app.doctor.results import Level
-from hark.app.settings import config
+from hark.app.settings import SettingsError, config
 from hark.app.settings.config_file import with_route, write_private
-from hark.app.settings.detect import local_servers, models_of
-from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset
-from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset, local_servers, models_of
+from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts
-from hark.providers.connections import open_session
 from hark.text.columns import look_of_output
 
 if TYPE_CHECKING:
@@ -31,8 +29,15 @@ OTHER = Preset("other", "another server that speaks OpenAI's protocol", "openai"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-async def setup(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    # It asks for everything.
+
+
+async def run(options: argparse.Namespace) -> int:
     """Ask, and write the route into the home's settings; what else stands there stays. Nothing is replaced unasked."""
+    from hark.providers.connections import open_session
+
     file = config.home_directory() / "config.toml"
     questions = TerminalPrompts(sys.stdin, sys.stdout)
     async with open_session() as http:
@@ -58,6 +63,8 @@ async def setup(options: argparse.Namespace) -> int:
 
 async def _try(questions: TerminalPrompts, route: RouteSettings) -> None:
     """Have the model say something, so that a wrong key is known now and not in the first conversation."""
+    from hark.providers.connections import open_session
+
     questions.say("Trying it ... (Ctrl-C leaves; the settings are written)")
     async with open_session() as http:
         for finding in await tried(Settings(routes=(route,)), http):

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
+from pathlib import Path
+from string import Template
 
 from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.clean import clean
 from hark.text.columns import one_line
-from hark.trace.html_style import STYLE
+from hark.text.status_text import outcome_words
 from hark.trace.turn_trace import (
     COMPACTION,
     MODEL,
@@ -17,55 +19,25 @@ from hark.trace.turn_trace import (
     Segment,
     TurnTrace,
     label,
-    outcome_words,
     tick_words,
     ticks,
     time_words,
-    token_words,
 )
 
+_PAGE = Path(__file__).with_name("page.html")
 TICKS = 6
 LEAST_PERCENT = 0.35
 ONE_LINE_CHARACTERS = 80
-LEGEND = (
-    ("model", "model (pale: before its first word)"),
-    ("tool", "tool"),
-    ("question", "waits for a person"),
-    ("pause", "pause before a retry"),
-    ("snapshot", "snapshot for undo"),
-    ("message", "message"),
-    ("cut", "interrupt, and what settled after it"),
-)
 
 
 def picture(title: str, stories: Sequence[TurnTrace]) -> str:
-    """Return the page. All text in it is escaped, whatever a model or a tool has said."""
+    """Return the page. All text in it is escaped, whatever a model or a tool has said.
+
+    The page's policy is a second lock: even a mistake in escaping could neither run nor fetch anything.
+    """
     turns = "\n".join(_turn(story) for story in stories)
-    head = _text(title or "A session")
-    # The policy is a second lock: even a mistake in escaping could neither run nor fetch anything.
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{head}: timeline</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<svg width="0" height="0" aria-hidden="true" class="defs"><defs>
-<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-<rect width="6" height="6" class="hatch-ground"/><rect width="2.5" height="6" class="hatch-line"/></pattern>
-</defs></svg>
-<main>
-<h1>{head}</h1>
-{_legend()}
-{turns}
-</main>
-</body>
-</html>
-"""
+    page = Template(_PAGE.read_text("utf-8"))
+    return page.substitute(title=_text(title or "A session"), turns=turns)
 
 
 def _turn(story: TurnTrace) -> str:
@@ -73,11 +45,12 @@ def _turn(story: TurnTrace) -> str:
     name = _text(story.turn)
     began = datetime.fromtimestamp(story.began_at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
     rows = "\n".join(_rows(story))
+    hint = f'<p class="hint">{why}</p>' if (why := story.how_measured()) else ""
     return f"""<section class="turn" aria-labelledby="{name}">
 <header><h2 id="{name}">{name}</h2>
 <span class="outcome {_outcome_class(story.outcome)}">{_text(outcome_words(story.outcome))}</span>
 <time>{_text(began)}</time></header>
-{_how_measured(story)}
+{hint}
 <dl class="facts">{"".join(_facts(story))}</dl>
 {_axis(story)}
 <div class="rows">
@@ -89,28 +62,13 @@ def _turn(story: TurnTrace) -> str:
 
 def _facts(story: TurnTrace) -> Iterator[str]:
     yield _fact("whole turn", time_words(story.total))
-    yield _fact("model", time_words(story.took(MODEL, COMPACTION)))
-    if tools := story.took(TOOL):
-        yield _fact("tools", time_words(tools))
-    if waits := story.took(*WAITS):
-        yield _fact("waits", time_words(waits))
+    yield from (_fact(name, words) for name, words in story.facts())
     if story.interrupted_at is not None:
         yield _fact("settled in", time_words(story.settle), "cut")
-    if tokens := token_words(story.usage):
-        yield _fact("tokens", tokens)
-    if story.cost is not None:
-        yield _fact("cost", f"${story.cost:.4f}")
 
 
 def _fact(name: str, value: str, look: str = "") -> str:
     return f'<div class="{look}"><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>'
-
-
-def _how_measured(story: TurnTrace) -> str:
-    if story.is_measured:
-        return ""
-    why = "It still runs" if story.outcome is None else "The process ended before the turn did"
-    return f'<p class="hint">{why}: the times are those of its records.</p>'
 
 
 def _axis(story: TurnTrace) -> str:
@@ -122,13 +80,8 @@ def _axis(story: TurnTrace) -> str:
 
 
 def _rows(story: TurnTrace) -> Iterator[str]:
-    """Yield parts and messages in the order of time; a child's parts stand below the call that they belong to."""
-    arrivals = list(story.arrivals)
-    for part in story.parts:
-        while arrivals and not part.depth and arrivals[0].at <= part.start:
-            yield _message(arrivals.pop(0), story)
-        yield _part(part, story)
-    yield from (_message(arrival, story) for arrival in arrivals)
+    for row in story.rows():
+        yield _part(row, story) if isinstance(row, Segment) else _message(row, story)
 
 
 def _part(part: Segment, story: TurnTrace) -> str:
@@ -221,11 +174,6 @@ def _cost_of_interrupt(story: TurnTrace) -> str:
     return f"""<div class="interrupt"><h3>The interrupt fell at {_text(time_words(story.interrupted_at))}
 and the turn was over {_text(time_words(story.settle))} later</h3>
 {rows or '<p class="hint">Nothing had to be ended.</p>'}</div>"""
-
-
-def _legend() -> str:
-    marks = "".join(f'<li><span class="swatch {look}"></span>{words}</li>' for look, words in LEGEND)
-    return f'<ul class="legend" aria-label="Colours">{marks}</ul>'
 
 
 def _outcome_class(outcome: Outcome | None) -> str:

@@ -2,34 +2,24 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from typing import Protocol
+from collections.abc import Callable
 
-from hark.engine.services import EngineServices
+from hark.protocol.names import session_of
 from hark.protocol.records import AnyRecord, TurnEnded
-from hark.protocol.store import StoreError
-from hark.trace.from_journal import turns_of
-from hark.trace.otel_spans import Masked, TraceSpan, trace_of
-from hark.trace.turn_records import TurnRecords
+from hark.protocol.store import Journal, StoreError
+from hark.trace.from_journal import story_of, turns_of
+from hark.trace.turn_trace import TurnTrace
 
 MOST_WAITING = 1_000
 MOST_SESSIONS = 10_000
 
 
-class Sink(Protocol):
-    """Where traces go."""
-
-    def put(self, trace: TraceSpan) -> None:
-        """Take a trace; waits for nothing."""
-        ...
-
-
 class EndedTurns:
     """Turns whose trace is to be told; of too many, the oldest are left out."""
 
-    def __init__(self, bench: EngineServices, sink: Sink, masked: Masked) -> None:
-        self._bench = bench
-        self._sink = sink
-        self._masked = masked
+    def __init__(self, journal: Journal, export: Callable[[TurnTrace], None]) -> None:
+        self._journal = journal
+        self._export = export
         self._waiting: deque[TurnEnded] = deque(maxlen=MOST_WAITING)
         self._changed = asyncio.Event()
         self._empty = asyncio.Event()
@@ -57,17 +47,17 @@ class EndedTurns:
                     records = await self._records(end)
                 except StoreError:
                     records = []  # what was measured is enough for a trace
-                self._sink.put(trace_of(TurnRecords(end.turn, [*records, end]), self._bench.routes, self._masked))
+                self._export(story_of([*records, end], end.turn))
                 await asyncio.sleep(0)
             self._empty.set()
 
     async def _records(self, end: TurnEnded) -> list[AnyRecord]:
         """Return the turn's records, without reading again what came before them."""
-        session = end.turn.rpartition(".")[0]
+        session = session_of(end.turn)
         known = self._read.pop(session, 0)
-        records = await self._bench.store.journal.read(session, known)
+        records = await self._journal.read(session, known)
         if known and end.turn not in turns_of(records):  # told out of order, or the journal begins anew
-            known, records = 0, await self._bench.store.journal.read(session)
+            known, records = 0, await self._journal.read(session)
         self._read[session] = known + len(records)
         if len(self._read) > MOST_SESSIONS:
             self._read.popitem(last=False)

@@ -6,15 +6,14 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hark.app.doctor.port_check import reach
-from hark.app.doctor.results import Finding, Level
-from hark.app.settings.detect import detect, local_servers
+from hark.app.doctor.results import Finding, Level, reach
+from hark.app.settings import SettingsError
+from hark.app.settings.presets import detect, local_servers
 from hark.app.settings.routes import RouteMaker, completed, opened_maker
-from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.app.settings.types import RouteSettings, Settings
 from hark.engine.turn.routes import Route
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ProviderError, Request, TransientProviderError
-from hark.providers.connections import open_session
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,6 +27,8 @@ TRIAL = Request("", (UserMessage("doctor", "Say: hi"),), max_tokens=16)
 
 async def models(settings: Settings) -> list[Finding]:
     """Look for servers on this machine, and try every configured route side by side, or the one that is detected."""
+    from hark.providers.connections import open_session
+
     async with open_session() as http:
         answering, routes = await asyncio.gather(local_servers(http), tried(settings, http))
     servers = [f"{preset.title} ({route.model})" for preset, route in answering]
@@ -36,7 +37,7 @@ async def models(settings: Settings) -> list[Finding]:
 
 
 def _embedded() -> Finding:
-    from hark.providers.local_server import find_weights
+    from hark.providers.local.server import find_weights
 
     try:
         return Finding("embedded", Level.OK, find_weights().stem)

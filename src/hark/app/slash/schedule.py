@@ -1,11 +1,12 @@
 """`/schedule`: the schedules, from inside a session."""
 
 from hark.app.sessions.handle import SessionHandle
+from hark.app.slash.table import find
 from hark.protocol.commands import Say
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import ScheduleOrder, ScheduleRefused
 from hark.schedules.service import ScheduleDesk
-from hark.schedules.table import line_of, next_words
+from hark.schedules.table import change_words, line_of, next_words
 
 USAGE = 'Say /schedule, /schedule add "WHEN" PROMPT, or /schedule remove|pause|resume NAME.'
 QUOTES = {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'}  # phones turn quotes into these
@@ -24,13 +25,9 @@ async def schedule(session: SessionHandle, words: str) -> str:
                 row = await desk.add(_order(session.id, rest))
                 once = " once" if row.once else ""
                 return f"{row.name} runs{once} here, {next_words(row)} ({row.timezone})."
-            case "remove" if rest:
-                return f"{(await desk.remove(rest)).name} is removed."
-            case "pause" if rest:
-                return f"{(await desk.pause(rest)).name} is paused. What runs of it goes on: /stop stops that."
-            case "resume" if rest:
-                row = await desk.resume(rest)
-                return f"{row.name} comes again, {next_words(row)} ({row.timezone})."
+            case ("remove" | "pause" | "resume") as change if rest:
+                acts = {"remove": desk.remove, "pause": desk.pause, "resume": desk.resume}
+                return change_words(change, await acts[change](rest), "/stop")
             case _:
                 return USAGE
     except ScheduleRefused as refused:
@@ -44,7 +41,7 @@ def desk_of(session: SessionHandle) -> ScheduleDesk:
         return await session.beside(name).say(message.text, message.delivery, id=message.id, author=message.author)
 
     parts, bench = session.parts, session.bench
-    return ScheduleDesk(parts.schedule_book(), bench.store.journal, parts.settings.schedules, bench.clock, say)
+    return ScheduleDesk(parts.schedule_book(), bench.store.journal, parts.settings.schedules, bench.clock, say, find)
 
 
 async def _list(session: SessionHandle, desk: ScheduleDesk) -> str:

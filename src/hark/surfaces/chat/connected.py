@@ -10,7 +10,7 @@ from hark.protocol.chat import Address, ChatError, Outgoing
 SOON_SECONDS = 1.0
 
 
-class MessageWriter(Protocol):
+class ChatWriter(Protocol):
     """Sends through one connection. Its methods raise ChatError as those of a ChatSurface do."""
 
     async def send(self, address: Address, message: Outgoing) -> str:
@@ -37,11 +37,11 @@ class ConnectedSurface:
     connect_seconds = 5.0
 
     def __init__(self) -> None:
-        self._writer: MessageWriter | None = None
+        self._writer: ChatWriter | None = None
         self._is_connected = asyncio.Event()
 
     @contextmanager
-    def connected(self, writer: MessageWriter) -> Generator[None]:
+    def connected(self, writer: ChatWriter) -> Generator[None]:
         """Send through this writer until the end of the context."""
         self._writer = writer
         self._is_connected.set()
@@ -67,7 +67,7 @@ class ConnectedSurface:
         """Put a sign on a person's message."""
         await (await self._reach()).react(address, message, sign)
 
-    async def _reach(self) -> MessageWriter:
+    async def _reach(self) -> ChatWriter:
         try:
             async with asyncio.timeout(self.connect_seconds):
                 await self._is_connected.wait()

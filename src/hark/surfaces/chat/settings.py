@@ -13,7 +13,7 @@ from msgspec import Struct
 from hark.protocol.chat import Author, ChatSurface
 from hark.protocol.hooks import Hook
 
-# Each is a folder beside this one, whose module `platform` has a PLATFORM. It imports its library only when it runs.
+# Each is a folder beside this one: its module `platform` has a PLATFORM, and its module `surface` a `make_surface`.
 PLATFORMS = ("telegram", "discord", "slack", "matrix", "webhook")
 
 
@@ -61,14 +61,14 @@ class PlatformServices:
 
 @dataclass(frozen=True, slots=True)
 class ChatPlatform(Generic[S]):
-    """A platform. `make` raises ChatError or ValueError if the settings can't be used.
+    """A platform, without its library: that is imported when a surface is made or run.
 
     `secrets`: the settings that must have a value, or a variable in NAME_env. `problems`: what else is wrong with the
     settings. `is_gated`: the surface itself admits senders and limits their rate.
     """
 
+    name: str
     settings: type[S]
-    make: Callable[[S, PlatformServices], ChatSurface]
     secrets: Callable[[S], Sequence[str]] = lambda _: ("token",)
     problems: Callable[[S], Iterable[str]] = lambda _: ()
     is_gated: bool = False
@@ -76,6 +76,14 @@ class ChatPlatform(Generic[S]):
     def read(self, table: Mapping[str, Any]) -> S:
         """Return the settings in a table of config.toml. Raises msgspec.ValidationError if they are wrong."""
         return msgspec.convert(dict(table), self.settings, strict=False)
+
+    def make(self, settings: S, services: PlatformServices) -> ChatSurface:
+        """Return its surface.
+
+        Raises:
+            ChatError, ValueError: The settings can't be used. The text says why.
+        """
+        return import_module(f"hark.surfaces.{self.name}.surface").make_surface(settings, services)
 
 
 def load_platform(name: str) -> ChatPlatform[ChatSettings]:

@@ -9,6 +9,7 @@ from hark.surfaces.chat.markdown import MarkdownWriter, without_fences
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
+CHARACTERS = 2000  # of a message
 _MARKS = {"strong": "**", "em": "*", "s": "~~"}
 _HEADINGS = 3  # levels that Discord has
 # Addresses are left alone: Discord would show the backslashes in them.

@@ -1,7 +1,6 @@
 """`[surfaces.discord]`: what the Discord surface may be told."""
 
-from hark.protocol.chat import ChatSurface
-from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices, secret
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class DiscordSettings(ChatSettings, frozen=True, omit_defaults=True):
@@ -10,10 +9,4 @@ class DiscordSettings(ChatSettings, frozen=True, omit_defaults=True):
     catch_up: int = 1000
 
 
-def _make(settings: DiscordSettings, services: PlatformServices) -> ChatSurface:
-    from hark.surfaces.discord.surface import DiscordSurface
-
-    return DiscordSurface(settings, secret(settings.token, settings.token_env), services.home / "discord.json")
-
-
-PLATFORM = ChatPlatform(DiscordSettings, _make)
+PLATFORM = ChatPlatform("discord", DiscordSettings)

@@ -15,8 +15,7 @@ from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, is_malformed, told
-from hark.surfaces.discord.markup import shown
-from hark.surfaces.discord.surface import CHARACTERS
+from hark.surfaces.discord.markup import CHARACTERS, shown
 
 T = TypeVar("T")
 

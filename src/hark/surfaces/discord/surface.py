@@ -3,12 +3,13 @@
 import warnings
 from pathlib import Path
 
-from hark.protocol.chat import ChatError, Deliver, PlatformLimits
+from hark.protocol.chat import ChatError, ChatSurface, Deliver, PlatformLimits
 from hark.surfaces.chat.connected import ConnectedSurface
+from hark.surfaces.chat.settings import PlatformServices, secret
+from hark.surfaces.discord.markup import CHARACTERS
 from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.position import Position
 
-CHARACTERS = 2000
 KEY_SECONDS = 60.0
 
 
@@ -45,3 +46,8 @@ class DiscordSurface(ConnectedSurface):
         async with GatewayConnection(self._settings, self._token, self._position) as link:
             with self.connected(link.rest):
                 await link.receive(deliver)
+
+
+def make_surface(settings: DiscordSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    return DiscordSurface(settings, secret(settings.token, settings.token_env), services.home / "discord.json")

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from hark.protocol.chat import ChatSurface
-from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices, secret
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class MatrixSettings(ChatSettings, frozen=True, omit_defaults=True):
@@ -12,16 +11,9 @@ class MatrixSettings(ChatSettings, frozen=True, omit_defaults=True):
     attachment_megabytes: float = 20.0
 
 
-def _make(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:
-    from hark.surfaces.matrix.surface import Matrix
-
-    token = secret(settings.token, settings.token_env)
-    return Matrix(settings, token, services.home / "matrix", services.is_known)
-
-
 def _problems(settings: MatrixSettings) -> Iterator[str]:
     if not settings.api_base:
         yield "it needs api_base, the address of the homeserver."
 
 
-PLATFORM = ChatPlatform(MatrixSettings, _make, problems=_problems)
+PLATFORM = ChatPlatform("matrix", MatrixSettings, problems=_problems)

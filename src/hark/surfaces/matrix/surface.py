@@ -9,9 +9,20 @@ from pathlib import Path
 
 import anyio
 
-from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Outgoing, PlatformLimits, Written
+from hark.protocol.chat import (
+    Address,
+    Author,
+    ChatError,
+    ChatGone,
+    ChatSurface,
+    Deliver,
+    Outgoing,
+    PlatformLimits,
+    Written,
+)
 from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.chat.retry import retried
+from hark.surfaces.chat.settings import PlatformServices, secret
 from hark.surfaces.matrix.incoming import RoomEventReader
 from hark.surfaces.matrix.outgoing import CHARACTERS, edit_content, message_content, transaction, voice_content
 from hark.surfaces.matrix.platform import MatrixSettings
@@ -189,3 +200,9 @@ class Matrix:
         except TimeoutError as error:
             raise ChatError("there is no connection to the homeserver now") from error
         return self._wire
+
+
+def make_surface(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    token = secret(settings.token, settings.token_env)
+    return Matrix(settings, token, services.home / "matrix", services.is_known)

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from hark.protocol.chat import ChatSurface
-from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -21,17 +20,8 @@ class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknow
     path: str = "/slack/events"
 
 
-def _make(settings: SlackSettings, services: PlatformServices) -> ChatSurface:
-    from hark.surfaces.slack.surface import SlackSurface
-
-    surface = SlackSurface(settings)
-    if settings.mode == "http":
-        services.add_hooks(surface.hook())
-    return surface
-
-
 def _secrets(settings: SlackSettings) -> tuple[str, str]:
     return "token", "app_token" if settings.mode == "socket" else "signing_secret"
 
 
-PLATFORM = ChatPlatform(SlackSettings, _make, _secrets)
+PLATFORM = ChatPlatform("slack", SlackSettings, _secrets)

@@ -3,9 +3,9 @@
 import anyio
 from slack_bolt.async_app import AsyncApp
 
-from hark.protocol.chat import Author, ChatError, Deliver, PlatformLimits
+from hark.protocol.chat import Author, ChatError, ChatSurface, Deliver, PlatformLimits
 from hark.protocol.hooks import Hook
-from hark.surfaces.chat.settings import secret
+from hark.surfaces.chat.settings import PlatformServices, secret
 from hark.surfaces.slack.app import EventDelivery, build_app
 from hark.surfaces.slack.files import Files
 from hark.surfaces.slack.http_hook import SlackSignatures, build_hook
@@ -66,3 +66,11 @@ class SlackSurface(Sender):
             await anyio.sleep_forever()
         finally:
             self._app = None
+
+
+def make_surface(settings: SlackSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    surface = SlackSurface(settings)
+    if settings.mode == "http":
+        services.add_hooks(surface.hook())
+    return surface

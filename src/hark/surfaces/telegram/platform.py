@@ -1,7 +1,6 @@
 """`[surfaces.telegram]`."""
 
-from hark.protocol.chat import ChatSurface
-from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -15,10 +14,4 @@ class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unk
     poll_seconds: int = 25
 
 
-def _make(settings: TelegramSettings, services: PlatformServices) -> ChatSurface:
-    from hark.surfaces.telegram.surface import Telegram
-
-    return Telegram(settings)
-
-
-PLATFORM = ChatPlatform(TelegramSettings, _make)
+PLATFORM = ChatPlatform("telegram", TelegramSettings)

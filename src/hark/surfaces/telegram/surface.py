@@ -5,10 +5,10 @@ from importlib import import_module
 
 import anyio
 
-from hark.protocol.chat import ChatError, Deliver, PlatformLimits
+from hark.protocol.chat import ChatError, ChatSurface, Deliver, PlatformLimits
 from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.connected import ConnectedSurface
-from hark.surfaces.chat.settings import secret
+from hark.surfaces.chat.settings import PlatformServices, secret
 from hark.surfaces.telegram.import_aiogram import load_library
 from hark.surfaces.telegram.platform import TelegramSettings
 
@@ -62,3 +62,8 @@ def _load() -> None:
     load_library()
     for part in ("hark.surfaces.telegram.receiving", "hark.surfaces.telegram.sending", "markdown_it.tree"):
         import_module(part)
+
+
+def make_surface(settings: TelegramSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    return Telegram(settings)

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from hark.protocol.chat import ChatError, ChatSurface
-from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, PlatformServices, secret
+from hark.protocol.chat import ChatError
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, secret
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 
@@ -60,14 +60,6 @@ def secret_of(name: str, settings: HookSettings) -> bytes:
     return found.encode()
 
 
-def _make(settings: WebhookSettings, services: PlatformServices) -> ChatSurface:
-    from hark.surfaces.webhook.surface import Webhook
-
-    surface = Webhook(settings, services.is_stop)
-    services.add_hooks(*surface.hooks())
-    return surface
-
-
 def _problems(settings: WebhookSettings) -> Iterator[str]:
     for name, hook in settings.hooks.items():
         yield from (f"hooks.{name}: {problem}" for problem in _hook_problems(name, hook))
@@ -91,4 +83,4 @@ def _hook_problems(name: str, settings: HookSettings) -> Iterator[str]:
 
 
 # Whoever knows a hook's secret may talk, and is told how often: see `Webhook`.
-PLATFORM = ChatPlatform(WebhookSettings, _make, secrets=lambda _: (), problems=_problems, is_gated=True)
+PLATFORM = ChatPlatform("webhook", WebhookSettings, secrets=lambda _: (), problems=_problems, is_gated=True)

@@ -13,9 +13,10 @@ import aiohttp
 import anyio
 import msgspec
 
-from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits, Written
+from hark.protocol.chat import Address, ChatError, ChatSurface, Deliver, Outgoing, PlatformLimits, Written
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
 from hark.surfaces.chat.platform import session_name
+from hark.surfaces.chat.settings import PlatformServices
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.webhook.incoming import NAME, WebhookReader
 from hark.surfaces.webhook.outgoing import open_client, post
@@ -186,3 +187,10 @@ def _said(message: Outgoing) -> dict[str, Any]:
     if message.voice:
         said["voice"] = {"media_type": "audio/ogg", "data": base64.b64encode(message.voice).decode()}
     return said
+
+
+def make_surface(settings: WebhookSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    surface = Webhook(settings, services.is_stop)
+    services.add_hooks(*surface.hooks())
+    return surface
