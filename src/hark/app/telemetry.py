@@ -1,15 +1,12 @@
 """Whether turns are told to an OpenTelemetry collector: set up when it is wanted, and bounded at its end."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import msgspec
 
 from hark.app.settings.types import SettingsError
 
@@ -38,16 +35,13 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
         raise SettingsError(NEEDED)
-    from hark.app.settings.presets import WITH_KEYS
     from hark.app.settings.secrets import known_secrets
     from hark.trace.otel_export import Exporter
     from hark.trace.otel_spans import Masked
     from hark.trace.otel_turns import EndedTurns
 
     exporter = Exporter(settings.endpoint)
-    keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)
-    known = chain(known_secrets(msgspec.to_builtins(agent.settings)), known_secrets(list(routes)), keys)
-    masked = Masked(known, has_content=settings.content)
+    masked = Masked(known_secrets(agent.settings, routes=routes), has_content=settings.content)
     ended = EndedTurns(agent.bench, exporter, masked)
     agent.bench.ends.listen(ended.put)
     telling = asyncio.create_task(ended.run(), name="telemetry")

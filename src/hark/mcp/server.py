@@ -110,8 +110,10 @@ class McpServer:
         return not self._settled.is_set()
 
     def has_progressed(self) -> bool:
-        """Return whether the program of a server that starts has worked since the last call."""
-        pid = self._starting.pid if self._starting else None
+        """Return whether a server that starts has worked since the last call; loading the SDK is work, too."""
+        if self._starting is None:
+            return True
+        pid = self._starting.pid
         if pid is None:
             return False
         if self._activity is None or self._activity.session != pid:

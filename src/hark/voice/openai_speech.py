@@ -7,8 +7,8 @@ from collections.abc import Callable
 import aiohttp
 import msgspec
 
-from hark.protocol.redaction import redacted
 from hark.protocol.speech import Audio, SpeechError, Utterance
+from hark.text.redaction import redacted
 from hark.voice.media_types import ending, plain
 from hark.voice.settings import VoiceSettings
 

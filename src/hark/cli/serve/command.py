@@ -20,7 +20,7 @@ from hark.app.log_format import apply_log_settings
 from hark.app.logs import start_logs
 from hark.app.settings.check import require
 from hark.app.settings.config import home_directory
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.settings.serve_options import Chosen, address_of, choose
 from hark.app.settings.types import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog

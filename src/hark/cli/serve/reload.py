@@ -12,7 +12,7 @@ import anyio
 from hark.app.log_format import apply_log_settings
 from hark.app.reload import Follow, Followed
 from hark.app.settings.check import require
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.settings.serve_options import Chosen, choose
 from hark.app.settings.types import Settings, SettingsError
 from hark.cli.serve.systemd import notify, notify_reloading
