@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.app.settings.types import Settings, SettingsError
+from hark.app.settings import SettingsError
+from hark.app.settings.types import Settings
 from hark.app.slash.stop_words import StopWords
 from hark.app.slash.table import TakenIds
 from hark.processes.background import Background

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings import SettingsError
+from hark.app.settings.types import RouteSettings
 from hark.disk.private_files import replace_private
 
 _HEADER = re.compile(r"\s*\[")
