@@ -18,8 +18,8 @@ import pytest
 from hark.app.grants import GrantsFile
 from hark.app.pairing import Pairing
 from hark.app.sessions.editor_folders import EditorSessions
+from hark.app.settings.config import trust
 from hark.app.settings.config_file import write_private
-from hark.app.settings.trust import trust
 from hark.app.voice.narrator import SpeechPreference, SpeechPreferences
 from hark.mcp.auth import TokenFile
 from hark.protocol.chat import Author

@@ -1,12 +1,8 @@
-"""Why a server can't be used, how often it is tried again, and the result of one try."""
+"""Why a server can't be used, and how often it is tried again."""
 
-import asyncio
 import random
-from typing import Generic, TypeVar
 
 from msgspec import Struct
-
-T = TypeVar("T")
 
 
 class ServerFailure(Exception):
@@ -33,29 +29,3 @@ class Backoff(Struct, frozen=True):
     def delay_seconds(self, failures: int) -> float:
         """Return how long to wait after so many failures in a row."""
         return self.first_seconds * 2 ** (failures - 1) * (1 + self.spread * random.random())
-
-
-class ConnectResult(Generic[T]):
-    """Given once."""
-
-    def __init__(self) -> None:
-        self._given = asyncio.Event()
-        self._outcome: T | ServerFailure | None = None
-
-    def give(self, outcome: T | ServerFailure) -> None:
-        """Say it; only the first time counts."""
-        if not self._given.is_set():
-            self._outcome = outcome
-            self._given.set()
-
-    async def wait(self) -> T:
-        """Return what was reached. Safe to cancel.
-
-        Raises:
-            ServerFailure: It was not reached.
-        """
-        await self._given.wait()
-        assert self._outcome is not None
-        if isinstance(self._outcome, ServerFailure):
-            raise self._outcome
-        return self._outcome
