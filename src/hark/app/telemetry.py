@@ -42,13 +42,13 @@ async def opened_telemetry(
         raise SettingsError(NEEDED)
     from hark.app.settings.secrets import known_secrets
     from hark.trace.otel_export import Exporter
-    from hark.trace.otel_spans import Masked
+    from hark.trace.otel_spans import SpanWriter
     from hark.trace.otel_turns import EndedTurns
     from hark.version import __version__
 
     exporter = Exporter(wanted.endpoint, __version__)
-    masked = Masked(SecretMask(known_secrets(settings, routes=routes)).hide, has_content=wanted.content)
-    ended = EndedTurns(bench.store.journal, exporter, masked, partial(_model_name, bench.routes))
+    hide = SecretMask(known_secrets(settings, routes=routes)).hide if wanted.content else None
+    ended = EndedTurns(bench.store.journal, SpanWriter(exporter.tracer, partial(_model_name, bench.routes), hide).write)
     bench.ends.listen(ended.put)
     telling = asyncio.create_task(ended.run(), name="telemetry")
     try:
