@@ -19,7 +19,6 @@ from hark.app.grants import GrantsFile
 from hark.app.pairing import Pairing
 from hark.app.sessions.editor_folders import EditorSessions
 from hark.app.settings.config import trust
-from hark.app.settings.config_file import write_private
 from hark.app.voice.narrator import SpeechPreference, SpeechPreferences
 from hark.mcp.auth import TokenFile
 from hark.protocol.chat import Author
@@ -169,7 +168,7 @@ def test_all_else_that_writes_to_a_home_writes_private_files(tmp_path: Path) -> 
         write_all(tmp_path / "home", tmp_path)
     finally:
         os.umask(before)
-    assert len([path for path in (tmp_path / "home").rglob("*") if path.is_file()]) == 11
+    assert len([path for path in (tmp_path / "home").rglob("*") if path.is_file()]) == 10
     assert loose(tmp_path / "home") == []
 
 
@@ -183,4 +182,3 @@ def write_all(home: Path, tmp_path: Path) -> None:
     PendingRecordings(home / "voice").keep(VoiceNote("1", "line", Audio(b"sound", "audio/ogg")), 1)
     sync = SyncState(home / "matrix", "@me:here")
     sync.save(sync.move("token"))
-    write_private(home / "config.toml", "")

@@ -3,14 +3,12 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hark.app.settings import SettingsError
 from hark.app.settings.types import RouteSettings
-from hark.disk.private_files import replace_private
 
 _HEADER = re.compile(r"\s*\[")
 _ROUTES_HEADER = re.compile(r"\s*\[\[?\s*routes\s*[.\]]")
@@ -33,11 +31,6 @@ def with_route(text: str, route: RouteSettings) -> str:
     # A string in JSON is one in TOML, too: escapes and all.
     lines = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in _filled(route)]
     return "\n".join([*([kept, ""] if kept else []), "[[routes]]", *lines, ""])
-
-
-def write_private(file: Path, text: str) -> None:
-    """Write a file that its owner alone may read: it may hold a key. Whole or not at all."""
-    replace_private(file, text.encode())
 
 
 def _filled(route: RouteSettings) -> Iterator[tuple[str, str]]:
