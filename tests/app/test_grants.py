@@ -10,12 +10,12 @@ from hark.protocol.provider import CallChunk
 from hark.providers.scripted import ScriptedProvider
 
 
-def test_a_grant_is_there_for_other_processes_and_later_ones(tmp_path: Path) -> None:
+async def test_a_grant_is_there_for_other_processes_and_later_ones(tmp_path: Path) -> None:
     first, second = GrantsFile(tmp_path / "home" / "allowed"), GrantsFile(tmp_path / "home" / "allowed")
     assert second.known == frozenset()
-    first.remember("edit")
-    first.remember("shell:echo 'a\nb'")
-    first.remember("edit")
+    await first.remember("edit")
+    await first.remember("shell:echo 'a\nb'")
+    await first.remember("edit")
     assert second.known == first.known == {"edit", "shell:echo 'a\nb'"}
     assert len((tmp_path / "home" / "allowed").read_text().splitlines()) == 3
 

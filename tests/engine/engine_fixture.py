@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.lease_renewal import LeaseRenewal
@@ -222,6 +223,7 @@ def make_bench(
         tenure=LeaseRenewal(store.leases, clock),
         workspace=Path.cwd(),
         jitter=lambda: 0.0,
+        analyzer=ShellAnalyzer(Path("/home/person")),
     )
 
 

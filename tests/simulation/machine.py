@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
@@ -63,6 +64,7 @@ class Machine:
             tenure=LeaseRenewal(self._store.leases, link),
             workspace=Path("/simulated"),
             jitter=random.random,
+            analyzer=ShellAnalyzer(Path("/home/person")),
         )
         self._router = Router(self._bench, sweeps=True)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

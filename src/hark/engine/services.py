@@ -1,9 +1,9 @@
 """What every session works with: it belongs to the app, and nothing that happens to a turn touches it."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.listeners import Listeners
@@ -12,6 +12,7 @@ from hark.engine.turn.routes import Routes
 from hark.engine.turn.spending import Spending
 from hark.engine.turn.stream_count import Streams
 from hark.protocol.clock import Clock
+from hark.protocol.command_analysis import CommandAnalyzer
 from hark.protocol.records import TurnEnded, TurnStarted
 from hark.protocol.rules import Rules
 from hark.protocol.snapshots import Snapshots, StepName, Undone, UndoRefused
@@ -31,8 +32,12 @@ class Tools(Protocol):
         """Return the tool of that name."""
         ...
 
-    def check(self, spec: ToolSpec, arguments: dict[str, object]) -> str | None:
-        """Return what is wrong with the arguments, in a sentence for the model; None when they are right."""
+    def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        """Return a call's arguments as the tool takes them.
+
+        Raises:
+            ToolError: They don't fit; the text tells the model why.
+        """
         ...
 
     async def ready(self) -> None:
@@ -48,8 +53,8 @@ class Grants(Protocol):
         """The grants: a tool's name, or `NAME:` and an exact command."""
         ...
 
-    def remember(self, grant: str) -> None:
-        """Keep one more, durably.
+    async def remember(self, grant: str) -> None:
+        """Store one more durably. Cancelling may leave it to finish on its own.
 
         Raises:
             OSError: It could not be kept.
@@ -63,7 +68,7 @@ class GrantsInMemory:
     def __init__(self) -> None:
         self.known: set[str] = set()
 
-    def remember(self, grant: str) -> None:
+    async def remember(self, grant: str) -> None:
         """Keep one more."""
         self.known.add(grant)
 
@@ -114,6 +119,7 @@ class EngineServices:
     tenure: LeaseRenewal
     workspace: Path
     jitter: Callable[[], float]
+    analyzer: CommandAnalyzer
     grants: Grants = field(default_factory=GrantsInMemory)
     snapshots: Snapshots = field(default_factory=NoSnapshots)
     starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided

@@ -19,16 +19,11 @@ class ResourceTool:
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = {server.name: server for server in servers}
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             RESOURCE,
             "Resources (files, records, pages) of MCP servers: list them, or read one by its URI.",
             _parameters(("list", "read"), self._servers, {"uri": {"type": "string", "description": "For read."}}),
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """List or read. Cancelling withdraws it at once."""
@@ -53,16 +48,11 @@ class PromptTool:
                 "additionalProperties": {"type": "string"},
             },
         }
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             PROMPT,
             "Prompts (ready-made instructions) of MCP servers: list them, or get one filled in.",
             _parameters(("list", "get"), self._servers, more),
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """List or get. Cancelling withdraws it at once."""

@@ -1,6 +1,6 @@
 """The port to an ability: what a tool is told, what it may do, what it returns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,15 +23,17 @@ class Foreseen(Struct, frozen=True):
     writes: tuple[str, ...] | None = None
 
 
-Foresee = Callable[[Mapping[str, Any]], Foreseen]
+Foresee = Callable[[Any], Foreseen]
 
 
 class ToolSpec(Struct, frozen=True):
     """What the model is told of a tool, and what the engine must know to run it.
 
-    `is_changing`: it may change something outside the session. `grace_seconds`: how long it may take to tidy up after
-    a cancel, before it is abandoned. `foresee` tells more of a single call than `is_changing` tells of all.
-    `folder_of`: where a session's next command would start, for a tool that keeps a working directory.
+    `parameters` is the JSON schema of the arguments. `arguments` is the struct that `run` and `foresee` take; None for
+    a tool that takes the JSON object as it is. `is_changing`: it may change something outside the session.
+    `grace_seconds`: how long it may take to tidy up after a cancel, before it is abandoned. `foresee` tells more of a
+    single call than `is_changing` tells of all. `folder_of`: where a session's next command would start, for a tool
+    that keeps a working directory.
     """
 
     name: str
@@ -41,8 +43,9 @@ class ToolSpec(Struct, frozen=True):
     grace_seconds: float = 0.1
     foresee: Foresee | None = None
     folder_of: Callable[[str], Path | None] | None = None
+    arguments: type[Struct] | None = None
 
-    def foreseen(self, arguments: Mapping[str, Any]) -> Foreseen:
+    def foreseen(self, arguments: Any) -> Foreseen:
         """Return what a call with these arguments would do."""
         return self.foresee(arguments) if self.foresee else Foreseen(self.is_changing)
 
@@ -54,6 +57,21 @@ class ToolOutput(Struct, frozen=True):
     is_error: bool = False
     effect: Effect = Effect.COMPLETED
     attachments: tuple[Attachment, ...] = ()
+
+
+class ToolError(Exception):
+    """A call can't be done as asked. The text tells the model why, and what to do next.
+
+    Raised by `Tool.run`, it becomes the call's result. `effect` is what the call has done: nothing by default.
+    """
+
+    def __init__(self, text: str, effect: Effect = Effect.NOT_STARTED) -> None:
+        super().__init__(text)
+        self.effect = effect
+
+    def as_output(self) -> ToolOutput:
+        """Return it as the call's result."""
+        return ToolOutput(str(self), is_error=True, effect=self.effect)
 
 
 class QuestionKind(StrEnum):
@@ -127,8 +145,8 @@ class Tool(Protocol):
         """What it is."""
         ...
 
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-        """Do it. Any exception but a cancellation becomes an error result.
+    async def run(self, arguments: Any, context: CallContext) -> ToolOutput:
+        """Do it. `arguments` is of the type that the spec names. Any exception but a cancellation becomes an error.
 
         Cancelling must end all that was started, within `grace_seconds`.
         """

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hark.engine.turn.approvals import ApprovalDecision, Consent, rule
+from hark.command_safety.analysis import ShellAnalyzer
+from hark.engine.turn.approvals import ApprovalDecision, CallForecast, Consent, decide
 from hark.protocol.commands import Answer, ChooseMode, Delivery
 from hark.protocol.events import CallEnd, QuestionAsked, QuestionClosed
 from hark.protocol.messages import Effect
@@ -56,10 +57,11 @@ ASK, AUTO, ALL = ApprovalMode.ASK, ApprovalMode.AUTO, ApprovalMode.ALL
         (Approvals(ALL, deny=("look:*",)), LOOK, "", ApprovalDecision.DENY),
     ],
 )
-def test_the_verdict(approvals: Approvals, spec: ToolSpec, command: str, expected: ApprovalDecision) -> None:
-    consent = Consent(approvals, approvals.mode, ())
-    ruling = rule(consent, spec, {"command": command} if command else {}, "s", Path("/workspace"))
-    assert ruling.verdict is expected
+async def test_the_verdict(approvals: Approvals, spec: ToolSpec, command: str, expected: ApprovalDecision) -> None:
+    foreseen = spec.foreseen({"command": command})
+    judged = await ShellAnalyzer(Path("/home/person")).analyze(foreseen, Path("/workspace"), None, approvals.writable)
+    forecast = CallForecast(spec.name, foreseen.subject, foreseen, judged)
+    assert decide(Consent(approvals, approvals.mode, ()), forecast) is expected
 
 
 def changing(name: str = "change") -> FakeTool:

@@ -1,18 +1,19 @@
 """The tool that lists what is in a folder, or finds files by their names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import anyio
 import anyio.lowlevel
+from msgspec import Meta
 
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
-from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments
 from hark.tools.files.globs import compile_glob
 from hark.tools.files.paths import missing, resolve, shown
 from hark.tools.files.walk import TreeEntry, TreeWalk
+from hark.tools.schema import tool_spec
 
 DEFAULT_DEPTH = 2
 DEEPEST = 500
@@ -22,51 +23,41 @@ MOST_READ = 20_000
 LIMIT_SECONDS = 15.0
 STRETCH_SECONDS = 0.01
 
-_SPEC = ToolSpec(
-    name="list",
-    description=(
-        "List a folder as a tree, with the sizes of files, or find files by name with `glob`. "
-        "Hidden files and what .gitignore leaves out are passed over unless you ask for them."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The folder (the workspace)."},
-            "depth": {
-                "type": "integer",
-                "minimum": 1,
-                "description": f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).",
-            },
-            "glob": {"type": "string", "description": "Only files like this, as paths: *.py, src/**/test_*.py."},
-            "hidden": {"type": "boolean", "description": "Also what begins with a dot, but never .git."},
-            "ignored": {"type": "boolean", "description": "Also what .gitignore leaves out."},
-        },
-        "additionalProperties": False,
-    },
-)
+
+class ListArguments(ToolArguments, frozen=True):
+    """A folder, and what of it to list."""
+
+    path: Annotated[str, Meta(description="The folder (the workspace).")] = ""
+    depth: (
+        Annotated[int, Meta(ge=1, description=f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).")] | None
+    ) = None
+    glob: Annotated[str, Meta(description="Only files like this, as paths: *.py, src/**/test_*.py.")] = ""
+    hidden: Annotated[bool, Meta(description="Also what begins with a dot, but never .git.")] = False
+    ignored: Annotated[bool, Meta(description="Also what .gitignore leaves out.")] = False
 
 
 class ListFolder:
     """Lists folders, a little at a time, so that nothing else waits."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
+    spec = tool_spec(
+        ListArguments,
+        name="list",
+        description=(
+            "List a folder as a tree, with the sizes of files, or find files by name with `glob`. "
+            "Hidden files and what .gitignore leaves out are passed over unless you ask for them."
+        ),
+    )
 
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: ListArguments, context: CallContext) -> ToolOutput:
         """Return the list. Safe to cancel at any time."""
-        try:
-            refuse_if(_problem(arguments))
-            folder = resolve(arguments.get("path") or ".", context.workspace)
-            refuse_if(_not_a_folder(folder, context.workspace))
-        except ToolRefused as refused:
-            return refused.as_output()
-        glob: str = arguments.get("glob") or ""
+        glob = arguments.glob
+        folder = resolve(arguments.path or ".", context.workspace)
+        if problem := _bad_glob(glob) or _not_a_folder(folder, context.workspace):
+            raise ToolError(problem)
         walk = TreeWalk(
-            depth=arguments.get("depth") or (DEEPEST if glob else DEFAULT_DEPTH),
-            hidden=bool(arguments.get("hidden")),
-            ignored=bool(arguments.get("ignored")),
+            depth=arguments.depth or (DEEPEST if glob else DEFAULT_DEPTH),
+            hidden=arguments.hidden,
+            ignored=arguments.ignored,
             most_of_folder=MOST_READ if glob else MOST_OF_FOLDER,
             most_read=MOST_READ,
         )
@@ -130,13 +121,9 @@ async def _fill(lines: _Tree | _Matches, walk: Iterable[TreeEntry]) -> None:
             began = anyio.current_time()
 
 
-def _problem(arguments: Mapping[str, Any]) -> str | None:
-    if problem := check(_SPEC, arguments):
-        return problem
-    if (arguments.get("depth") or 1) < 1:
-        return "depth: expected a whole number from 1 on."
+def _bad_glob(glob: str) -> str | None:
     try:
-        compile_glob(arguments.get("glob") or "")
+        compile_glob(glob)
     except ValueError as error:
         return f"glob: {error}"
     return None
