@@ -14,7 +14,7 @@ from hark.mcp.settings import read_servers
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.protocol.tool import Question, ToolOutput
-from tests.tools.context import FakeContext, call_tool
+from tests.tools.context import FakeContext
 
 SMALL = Path(__file__).with_name("small_server.py")
 QUICK = Backoff(first_seconds=0.02, rest_seconds=0.0)
@@ -37,7 +37,7 @@ class World:
     async def call(self, name: str, context: FakeContext | None = None, /, **arguments: Any) -> ToolOutput:
         tool = self.servers.get(name)
         assert tool is not None, f"{name} is not on offer"
-        return await call_tool(tool, arguments, context or self.context)
+        return await tool.run(arguments, context or self.context)
 
     def pid(self, name: str) -> int:
         pid = next(one.pid for one in self.servers.status() if one.name == name)

@@ -90,27 +90,15 @@ class Question(Struct, frozen=True):
 
 
 class CallContext(Protocol):
-    """What a running call may use of its turn."""
+    """What a running call may use of its turn: the ids of the session, the turn and the call, and more.
 
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        ...
+    `workspace` is the directory that the session works in.
+    """
 
-    @property
-    def turn(self) -> str:
-        """The turn's id."""
-        ...
-
-    @property
-    def call(self) -> str:
-        """This call's id."""
-        ...
-
-    @property
-    def workspace(self) -> Path:
-        """The directory that the session works in."""
-        ...
+    session: str
+    turn: str
+    call: str
+    workspace: Path
 
     def output(self, text: str) -> None:
         """Show a piece of output while the call runs. What was shown is kept if the call is cut."""

@@ -1,12 +1,13 @@
-"""A call's arguments: decoded into the tool's own type, or explained in a sentence for the model."""
+"""The arguments of a tool: a struct that the model's schema is generated from, and that calls are decoded into."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from hark.protocol.tool import ToolError, ToolSpec
+from hark.protocol.tool import Foreseen, ToolError, ToolSpec
 
 _NAMES = {"string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -21,7 +22,44 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 class ToolArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a tool, frozen. The annotations of its fields are the schema that the model sees."""
+    """The arguments of a tool. The docstring describes the tool to the model, the fields are its JSON schema."""
+
+
+AnyArguments = TypeVar("AnyArguments", bound=ToolArguments)
+
+
+def doc(description: str, **more: Any) -> Meta:
+    """Describe a field to the model; `more` are bounds, as msgspec.Meta takes them."""
+    return Meta(description=description, **more)
+
+
+def tool_spec(
+    arguments: type[AnyArguments],
+    name: str,
+    *,
+    description: str = "",
+    is_changing: bool = False,
+    grace_seconds: float = 0.1,
+    foresee: Callable[[AnyArguments], Foreseen] | None = None,
+    folder_of: Callable[[str], Path | None] | None = None,
+) -> ToolSpec:
+    """Return the spec of a tool that takes these arguments; the rest is as in ToolSpec."""
+    description = description or " ".join((arguments.__doc__ or "").split())
+    schema = schema_of(arguments)
+    return ToolSpec(name, description, schema, is_changing, grace_seconds, foresee, folder_of, arguments)
+
+
+def schema_of(arguments: type[ToolArguments]) -> dict[str, Any]:
+    """Return the schema as every vendor takes it: without references, titles, defaults and null.
+
+    A nested type must not contain itself.
+    """
+    whole = msgspec.json.schema(arguments)
+    schema = _plain(whole, whole["$defs"])
+    for name, hint in get_type_hints(arguments).items():
+        if get_origin(hint) is Literal:  # as declared: msgspec sorts them
+            schema["properties"][name]["enum"] = list(get_args(hint))
+    return schema
 
 
 def decode(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
@@ -68,6 +106,25 @@ def check(spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
         if problem := _problem(properties[name], value):
             return f"{name}: {problem}."
     return None
+
+
+def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    outer = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "anyOf", "default")}
+    if "$ref" in schema:
+        inner = definitions[schema["$ref"].rpartition("/")[2]]
+        outer = {**{key: value for key, value in inner.items() if key not in ("title", "description")}, **outer}
+    for option in schema.get("anyOf", ()):
+        if option != {"type": "null"}:
+            outer = {**option, **outer}
+    if "properties" in outer:
+        outer["properties"] = {name: _plain(one, definitions) for name, one in outer["properties"].items()}
+    if "items" in outer:
+        outer["items"] = _plain(outer["items"], definitions)
+    if "enum" in outer:
+        outer = {"type": "string", **outer}
+    if not outer.get("required", True):
+        del outer["required"]
+    return outer
 
 
 def _properties(spec: ToolSpec) -> dict[str, dict[str, Any]]:

@@ -2,37 +2,28 @@
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from hark.processes.race import first_of
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 NOBODY = "Nobody can answer in this session. Decide by yourself what is safest, and say what you assumed."
 INSTEAD = "[not answered: the person said something else instead; it comes next]"
 
 
 class AskArguments(ToolArguments, frozen=True):
-    """A question, and answers to choose from."""
+    """Ask the person a question and wait for the answer.
 
-    question: Annotated[str, Meta(description="The question, complete in itself.")]
-    choices: Annotated[
-        tuple[str, ...], Meta(description="Answers to choose from; the person may still say something else.")
-    ] = ()
+    Use it when a choice is theirs to make, or when something only they know is missing.
+    """
+
+    question: Annotated[str, doc("The question, complete in itself.")]
+    choices: Annotated[tuple[str, ...], doc("Answers to choose from; the person may still say something else.")] = ()
 
 
 class Ask:
     """Asks through the call's context. Cancelling withdraws the question."""
 
-    spec = tool_spec(
-        AskArguments,
-        name="ask",
-        description=(
-            "Ask the person a question and wait for the answer. "
-            "Use it when a choice is theirs to make, or when something only they know is missing."
-        ),
-    )
+    spec = tool_spec(AskArguments, "ask")
 
     async def run(self, arguments: AskArguments, context: CallContext) -> ToolOutput:
         """Return the person's answer, or say that nobody is there. A message for the turn comes before the answer."""

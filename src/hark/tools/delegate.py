@@ -5,15 +5,14 @@ from typing import Annotated
 
 import anyio
 from anyio.abc import TaskGroup
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.surface import SessionPort
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 DEEPEST = 3
 CHILD = ".c-"
@@ -23,15 +22,17 @@ RESULT_CHARACTERS = 1_000
 
 
 class DelegateArguments(ToolArguments, frozen=True):
-    """A task for a child, and what the child may use."""
+    """Give a task to a child agent that works on its own and returns its final answer.
 
-    goal: Annotated[str, Meta(description="The whole task, complete in itself.")]
+    It knows nothing of this conversation: the goal must say all that it needs. Several calls run side by side.
+    """
+
+    goal: Annotated[str, doc("The whole task, complete in itself.")]
     tools: Annotated[
-        tuple[str, ...] | None,
-        Meta(description="The names of the tools that the child may use. Without it, it has yours."),
+        tuple[str, ...] | None, doc("The names of the tools that the child may use. Without it, it has yours.")
     ] = None
-    steps: Annotated[int, Meta(ge=1, description="How many model replies it may take.")] | None = None
-    seconds: Annotated[float, Meta(gt=0, description="How long it may take.")] | None = None
+    steps: Annotated[int, doc("How many model replies it may take.", ge=1)] | None = None
+    seconds: Annotated[float, doc("How long it may take.", gt=0)] | None = None
 
 
 class ChildOrder(Struct, frozen=True):
@@ -53,16 +54,7 @@ class Delegate:
     A child may also be stopped alone, by its name: the parent gets what it had said, and goes on.
     """
 
-    spec = tool_spec(
-        DelegateArguments,
-        name="delegate",
-        description=(
-            "Give a task to a child agent that works on its own and returns its final answer. It knows nothing of this "
-            "conversation: the goal must say all that it needs. Several calls run side by side."
-        ),
-        is_changing=True,
-        grace_seconds=0.9,
-    )
+    spec = tool_spec(DelegateArguments, "delegate", is_changing=True, grace_seconds=0.9)
 
     def __init__(self, open_child: OpenChild) -> None:
         """`open_child` raises ValueError for a tool that does not exist."""

@@ -3,15 +3,13 @@
 from typing import Annotated, Literal
 
 import anyio
-from msgspec import Meta, structs
 
 from hark.processes.background import Background, BackgroundRefused
 from hark.processes.background_process import BackgroundProcess
 from hark.processes.race import Wait, first_of
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.shell import names, runs_command
 
 START_SECONDS = 0.3
@@ -24,20 +22,26 @@ MESSAGE_CAME = "a message came, so this ended early; the process runs on"
 
 
 class ProcessArguments(ToolArguments, frozen=True):
-    """An action, and what it is done with."""
+    """Processes in the background, such as servers and watchers.
+
+    They go on when a turn ends or is interrupted, and end with the session. Actions: start a `command` (with a `name`
+    to know it by), in the folder and with the exported variables of the shell; list them; read what a process printed
+    since the last read; write `text` to its standard input (`close` ends that input); wait until it ends, or until it
+    prints `pattern`, or without an `id` just wait; stop it with all that it started. A message from the user ends a
+    wait early.
+    """
 
     action: Literal["start", "list", "read", "write", "wait", "stop"]
-    id: Annotated[str, Meta(description="The process, by its name, for read, write, wait and stop.")] = ""
-    command: Annotated[str, Meta(description="For start: the command, as typed into a shell.")] = ""
-    name: Annotated[str, Meta(description="For start: what to call it. Without it, it is p1, p2 ...")] = ""
-    text: Annotated[str, Meta(description="For write: the text; a line needs its newline.")] = ""
-    close: Annotated[bool, Meta(description="For write: close its standard input behind the text.")] = False
+    id: Annotated[str, doc("The process, by its name, for read, write, wait and stop.")] = ""
+    command: Annotated[str, doc("For start: the command, as typed into a shell.")] = ""
+    name: Annotated[str, doc("For start: what to call it. Without it, it is p1, p2 ...")] = ""
+    text: Annotated[str, doc("For write: the text; a line needs its newline.")] = ""
+    close: Annotated[bool, doc("For write: close its standard input behind the text.")] = False
     pattern: Annotated[
-        str, Meta(description="For wait: plain text to wait for in what was not read yet; * is anything in a line.")
+        str, doc("For wait: plain text to wait for in what was not read yet; * is anything in a line.")
     ] = ""
     wait_seconds: Annotated[
-        float | None,
-        Meta(description="How long to wait at most. For read: for new output (default 0). For wait: default 30."),
+        float | None, doc("How long to wait at most. For read: for new output (default 0). For wait: default 30.")
     ] = None
 
     def seconds(self, default: float) -> float:
@@ -52,28 +56,19 @@ def _foresee(arguments: ProcessArguments) -> Foreseen:
     return Foreseen(is_changing=arguments.action in ("write", "stop"), subject=subject, writes=())
 
 
-_SPEC = tool_spec(
-    ProcessArguments,
-    name="process",
-    description=(
-        "Processes in the background, such as servers and watchers. They go on when a turn ends or is interrupted, and "
-        "end with the session. Actions: start a `command` (with a `name` to know it by), in the folder and with the "
-        "exported variables of the shell; list them; read what a process printed since the last read; write `text` "
-        "to its standard input (`close` ends that input); wait until it ends, or until it prints `pattern`, or without "
-        "an `id` just wait; stop it with all that it started. A message from the user ends a wait early."
-    ),
-    is_changing=True,
-    grace_seconds=0.9,
-    foresee=_foresee,
-)
-
-
 class ProcessTool:
     """Starts, shows and ends the session's processes in `background`."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self.spec = structs.replace(_SPEC, folder_of=background.folder)
+        self.spec = tool_spec(
+            ProcessArguments,
+            "process",
+            is_changing=True,
+            grace_seconds=0.9,
+            foresee=_foresee,
+            folder_of=background.folder,
+        )
 
     async def run(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
         """Do one action. Cancelling a start ends what it started; cancelling another leaves the process as it is."""

@@ -6,22 +6,24 @@ import signal
 from typing import Annotated
 
 import anyio
-from msgspec import Meta
 
 from hark.processes.launcher import Launcher
 from hark.processes.output import OutputBuffer
 from hark.processes.python.process import CodeResult, PythonProcess
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.shell import TimeLimit, runs_command
 
 
 class PythonArguments(ToolArguments, frozen=True):
-    """Code, and how long it may take."""
+    """Run Python code in the workspace and return what it printed, and the value of its last expression.
 
-    code: Annotated[str, Meta(description="The code.")]
+    Variables, imports and threads stay from call to call, until a call is cut or runs into its time limit. The
+    project's .venv is used if there is one. Nobody is at its keyboard: input() fails.
+    """
+
+    code: Annotated[str, doc("The code.")]
     timeout_seconds: TimeLimit = math.inf
 
 
@@ -30,12 +32,7 @@ class PythonTool:
 
     spec = tool_spec(
         PythonArguments,
-        name="python",
-        description=(
-            "Run Python code in the workspace and return what it printed, and the value of its last expression. "
-            "Variables, imports and threads stay from call to call, until a call is cut or runs into its time limit. "
-            "The project's .venv is used if there is one. Nobody is at its keyboard: input() fails."
-        ),
+        "python",
         is_changing=True,
         grace_seconds=0.9,
         foresee=lambda arguments: runs_command(f"python3 -c {shlex.quote(arguments.code)}", arguments.code),

@@ -5,7 +5,6 @@ import signal
 from typing import Annotated
 
 import anyio
-from msgspec import Meta, structs
 
 from hark.processes.launcher import Launcher
 from hark.processes.output import OutputBuffer
@@ -15,38 +14,26 @@ from hark.processes.shell_state import ShellStates
 from hark.processes.tree import StopResult
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 NAMED = 5
 
 TimeLimit = Annotated[
-    float,
-    Meta(gt=0, description="Stop it after this many seconds. Without it, it runs until it ends or is stopped."),
+    float, doc("Stop it after this many seconds. Without it, it runs until it ends or is stopped.", gt=0)
 ]
 
 
 class ShellArguments(ToolArguments, frozen=True):
-    """A command, and how long it may take."""
+    """Run a command with bash and return what it printed and its exit code.
 
-    command: Annotated[str, Meta(description="The command, as it would be typed into a shell.")]
+    The first call begins in the workspace; the working directory and exported variables carry over to the next call,
+    functions and aliases do not. Nobody is at its keyboard: use options that need no answers. Long output is cut in the
+    middle, and the result names the file that has all of it. What a command leaves running in the background is stopped
+    when it ends: use `process` for servers and watchers.
+    """
+
+    command: Annotated[str, doc("The command, as it would be typed into a shell.")]
     timeout_seconds: TimeLimit = math.inf
-
-
-_SPEC = tool_spec(
-    ShellArguments,
-    name="shell",
-    description=(
-        "Run a command with bash and return what it printed and its exit code. The first call begins in the workspace; "
-        "the working directory and exported variables carry over to the next call, functions and aliases do not. "
-        "Nobody is at its keyboard: use options that need no answers. Long output is cut in the middle, and the result "
-        "names the file that has all of it. What a command leaves running in the background is stopped when it ends: "
-        "use `process` for servers and watchers."
-    ),
-    is_changing=True,
-    grace_seconds=0.9,
-    foresee=lambda arguments: runs_command(arguments.command, arguments.command),
-)
 
 
 class Shell:
@@ -55,7 +42,14 @@ class Shell:
     def __init__(self, launcher: Launcher, states: ShellStates | None = None) -> None:
         self._launcher = launcher
         self._states = states or ShellStates()
-        self.spec = structs.replace(_SPEC, folder_of=self._states.folder)
+        self.spec = tool_spec(
+            ShellArguments,
+            "shell",
+            is_changing=True,
+            grace_seconds=0.9,
+            foresee=lambda arguments: runs_command(arguments.command, arguments.command),
+            folder_of=self._states.folder,
+        )
 
     async def run(self, arguments: ShellArguments, context: CallContext) -> ToolOutput:
         """Run the command to its end, or to its time limit. Cancelling ends all that it started."""

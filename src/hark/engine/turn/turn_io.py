@@ -56,44 +56,21 @@ class Context:
     """One call's context. After the call is abandoned, what it says goes nowhere."""
 
     def __init__(self, lines: TurnIO, call: str, workspace: Path) -> None:
-        self._lines = lines
-        self._call = call
-        self._workspace = workspace
-        self._said = ""
-        self._is_live = True
+        self.session = lines.session
+        self.turn = lines.turn
+        self.call = call
+        self.workspace = workspace
+        self.said = ""  # the last of what was shown
         self.left: list[str] = []
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        return self._lines.session
-
-    @property
-    def turn(self) -> str:
-        """The turn's id."""
-        return self._lines.turn
-
-    @property
-    def call(self) -> str:
-        """This call's id."""
-        return self._call
-
-    @property
-    def workspace(self) -> Path:
-        """The directory that the session works in."""
-        return self._workspace
-
-    @property
-    def said(self) -> str:
-        """The last of what was shown."""
-        return self._said
+        self._lines = lines
+        self._is_live = True
 
     def output(self, text: str) -> None:
         """Show a piece of output, and keep the last of it in case the call is cut."""
         if self._is_live and text:
             text = clean(text)
-            self._said = (self._said + text)[-KEPT_CHARACTERS:]
-            self._lines.fanout.emit(CallOutput, self.turn, self._call, text)
+            self.said = (self.said + text)[-KEPT_CHARACTERS:]
+            self._lines.fanout.emit(CallOutput, self.turn, self.call, text)
 
     def left_running(self, what: str) -> None:
         """Name something that could not be stopped."""
@@ -107,7 +84,7 @@ class Context:
         """
         if not self._is_live:
             raise NobodyToAsk
-        return await self._lines.questions.ask(question, self._call)
+        return await self._lines.questions.ask(question, self.call)
 
     async def steered(self) -> None:
         """Return when a message for this turn waits."""

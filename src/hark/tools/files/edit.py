@@ -4,23 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
 from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.nearest_match import explain
 from hark.tools.files.paths import FileName, resolve, shown, writes_to
 from hark.tools.files.replace import FileChange, content_of, make, target_of
-from hark.tools.schema import tool_spec
 
 NAMED_PLACES = 12
 STALE = "[something else changed the file since you last read it; the text was still there, but read it again]"
-OldText = Annotated[str, Meta(description="The text to replace, exactly as it is in the file, and only once in it.")]
-NewText = Annotated[str, Meta(description="What to put in its place; empty to remove it.")]
-ReplaceAll = Annotated[bool | None, Meta(description="Replace it everywhere, not once.")]
+OldText = Annotated[str, doc("The text to replace, exactly as it is in the file, and only once in it.")]
+NewText = Annotated[str, doc("What to put in its place; empty to remove it.")]
+ReplaceAll = Annotated[bool | None, doc("Replace it everywhere, not once.")]
 
 
 class Replacement(ToolArguments, frozen=True):
@@ -32,31 +29,23 @@ class Replacement(ToolArguments, frozen=True):
 
 
 class EditArguments(ToolArguments, frozen=True):
-    """A file, and either one replacement or several."""
+    """Replace text in a file: `old`, exactly as it is there with its indentation (without line numbers), by `new`.
+
+    Several places at once: give `edits`, which are made in order, all or none. It needs enough lines around it to be
+    unique, or `all`.
+    """
 
     path: FileName
     old: OldText | None = None
     new: NewText | None = None
     all: ReplaceAll = None
-    edits: Annotated[
-        tuple[Replacement, ...], Meta(description="Several replacements, instead of `old` and `new`.")
-    ] = ()
+    edits: Annotated[tuple[Replacement, ...], doc("Several replacements, instead of `old` and `new`.")] = ()
 
 
 class EditTool:
     """Edits files: a file is read, checked and written without awaiting in between, so that calls can't mix."""
 
-    spec = tool_spec(
-        EditArguments,
-        name="edit",
-        description=(
-            "Replace text in a file: `old`, exactly as it is there with its indentation (without line numbers), by "
-            "`new`. Several places at once: give `edits`, which are made in order, all or none. "
-            "It needs enough lines around it to be unique, or `all`."
-        ),
-        is_changing=True,
-        foresee=lambda arguments: writes_to(arguments.path),
-    )
+    spec = tool_spec(EditArguments, "edit", is_changing=True, foresee=lambda arguments: writes_to(arguments.path))
 
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads

@@ -6,14 +6,12 @@ from typing import Annotated
 
 import anyio
 import anyio.lowlevel
-from msgspec import Meta
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.globs import compile_glob
 from hark.tools.files.paths import missing, resolve, shown
 from hark.tools.files.walk import TreeEntry, TreeWalk
-from hark.tools.schema import tool_spec
 
 DEFAULT_DEPTH = 2
 DEEPEST = 500
@@ -25,28 +23,22 @@ STRETCH_SECONDS = 0.01
 
 
 class ListArguments(ToolArguments, frozen=True):
-    """A folder, and what of it to list."""
+    """List a folder as a tree, with the sizes of files, or find files by name with `glob`.
 
-    path: Annotated[str, Meta(description="The folder (the workspace).")] = ""
-    depth: (
-        Annotated[int, Meta(ge=1, description=f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).")] | None
-    ) = None
-    glob: Annotated[str, Meta(description="Only files like this, as paths: *.py, src/**/test_*.py.")] = ""
-    hidden: Annotated[bool, Meta(description="Also what begins with a dot, but never .git.")] = False
-    ignored: Annotated[bool, Meta(description="Also what .gitignore leaves out.")] = False
+    Hidden files and what .gitignore leaves out are passed over unless you ask for them.
+    """
+
+    path: Annotated[str, doc("The folder (the workspace).")] = ""
+    depth: Annotated[int, doc(f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).", ge=1)] | None = None
+    glob: Annotated[str, doc("Only files like this, as paths: *.py, src/**/test_*.py.")] = ""
+    hidden: Annotated[bool, doc("Also what begins with a dot, but never .git.")] = False
+    ignored: Annotated[bool, doc("Also what .gitignore leaves out.")] = False
 
 
 class ListFolder:
     """Lists folders, a little at a time, so that nothing else waits."""
 
-    spec = tool_spec(
-        ListArguments,
-        name="list",
-        description=(
-            "List a folder as a tree, with the sizes of files, or find files by name with `glob`. "
-            "Hidden files and what .gitignore leaves out are passed over unless you ask for them."
-        ),
-    )
+    spec = tool_spec(ListArguments, "list")
 
     async def run(self, arguments: ListArguments, context: CallContext) -> ToolOutput:
         """Return the list. Safe to cancel at any time."""

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
 from hark.tools.files.file_text import decode, is_binary
 from hark.tools.files.last_reads import LastReads
@@ -15,13 +15,12 @@ from hark.tools.files.patching.hunk_fit import apply_hunks
 from hark.tools.files.patching.parse import parse
 from hark.tools.files.paths import missing, resolve, shown, written_path
 from hark.tools.files.replace import FileChange, content_of, make, target_of
-from hark.tools.schema import tool_spec
 
 
 class PatchArguments(ToolArguments, frozen=True):
     """A patch of one or several files."""
 
-    patch: Annotated[str, Meta(description="The patch; paths are relative to the workspace.")]
+    patch: Annotated[str, doc("The patch; paths are relative to the workspace.")]
 
 
 def foresee(arguments: PatchArguments) -> Foreseen:
@@ -38,7 +37,7 @@ class Patch:
 
     spec = tool_spec(
         PatchArguments,
-        name="patch",
+        "patch",
         description=(
             "Apply a patch to one or several files: all of it, or nothing if a part does not fit. "
             "Give a unified diff, or this format, in which lines of context say where:\n"

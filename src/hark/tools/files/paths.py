@@ -7,9 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
 from hark.protocol.tool import Foreseen, ToolError
+from hark.tools.arguments import doc
 
 LOOKED_AT = 5_000
 SUGGESTED = 4
@@ -20,7 +19,7 @@ _KINDS = {
     stat.S_IFBLK: "a disk device",
 }
 
-FileName = Annotated[str, Meta(description="The file, relative to the workspace or absolute.")]
+FileName = Annotated[str, doc("The file, relative to the workspace or absolute.")]
 
 
 def resolve(name: str, workspace: Path) -> Path:

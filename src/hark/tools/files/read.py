@@ -4,16 +4,15 @@ import os
 from typing import Annotated
 
 import anyio.lowlevel
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
 from hark.tools.files.image_format import picture_type
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.line_window import LineWindow, WindowLine
 from hark.tools.files.paths import FileName, open_file, resolve, shown
-from hark.tools.schema import tool_spec
 
 DEFAULT_LINES = 2_000
 PIECE_BYTES = 65_536
@@ -22,24 +21,20 @@ WIDE_BYTES = 8 * 1024 * 1024
 
 
 class ReadArguments(ToolArguments, frozen=True):
-    """A file, and which of its lines."""
+    """Read a text file. Each line comes with its number and a tab before it, which are not part of the file.
+
+    Without a range you get the first 2000 lines, and are told how to read on.
+    """
 
     path: FileName
-    offset: Annotated[int, Meta(ge=1, description="The first line to read; the file begins at 1.")] = 1
-    limit: Annotated[int, Meta(ge=1, description=f"How many lines ({DEFAULT_LINES}).")] = DEFAULT_LINES
+    offset: Annotated[int, doc("The first line to read; the file begins at 1.", ge=1)] = 1
+    limit: Annotated[int, doc(f"How many lines ({DEFAULT_LINES}).", ge=1)] = DEFAULT_LINES
 
 
 class Read:
     """Reads files, and remembers what each session saw of them."""
 
-    spec = tool_spec(
-        ReadArguments,
-        name="read",
-        description=(
-            "Read a text file. Each line comes with its number and a tab before it, which are not part of the file. "
-            f"Without a range you get the first {DEFAULT_LINES} lines, and are told how to read on."
-        ),
-    )
+    spec = tool_spec(ReadArguments, "read")
 
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads

@@ -9,19 +9,17 @@ from typing import Annotated, Literal
 
 import anyio
 import msgspec
-from msgspec import Meta
 
 from hark.processes.command import Launch, start_command
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.race import first_of
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
 from hark.tools.files.globs import alternatives
 from hark.tools.files.paths import missing, open_file, resolve, shown
 from hark.tools.files.search_query import SearchQuery
 from hark.tools.files.search_results import Findings
-from hark.tools.schema import tool_spec
 
 DEFAULT_RESULTS = 200
 MOST_RESULTS = 2_000
@@ -31,33 +29,28 @@ _BEYOND_RIPGREP = re.compile(r"look-?around|backreference|look-ahead|look-behind
 
 
 class SearchArguments(ToolArguments, frozen=True):
-    """What to search for, where, and what to show of it."""
+    """Search the contents of files, line by line. What .gitignore leaves out and binary files are passed over.
 
-    pattern: Annotated[str, Meta(description="A regular expression, or plain text with `literal`.")]
-    literal: Annotated[bool, Meta(description="Take the pattern as plain text.")] = False
-    path: Annotated[str, Meta(description="The folder or file to look into (the workspace).")] = ""
-    glob: Annotated[str, Meta(description="Only files like this: *.py, src/**/*.{ts,tsx}.")] = ""
-    ignore_case: Annotated[bool, Meta(description="Find capital and small letters alike.")] = False
-    context: Annotated[int, Meta(ge=0, description="How many lines around each match (0).")] = 0
+    To find files by their names use list.
+    """
+
+    pattern: Annotated[str, doc("A regular expression, or plain text with `literal`.")]
+    literal: Annotated[bool, doc("Take the pattern as plain text.")] = False
+    path: Annotated[str, doc("The folder or file to look into (the workspace).")] = ""
+    glob: Annotated[str, doc("Only files like this: *.py, src/**/*.{ts,tsx}.")] = ""
+    ignore_case: Annotated[bool, doc("Find capital and small letters alike.")] = False
+    context: Annotated[int, doc("How many lines around each match (0).", ge=0)] = 0
     show: Annotated[
         Literal["lines", "files", "counts"],
-        Meta(description="The matching lines, only their files, or how many lines in each file (lines)."),
+        doc("The matching lines, only their files, or how many lines in each file (lines)."),
     ] = "lines"
-    max_results: Annotated[int, Meta(ge=1, description=f"Stop after so many ({DEFAULT_RESULTS}).")] = DEFAULT_RESULTS
+    max_results: Annotated[int, doc(f"Stop after so many ({DEFAULT_RESULTS}).", ge=1)] = DEFAULT_RESULTS
 
 
 class SearchTool:
     """Searches in a process that `owner` starts: with the program `ripgrep` if it is installed, or else our own."""
 
-    spec = tool_spec(
-        SearchArguments,
-        name="search",
-        description=(
-            "Search the contents of files, line by line. What .gitignore leaves out and binary files are passed over. "
-            "To find files by their names use list."
-        ),
-        grace_seconds=0.9,
-    )
+    spec = tool_spec(SearchArguments, "search", grace_seconds=0.9)
 
     def __init__(self, owner: Owner, ripgrep: str | None = "rg") -> None:
         self._owner = owner

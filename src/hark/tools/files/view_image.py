@@ -6,10 +6,9 @@ from pathlib import Path
 
 from hark.protocol.messages import Attachment
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, tool_spec
 from hark.tools.files.image_format import picture_of
 from hark.tools.files.paths import FileName, open_file, resolve, shown
-from hark.tools.schema import tool_spec
 
 # Vendors refuse more than 5 MB of base64, which is a third longer than the file, and sides of more than 8,000 pixels.
 LARGEST_BYTES = 5 * 1024 * 1024 * 3 // 4
@@ -18,7 +17,7 @@ HEAD_BYTES = 32
 
 
 class ViewImageArguments(ToolArguments, frozen=True):
-    """A picture."""
+    """See a picture: a PNG, JPEG, GIF or WebP file on this machine."""
 
     path: FileName
 
@@ -26,11 +25,7 @@ class ViewImageArguments(ToolArguments, frozen=True):
 class ViewImage:
     """Returns pictures as attachments."""
 
-    spec = tool_spec(
-        ViewImageArguments,
-        name="view_image",
-        description="See a picture: a PNG, JPEG, GIF or WebP file on this machine.",
-    )
+    spec = tool_spec(ViewImageArguments, "view_image")
 
     async def run(self, arguments: ViewImageArguments, context: CallContext) -> ToolOutput:
         """Return the picture, if models can see it."""

@@ -3,38 +3,29 @@
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
-
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
 from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import FileName, resolve, shown, writes_to
 from hark.tools.files.replace import FileChange, content_of, make, target_of
-from hark.tools.schema import tool_spec
 
 
 class WriteArguments(ToolArguments, frozen=True):
-    """A file, and its new text."""
+    """Write a whole file: it is made, with its folders, or all that was in it is replaced.
+
+    To change a part of a file use edit.
+    """
 
     path: FileName
-    content: Annotated[str, Meta(description="All of its text.")]
+    content: Annotated[str, doc("All of its text.")]
 
 
 class Write:
     """Writes files whole: at any instant there is the old one or the new one."""
 
-    spec = tool_spec(
-        WriteArguments,
-        name="write",
-        description=(
-            "Write a whole file: it is made, with its folders, or all that was in it is replaced. "
-            "To change a part of a file use edit."
-        ),
-        is_changing=True,
-        foresee=lambda arguments: writes_to(arguments.path),
-    )
+    spec = tool_spec(WriteArguments, "write", is_changing=True, foresee=lambda arguments: writes_to(arguments.path))
 
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads

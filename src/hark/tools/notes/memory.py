@@ -5,13 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from hark.processes.cookies import this_process
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.notes.notes import (
     NotesFile,
     added,
@@ -22,18 +20,21 @@ from hark.tools.notes.notes import (
     replaced,
 )
 from hark.tools.notes.secret_detection import secret_in
-from hark.tools.schema import tool_spec
 
 
 class MemoryArguments(ToolArguments, frozen=True):
-    """What to do with which note."""
+    """Keep short notes that last: they are shown to you at the start of every later session.
+
+    Keep what will matter again: what the person prefers, decided or corrected; how this project is built, tested and
+    laid out. Not what the files say anyway, not the task of the moment, and never a password or key. Replace a note
+    that is no longer true instead of adding a second one.
+    """
 
     action: Literal["add", "replace", "remove", "list"]
-    text: Annotated[str, Meta(description="add, replace: the note, one or two sentences.")] = ""
-    old: Annotated[str, Meta(description="replace, remove: some words of the note that is meant.")] = ""
+    text: Annotated[str, doc("add, replace: the note, one or two sentences.")] = ""
+    old: Annotated[str, doc("replace, remove: some words of the note that is meant.")] = ""
     scope: Annotated[
-        Literal["user", "project"],
-        Meta(description="user: holds everywhere. project: holds in this working directory (default)."),
+        Literal["user", "project"], doc("user: holds everywhere. project: holds in this working directory (default).")
     ] = "project"
 
 
@@ -45,19 +46,7 @@ def _foresee(arguments: MemoryArguments) -> Foreseen:
 class MemoryTool:
     """Keeps notes in the home, for the person and for each project."""
 
-    spec = tool_spec(
-        MemoryArguments,
-        name="memory",
-        description=(
-            "Keep short notes that last: they are shown to you at the start of every later session. "
-            "Keep what will matter again: what the person prefers, decided or corrected; how this project is built, "
-            "tested and laid out. Not what the files say anyway, not the task of the moment, and never a password or "
-            "key. Replace a note that is no longer true instead of adding a second one."
-        ),
-        is_changing=True,
-        grace_seconds=0.5,
-        foresee=_foresee,
-    )
+    spec = tool_spec(MemoryArguments, "memory", is_changing=True, grace_seconds=0.5, foresee=_foresee)
 
     def __init__(self, home: Path) -> None:
         self._home = home

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from msgspec import Meta, structs
+from msgspec import structs
 
 from hark.protocol.messages import Effect
 from hark.protocol.store import Hit, Query, Search, StoreError
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 DEFAULT_LIMIT = 10
 MOST = 50
@@ -20,26 +19,22 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 
 
 class RecallArguments(ToolArguments, frozen=True):
-    """Words to look for, and where."""
+    """Search all past sessions for what people, you and tools said.
 
-    query: Annotated[str, Meta(description="The words to look for.")]
-    session: Annotated[str, Meta(description="Only in this session.")] = ""
-    since: Annotated[str, Meta(description="Not before this: 2026-05-31, or 3 days, 2 weeks, 6 months.")] = ""
-    limit: Annotated[int, Meta(description=f"How many at most: {DEFAULT_LIMIT} unless told, up to {MOST}.")] = 0
+    Use it when the person refers to something earlier that is not in this conversation. A few telling words find more
+    than a sentence; a word also finds longer words that begin with it.
+    """
+
+    query: Annotated[str, doc("The words to look for.")]
+    session: Annotated[str, doc("Only in this session.")] = ""
+    since: Annotated[str, doc("Not before this: 2026-05-31, or 3 days, 2 weeks, 6 months.")] = ""
+    limit: Annotated[int, doc(f"How many at most: {DEFAULT_LIMIT} unless told, up to {MOST}.")] = 0
 
 
 class Recall:
     """Searches the sessions of one home; `now` tells the time of day."""
 
-    spec = tool_spec(
-        RecallArguments,
-        name="recall",
-        description=(
-            "Search all past sessions for what people, you and tools said. Use it when the person refers to something "
-            "earlier that is not in this conversation. A few telling words find more than a sentence; a word also "
-            "finds longer words that begin with it."
-        ),
-    )
+    spec = tool_spec(RecallArguments, "recall")
 
     def __init__(self, search: Search, now: Callable[[], datetime] = datetime.now) -> None:
         self._search = search

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from hark.processes.cookies import this_process
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
+from hark.tools.arguments import ToolArguments, doc, schema_of, tool_spec
 from hark.tools.notes.locked_file import locked, replace_file
-from hark.tools.schema import schema_of, tool_spec
 
 ITEMS = 100
 ITEM_CHARACTERS = 500
@@ -47,13 +46,16 @@ class TodoEntry(ToolArguments, frozen=True):
 
 
 class TodoArguments(ToolArguments, frozen=True):
-    """The whole list. Entries are read leniently: a plain text is a pending item."""
+    """Keep the list of what is to be done in this session, for work of three steps or more.
+
+    Send the whole list each time, in order; it takes the place of the one before. Without `items` it returns the list
+    as it is. Have one item `doing`, and mark it `done` as soon as it is.
+    """
 
     items: Annotated[
         list[Any] | None,
-        Meta(
-            description="The whole list; [] when nothing is to be done any more.",
-            extra_json_schema={"items": schema_of(TodoEntry)},
+        doc(
+            "The whole list; [] when nothing is to be done any more.", extra_json_schema={"items": schema_of(TodoEntry)}
         ),
     ] = None
 
@@ -61,16 +63,7 @@ class TodoArguments(ToolArguments, frozen=True):
 class Todo:
     """Keeps each session's list in a file of the home, so that neither a restart nor a summary takes it away."""
 
-    spec = tool_spec(
-        TodoArguments,
-        name="todo",
-        description=(
-            "Keep the list of what is to be done in this session, for work of three steps or more. Send the whole list "
-            "each time, in order; it takes the place of the one before. Without `items` it returns the list as it is. "
-            "Have one item `doing`, and mark it `done` as soon as it is."
-        ),
-        grace_seconds=0.5,
-    )
+    spec = tool_spec(TodoArguments, "todo", grace_seconds=0.5)
 
     def __init__(self, home: Path) -> None:
         self._home = home

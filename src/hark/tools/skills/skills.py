@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Annotated, Literal
 
-from msgspec import Meta
-
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments
-from hark.tools.schema import tool_spec
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.skills.catalog import SkillCatalogs, short
 from hark.tools.skills.folder import MAX_FILES, SKILL_FILE, BadSkill, Skill, files, read_body, read_file
 
@@ -16,24 +13,21 @@ MAX_CHARACTERS = 60_000
 
 
 class SkillsArguments(ToolArguments, frozen=True):
-    """Which skill to view, and what of it."""
+    """Skills are instructions for special work. List them, or view one before you do such work, and follow it.
+
+    A skill's further files are viewed with file; its scripts are run with the shell, from its folder.
+    """
 
     action: Literal["list", "view"]
-    name: Annotated[str, Meta(description="view: the skill.")] = ""
-    file: Annotated[str, Meta(description="view: one of the skill's files, instead of its instructions.")] = ""
+    name: Annotated[str, doc("view: the skill.")] = ""
+    file: Annotated[str, doc("view: one of the skill's files, instead of its instructions.")] = ""
 
 
 class Skills:
     """Shows what is on the shelves."""
 
     spec = tool_spec(
-        SkillsArguments,
-        name="skills",
-        description=(
-            "Skills are instructions for special work. List them, or view one before you do such work, and follow it. "
-            "A skill's further files are viewed with file; its scripts are run with the shell, from its folder."
-        ),
-        foresee=lambda arguments: Foreseen(is_changing=False, subject=arguments.name),
+        SkillsArguments, "skills", foresee=lambda arguments: Foreseen(is_changing=False, subject=arguments.name)
     )
 
     def __init__(self, shelves: SkillCatalogs) -> None:
