@@ -1,10 +1,13 @@
 """The agent's own tools, together."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+import hark
 from hark.app.builtin_tools import file_tools
 from hark.processes.cookies import this_process
 from hark.protocol.messages import Effect
@@ -45,3 +48,18 @@ async def test_arguments_that_do_not_fit_are_refused(name: str, arguments: dict[
     assert tool is not None
     output = await call_tool(tool, arguments, FakeContext(tmp_path))
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
+
+
+async def test_the_schemas_of_all_tools_are_plain_and_described(tmp_path: Path) -> None:
+    routes = [{"provider": hark.ScriptedProvider([])}]
+    async with hark.open(home=tmp_path / "home", workspace=tmp_path, routes=routes) as agent:
+        specs = agent.bench.tools.specs
+    assert len(specs) >= 17
+    for spec in specs:
+        text = msgspec.json.encode(spec.parameters).decode()
+        assert not re.search(r'"(\$ref|\$defs|title|default|anyOf)":', text), spec.name
+        assert (spec.parameters["type"], spec.parameters["additionalProperties"]) == ("object", False)
+        for name, schema in spec.parameters["properties"].items():
+            assert "type" in schema, (spec.name, name)
+            assert "description" in schema or name == "action", (spec.name, name)
+        assert spec.description
