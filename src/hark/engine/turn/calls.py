@@ -57,7 +57,7 @@ class Calls:
             prepared = [await self._prepare(call) for call in calls]
             ready = [one for one in prepared if one and not one.is_asked]
             doubtful = [one for one in prepared if one and one.is_asked]
-            if self._lines.steering.is_waiting and self._bench.rules.steer_before is SteerBefore.TOOL:
+            if self._lines.steering.is_set and self._bench.rules.steer_before is SteerBefore.TOOL:
                 self._skip([*ready, *doubtful])
                 ready, doubtful = [], []
             await self._start(ready, name)

@@ -15,30 +15,6 @@ KEPT_CHARACTERS = 8_000
 Prove = Callable[[], Awaitable[None]]
 
 
-class Steering:
-    """Tells whoever waits in a turn that a message for it has come."""
-
-    def __init__(self) -> None:
-        self._came = Signal()
-
-    def set(self) -> None:
-        """A message waits for the turn's next step."""
-        self._came.set()
-
-    @property
-    def is_waiting(self) -> bool:
-        """True when a message waits for the turn's next step."""
-        return self._came.is_set
-
-    def taken(self) -> None:
-        """The waiting messages are in the transcript."""
-        self._came.clear()
-
-    async def wait(self) -> None:
-        """Return when a message waits."""
-        await self._came.wait()
-
-
 class TurnIO:
     """A turn's lines to the outside: where its calls' output, questions and steers go."""
 
@@ -48,7 +24,7 @@ class TurnIO:
         self.turn = turn
         self.fanout = fanout
         self.questions = questions
-        self.steering = Steering()
+        self.steering = Signal()  # set while a message waits for the turn's next step
         self.prove = prove
 
 
