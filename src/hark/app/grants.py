@@ -6,6 +6,8 @@ from pathlib import Path
 import msgspec
 from anyio import CapacityLimiter, to_thread
 
+from hark.disk.private_files import open_private
+
 HEADING = "# What was allowed for good, a tool or `TOOL:COMMAND` a line (JSON text). Remove a line to be asked again.\n"
 
 
@@ -41,8 +43,7 @@ class GrantsFile:
             await to_thread.run_sync(self._append, grant, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     def _append(self, grant: str) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
+        with os.fdopen(open_private(self._path, os.O_WRONLY | os.O_APPEND), "ab") as file:
             line = _line(grant) if file.tell() else HEADING + _line(grant)
             file.write(line.encode())
             file.flush()

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from hark.processes.race import first_of
+from hark.processes.start import first_of
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 

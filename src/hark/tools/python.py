@@ -7,9 +7,9 @@ from typing import Annotated
 
 import anyio
 
-from hark.processes.launcher import Launcher
 from hark.processes.output import OutputBuffer
 from hark.processes.python.process import CodeResult, PythonProcess
+from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec

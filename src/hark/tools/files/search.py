@@ -10,9 +10,8 @@ from typing import Annotated, Literal
 import anyio
 import msgspec
 
-from hark.processes.command import Launch, start_command
 from hark.processes.cookies import Owner, with_cookie
-from hark.processes.race import first_of
+from hark.processes.start import Launch, first_of, start_command
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
