@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hark.command_safety import analysis
-from hark.protocol.command_analysis import Judgement, Risk
+from hark.protocol.tool import Judgement, Risk
 from tests.command_safety import approval_table as table
 
 SEED = 20_261_116

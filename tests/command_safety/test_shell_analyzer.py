@@ -8,8 +8,7 @@ import pytest
 
 from hark.command_safety import analysis
 from hark.command_safety.analysis import INLINE_CHARACTERS, ShellAnalyzer
-from hark.protocol.command_analysis import Judgement, Risk
-from hark.protocol.tool import Foreseen
+from hark.protocol.tool import Foreseen, Judgement, Risk
 
 ANALYZER = ShellAnalyzer(Path("/home/person"))
 

@@ -19,7 +19,7 @@ from hark.command_safety.parsing.words import (
     Variable,
     Word,
 )
-from hark.protocol.command_analysis import Risk
+from hark.protocol.tool import Risk
 
 SEED = 20_261_116
 SAMPLES = 600

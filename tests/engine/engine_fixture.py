@@ -31,6 +31,7 @@ from hark.protocol.store import Accepted, Lease, Store, StoreError, Summary
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
 from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
 from hark.tools.toolbox import Toolbox
+from tests.engine.null_services import GrantsInMemory, NoSnapshots
 
 CLOSE_SECONDS = 3.0
 E = TypeVar("E", bound=AnyEvent)
@@ -224,6 +225,8 @@ def make_bench(
         workspace=Path.cwd(),
         jitter=lambda: 0.0,
         analyzer=ShellAnalyzer(Path("/home/person")),
+        grants=GrantsInMemory(),
+        snapshots=NoSnapshots(),
     )
 
 

@@ -19,6 +19,7 @@ from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import Spending
 from hark.protocol.rules import Rules
+from tests.engine.null_services import GrantsInMemory, NoSnapshots
 from tests.simulation.model import Model, Quiet
 from tests.simulation.network_link import Link
 from tests.simulation.observations import Ledger
@@ -65,6 +66,8 @@ class Machine:
             workspace=Path("/simulated"),
             jitter=random.random,
             analyzer=ShellAnalyzer(Path("/home/person")),
+            grants=GrantsInMemory(),
+            snapshots=NoSnapshots(),
         )
         self._router = Router(self._bench, sweeps=True)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

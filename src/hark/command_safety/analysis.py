@@ -6,8 +6,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from hark.protocol.command_analysis import Judgement, Risk
-from hark.protocol.tool import Foreseen
+from hark.protocol.tool import Foreseen, Judgement, Risk
 
 INLINE_CHARACTERS = 2_000
 

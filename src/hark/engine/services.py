@@ -12,12 +12,11 @@ from hark.engine.turn.routes import Routes
 from hark.engine.turn.spending import Spending
 from hark.engine.turn.stream_count import Streams
 from hark.protocol.clock import Clock
-from hark.protocol.command_analysis import CommandAnalyzer
 from hark.protocol.records import TurnEnded, TurnStarted
 from hark.protocol.rules import Rules
-from hark.protocol.snapshots import Snapshots, StepName, Undone, UndoRefused
+from hark.protocol.snapshots import Snapshots
 from hark.protocol.store import Store
-from hark.protocol.tool import Tool, ToolSpec
+from hark.protocol.tool import CommandAnalyzer, Tool, ToolSpec
 
 
 class Tools(Protocol):
@@ -62,34 +61,6 @@ class Grants(Protocol):
         ...
 
 
-class GrantsInMemory:
-    """Grants that last as long as the process."""
-
-    def __init__(self) -> None:
-        self.known: set[str] = set()
-
-    async def remember(self, grant: str) -> None:
-        """Keep one more."""
-        self.known.add(grant)
-
-
-class NoSnapshots:
-    """Keeps nothing, so nothing can be undone."""
-
-    async def before(self, step: StepName, workspace: Path, writes: Sequence[str] | None) -> None:
-        """Keep nothing."""
-
-    def after(self, step: StepName, notes: Sequence[str] = ()) -> None:
-        """Keep nothing."""
-
-    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> Undone:
-        """Refuse."""
-        raise UndoRefused("Nothing is kept that could be undone: undo is switched off.")
-
-    async def close(self) -> None:
-        """Nothing is under way."""
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What a turn works under, and the settings decide."""
@@ -120,8 +91,8 @@ class EngineServices:
     workspace: Path
     jitter: Callable[[], float]
     analyzer: CommandAnalyzer
-    grants: Grants = field(default_factory=GrantsInMemory)
-    snapshots: Snapshots = field(default_factory=NoSnapshots)
+    grants: Grants
+    snapshots: Snapshots
     starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided
     ends: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # told when they are durable
     streams: Streams = field(default_factory=Streams)

@@ -7,8 +7,7 @@ import anyio
 
 from hark.mcp.requests import GetPrompt, ListPrompts, ListResources, ReadResource, Wish
 from hark.mcp.server import McpServer
-from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, ToolError, ToolOutput, ToolSpec
 
 RESOURCE = "mcp_resource"
 PROMPT = "mcp_prompt"
@@ -31,7 +30,7 @@ class ResourceTool:
         if arguments.get("action") == "list":
             return await _list(servers, ListResources(), context)
         if not uri or len(servers) != 1:
-            return _wrong("read needs server and uri: list tells which there are.")
+            raise ToolError("read needs server and uri: list tells which there are.")
         return await servers[0].request(ReadResource(uri), context)
 
 
@@ -60,7 +59,7 @@ class PromptTool:
         if arguments.get("action") == "list":
             return await _list(servers, ListPrompts(), context)
         if not name or len(servers) != 1:
-            return _wrong("get needs server and name: list tells which there are.")
+            raise ToolError("get needs server and name: list tells which there are.")
         given: Mapping[str, object] = arguments.get("arguments") or {}
         values = {key: str(value) for key, value in given.items()}
         return await servers[0].request(GetPrompt(name, values), context)
@@ -82,10 +81,6 @@ def _parameters(actions: tuple[str, ...], servers: Mapping[str, McpServer], more
 def _wanted(servers: Mapping[str, McpServer], arguments: Mapping[str, Any]) -> list[McpServer]:
     name = arguments.get("server")
     return [server for server in servers.values() if name in (None, "", server.name)]
-
-
-def _wrong(text: str) -> ToolOutput:
-    return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
 
 
 async def _list(servers: Sequence[McpServer], wish: Wish, context: CallContext) -> ToolOutput:

@@ -10,19 +10,18 @@ import pytest
 from msgspec import structs
 
 from hark.command_safety.analysis import ShellAnalyzer
-from hark.engine.services import GrantsInMemory
 from hark.engine.turn.approvals import ApprovalDecision, CallForecast, Consent, decide
-from hark.protocol.command_analysis import Judgement
 from hark.protocol.commands import Answer, ChooseMode, Delivery
 from hark.protocol.events import CallEnd, Notice, QuestionAsked, QuestionClosed
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import Chunk, Request
 from hark.protocol.rules import ApprovalMode, Approvals, Rules, SteerBefore
-from hark.protocol.tool import CallContext, Foreseen, QuestionKind, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, Foreseen, Judgement, QuestionKind, ToolOutput, ToolSpec
 from hark.providers.scripted import ScriptedProvider
 from hark.store.memory import MemoryStore, SharedMemory
 from tests.engine.engine_fixture import FakeTool, TestClock, asks_for, make_bench, quick_tool, running
+from tests.engine.null_services import GrantsInMemory
 
 
 def _foresee(arguments: Mapping[str, Any]) -> Foreseen:

@@ -1,6 +1,6 @@
 """What is found out about a shell command while it is judged."""
 
-from hark.protocol.command_analysis import Judgement, Risk
+from hark.protocol.tool import Judgement, Risk
 
 REASONS_MAX = 12
 COMMAND_CHARACTERS_MAX = 2000

@@ -6,9 +6,8 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from hark.protocol.command_analysis import Judgement, Risk
 from hark.protocol.rules import ApprovalMode, Approvals
-from hark.protocol.tool import Foreseen
+from hark.protocol.tool import Foreseen, Judgement, Risk
 
 
 class ApprovalDecision(Enum):

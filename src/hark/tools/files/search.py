@@ -17,7 +17,7 @@ from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
 from hark.tools.files.globs import alternatives
 from hark.tools.files.paths import missing, open_file, resolve, shown
-from hark.tools.files.search_query import SearchQuery
+from hark.tools.files.search_query import GrepQuery
 from hark.tools.files.search_results import Findings
 
 DEFAULT_RESULTS = 200
@@ -63,7 +63,7 @@ class SearchTool:
         folder, query = _query(arguments, place, context.workspace)
         return await self._find(query, folder, arguments.max_results)
 
-    async def _find(self, query: SearchQuery, folder: Path, most: int) -> ToolOutput:
+    async def _find(self, query: GrepQuery, folder: Path, most: int) -> ToolOutput:
         findings = Findings(query, min(most, MOST_RESULTS))
         program = shutil.which(self._ripgrep) if self._ripgrep else None
         if program is not None:
@@ -111,7 +111,7 @@ def _problem(arguments: SearchArguments) -> str | None:
     return None
 
 
-def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Path, SearchQuery]:
+def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Path, GrepQuery]:
     """Return the folder to search in, and what for.
 
     Raises:
@@ -125,7 +125,7 @@ def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Pa
         _demand_text(place, workspace)
         folder, target = place.parent, f"./{place.name}"
     name = shown(folder.resolve(), workspace.resolve())
-    return folder, SearchQuery(
+    return folder, GrepQuery(
         arguments.pattern,
         is_literal=arguments.literal,
         ignores_case=arguments.ignore_case,
@@ -149,7 +149,7 @@ def _demand_text(path: Path, workspace: Path) -> None:
         raise ToolError(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
 
 
-def _output(findings: Findings, query: SearchQuery, *, is_late: bool) -> ToolOutput:
+def _output(findings: Findings, query: GrepQuery, *, is_late: bool) -> ToolOutput:
     if findings.errors and not findings.count:
         reason = " ".join(findings.errors.split())
         raise ToolError(f"The pattern can't be used: {reason}\nFor plain text say literal: true.")
