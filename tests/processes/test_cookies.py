@@ -19,7 +19,8 @@ from tests.tools.context import FakeContext, call_tool
 
 async def main():
     context = FakeContext(Path(sys.argv[1]))
-    call = asyncio.create_task(call_tool(Shell(Launcher(this_process(Path(sys.argv[1])))), {"command": sys.argv[2]}, context))
+    shell = Shell(Launcher(this_process(Path(sys.argv[1]))))
+    call = asyncio.create_task(call_tool(shell, {"command": sys.argv[2]}, context))
     await context.until(lambda shown: shown.count("ready") == 2)
     print(context.shown, flush=True)
     await call

@@ -7,11 +7,11 @@ from typing import Annotated
 import anyio
 import anyio.lowlevel
 
+from hark.disk.tree_walk import TreeEntry, TreeWalk
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.globs import compile_glob
 from hark.tools.files.paths import missing, resolve, shown
-from hark.tools.files.walk import TreeEntry, TreeWalk
 
 DEFAULT_DEPTH = 2
 DEEPEST = 500

@@ -9,6 +9,7 @@ from hark.processes.cookies import this_process
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
+from hark.text.redaction import secret_in
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.notes.notes import (
     NotesFile,
@@ -19,7 +20,6 @@ from hark.tools.notes.notes import (
     removed,
     replaced,
 )
-from hark.tools.notes.secret_detection import secret_in
 
 
 class MemoryArguments(ToolArguments, frozen=True):

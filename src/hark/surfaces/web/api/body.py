@@ -70,7 +70,7 @@ async def read_json(request: Request, kind: type[T], most: int, *, may_be_empty:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise ApiError(400, "bad_request", f"The body is not as it should be: {error}.") from error
+        raise _invalid("The body", error) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"The body is not valid JSON: {error}.") from error
 
@@ -85,7 +85,7 @@ def read_query(request: Request, kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ApiError(400, "bad_request", f"The query is not as it should be: {error}.") from error
+        raise _invalid("The query", error) from error
 
 
 def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) -> str:
@@ -100,6 +100,13 @@ def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) 
     if not text.isprintable():
         raise ApiError(400, "bad_request", f"{name} has letters that can't be printed.")
     return text
+
+
+def _invalid(whole: str, error: msgspec.ValidationError) -> ApiError:
+    """Return the error that names the invalid field, as in "limit is invalid: expected `int` <= 200."."""
+    what, _, field = str(error).partition(" - at `$.")
+    words = f"{field.removesuffix('`') or whole} is invalid: {what[:1].lower()}{what[1:]}."
+    return ApiError(400, "bad_request", f"{words} GET /openapi.json describes all fields.")
 
 
 def _too_large(most: int) -> ApiError:

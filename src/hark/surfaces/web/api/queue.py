@@ -11,7 +11,7 @@ from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 
 MOST_POSITION = 1_000_000
-Position = Annotated[int, Meta(ge=1, le=MOST_POSITION)] | Annotated[float, Meta(ge=1, le=MOST_POSITION, multiple_of=1)]
+Position = Annotated[float, Meta(ge=1, le=MOST_POSITION, extra_json_schema={"multipleOf": 1})]
 SpokenText = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})]
 
 
@@ -24,6 +24,8 @@ class SentChange(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.text is None and self.position is None:
             raise ApiError(400, "bad_request", "Say the new text or the new position, from 1.")
+        if self.position is not None and self.position % 1:
+            raise ApiError(400, "bad_request", "position must be a whole number from 1 on.")
         if self.text is not None and not self.text.strip():
             raise ApiError(400, "empty", "The new text is empty; DELETE takes the message out of the queue.")
 

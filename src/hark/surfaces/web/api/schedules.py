@@ -28,6 +28,13 @@ async def show(web: WebContext, request: Request) -> ScheduleList:
 
 async def add(web: WebContext, request: Request, body: ScheduleOrder) -> ScheduleRow:
     """Add a schedule."""
+    for name, text in (
+        ("when", body.when),
+        ("name", body.name),
+        ("timezone", body.timezone),
+        ("session", body.session),
+    ):
+        checked_text(text, name, TEXT_CHARACTERS)
     return await web.gateway.schedules.add(body)
 
 

@@ -28,7 +28,7 @@ class SessionQuery(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=MOST_SESSIONS)] = USUAL_SESSIONS
 
 
-class SearchQuery(SessionQuery, frozen=True):
+class MessageQuery(SessionQuery, frozen=True):
     """Which messages to find."""
 
     limit: Annotated[int, Meta(ge=1, le=USUAL_SESSIONS)] = 50
@@ -87,7 +87,7 @@ async def show(web: WebContext, request: Request, query: SessionQuery) -> Sessio
     return SessionList(await web.gateway.sessions(query.q, query.limit))
 
 
-async def search(web: WebContext, request: Request, query: SearchQuery) -> SearchHits:
+async def search(web: WebContext, request: Request, query: MessageQuery) -> SearchHits:
     """Find the messages that contain all the words."""
     return SearchHits(await web.gateway.search(query.q, query.limit))
 
