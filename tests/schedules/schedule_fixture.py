@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hark.app.build import Agent, open_agent
+from hark.app.agent import Agent
+from hark.app.build import open_agent
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt

@@ -11,7 +11,7 @@ from hark.processes.detached import Detached
 from hark.processes.sweep import sweep
 
 if TYPE_CHECKING:
-    from hark.app.build import Agent
+    from hark.app.agent import Agent
 
 EXIT_SHARE = 0.8  # of exit_seconds; the rest is for the store, and for the interpreter
 

@@ -9,7 +9,6 @@ import anyio
 
 from hark.app.settings.types import Settings, SettingsError
 from hark.app.slash.stop_words import StopWords
-from hark.app.slash.table import TakenIds
 from hark.processes.background import Background
 from hark.processes.cookies import Owner
 from hark.processes.detached import Detached
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
     from hark.voice.inbox import VoiceIngress
 
 
+KEPT_IDS = 10_000
+TYPED = ("terminal", "page", "api", "acp")  # the surfaces of people that need no table in the settings
+
+
 @dataclass(frozen=True, slots=True)
 class HomePaths:
     """Where Hark keeps its files, and where it works."""
@@ -40,6 +43,22 @@ class HomePaths:
     def detached(self) -> Path:
         """The cookies of processes that a person let go."""
         return self.home / "detached"
+
+
+class TakenIds:
+    """The ids of commands that were carried out: the same one is taken once, as with any message."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], None] = {}
+
+    def take(self, session: str, name: str) -> bool:
+        """Note an id; False when it is known."""
+        if (session, name) in self._ids:
+            return False
+        self._ids[session, name] = None
+        if len(self._ids) > KEPT_IDS:
+            del self._ids[next(iter(self._ids))]
+        return True
 
 
 class Services:
@@ -79,6 +98,12 @@ class Services:
         self._have_servers(servers)
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+    def is_stop_word(self, text: str, surface: str) -> bool:
+        """Return whether a text stops when a person types or says it on a surface; programs have no stop words."""
+        table = self.settings.surfaces.get(surface, {})
+        is_on = surface in TYPED or surface in self.settings.surfaces
+        return is_on and table.get("stop_words", True) and self.stop_words.fits(text)
 
     async def changed(self) -> None:
         """Return when the settings are others than at the call."""

@@ -14,7 +14,7 @@ import msgspec
 from hark.app.settings.types import SettingsError
 
 if TYPE_CHECKING:
-    from hark.app.build import Agent
+    from hark.app.agent import Agent
 
 EXIT_SHARE = 0.15  # of exit_seconds: most of it is for the turns
 LAST_SHARE = 0.04  # for the turns that were not told yet

@@ -35,6 +35,7 @@ async def acp(options: argparse.Namespace) -> int:
     from hark.app.sessions.editor_agents import opened_workplaces
     from hark.surfaces.acp.incoming import Incoming
     from hark.surfaces.acp.serve import EditorServer
+    from hark.surfaces.acp.workspace import EditorServices
 
     incoming = Incoming()
     watchdog = Watchdog(limits.exit_seconds)
@@ -42,7 +43,8 @@ async def acp(options: argparse.Namespace) -> int:
     signals.listen()
     await _read_input(incoming)
     async with opened_workplaces(home, watchdog.waits_for) as places:
-        await EditorServer(incoming, out, __version__).run(places, watchdog.arm)
+        services = EditorServices(places.commands, places.create, places.open, places.listed)
+        await EditorServer(incoming, out, __version__).run(services, watchdog.arm)
     return signals.code or COMPLETED
 
 

@@ -12,11 +12,12 @@ from hark.app.sessions.handle import SessionHandle
 from hark.app.settings.config import home_directory
 from hark.app.settings.types import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
-from hark.app.slash.table import find
 from hark.cli.io.standard_input import is_terminal, line_reader, piped_text
 from hark.engine.turn.routes import Routes
+from hark.protocol.meaning import CommandMeaning, StopMeaning
+from hark.protocol.names import is_background
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
-from hark.protocol.store import BACKGROUND, Store
+from hark.protocol.store import Store
 
 if TYPE_CHECKING:
     from hark.surfaces.oneshot import OneShot
@@ -43,9 +44,9 @@ async def prompt(options: argparse.Namespace) -> int:
             await session.opened()
         if signals.code is not None:
             return signals.code
-        command = find(text)
-        if command is not None:
-            sys.stdout.write(f"{await command[0].run(session, command[1])}\n")
+        meaning = session.meaning(text)
+        if isinstance(meaning, CommandMeaning | StopMeaning):
+            sys.stdout.write(f"{await session.run_command(meaning)}\n")
             outcome = await session.idle() if session.is_busy_here else None
             watchdog.arm()
             return signals.code or (_exit_code(outcome) if outcome else COMPLETED)
@@ -102,7 +103,7 @@ async def session_name(options: argparse.Namespace, store: Store) -> str | None:
         raise SettingsError(f"There is no session {options.resume!r} to resume; `hark sessions` lists what there is.")
     if options.session is None and options.continues:
         lines = await store.journal.sessions()
-        return next((line.session for line in lines if BACKGROUND not in line.session), None)
+        return next((line.session for line in lines if not is_background(line.session)), None)
     return options.session
 
 

@@ -98,14 +98,13 @@ def _command(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
 
 def _serve(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
     """Serve, with all that belongs beside the web server."""
-    from hark.app.voice.build import warm_up
     from hark.cli.serve.chat_surfaces import run_surfaces
-    from hark.cli.serve.command import serve
+    from hark.cli.serve.command import serve, warm_up_voice
     from hark.schedules.runner import run_schedules
     from hark.surfaces.web.hooks import Hooks
 
     hooks = Hooks()
-    beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up]
+    beside = [partial(run_surfaces, hooks=hooks), run_schedules, warm_up_voice]
     return serve(options, _settings, beside, hooks)
 
 

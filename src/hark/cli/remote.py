@@ -12,9 +12,10 @@ from hark.app.clock import SystemClock
 from hark.app.sessions.remote_session import Caller
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
-from hark.app.slash.table import brought, find
+from hark.app.slash.meaning import meaning_of
 from hark.cli.sent_command import carry_out, stopped
 from hark.protocol.commands import Delivery, Edit, Move, QueueCommand, Say, Withdraw
+from hark.protocol.meaning import CommandMeaning, MessageMeaning, StopMeaning
 from hark.protocol.receipts import ReceiptState
 from hark.protocol.store import Store
 from hark.store.sqlite import SqliteStore
@@ -39,12 +40,12 @@ async def send(options: argparse.Namespace) -> int:
     text, delivery = options.text, Delivery(options.delivery) if options.delivery else settings.delivery.default
     async with opened_store() as store:
         caller = Caller(options.session, store)
-        if (command := find(text)) is not None:
-            if (meant := brought(*command)) is None:
-                _print(await carry_out(caller, options.session, *command))
-                return COMPLETED
-            text, delivery = command[1], meant
-        receipt = await caller.say(Say(options.id or _CLOCK.new_id(), text, delivery))
+        meaning = meaning_of(text)
+        if isinstance(meaning, CommandMeaning | StopMeaning):
+            _print(await carry_out(caller, options.session, meaning))
+            return COMPLETED
+        prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
+        receipt = await caller.say(Say(options.id or _CLOCK.new_id(), meaning.text, prefix or delivery))
         is_for_later = receipt.state is ReceiptState.QUEUED and await caller.is_draining()
     _print(receipt)
     if is_for_later:

@@ -12,13 +12,14 @@ from hark.app.clock import SystemClock
 from hark.app.sessions.remote_session import Caller
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
-from hark.app.slash.table import find
+from hark.app.slash.meaning import meaning_of
 from hark.cli.remote import opened_store
 from hark.protocol.commands import Delivery, Say
+from hark.protocol.meaning import MessageMeaning
+from hark.protocol.names import SCHEDULER
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import ScheduleOrder, ScheduleRefused, ScheduleRow
 from hark.protocol.store import Store
-from hark.schedules.runner import RUNNER
 from hark.schedules.service import ScheduleDesk
 from hark.schedules.table import NOTHING, line_of, next_words, told
 from hark.store.schedule_store import SqliteScheduleBook
@@ -100,7 +101,7 @@ def _said(action: str, row: ScheduleRow) -> str:
 
 async def _warn(store: Store) -> None:
     """Say so when nobody is there to send anything."""
-    if not await store.leases.is_owned(RUNNER):
+    if not await store.leases.is_owned(SCHEDULER):
         sys.stderr.write(f"hark: {NOBODY}\n")
 
 
@@ -111,7 +112,7 @@ async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
     async with opened_store() as store:
 
         async def say(session: str, message: Say) -> Receipt:
-            if find(message.text) is not None:
+            if not isinstance(meaning_of(message.text), MessageMeaning):
                 words = "Its prompt is a slash command: only a process that serves can carry it out, at its time."
                 raise ScheduleRefused("unknown", words)
             return await Caller(session, store).say(message)

@@ -6,8 +6,9 @@ import msgspec
 
 from hark.app.clock import SystemClock
 from hark.app.sessions.remote_session import Caller
-from hark.app.slash.table import SlashCommand, help_text
+from hark.app.slash.table import help_text
 from hark.protocol.commands import Edit, Interrupt, Move, QueueCommand, Withdraw
+from hark.protocol.meaning import CommandMeaning, StopMeaning
 
 _CLOCK = SystemClock()
 ELSEWHERE = (
@@ -16,18 +17,18 @@ ELSEWHERE = (
 )
 
 
-async def carry_out(caller: Caller, session: str, command: SlashCommand, words: str) -> dict[str, Any]:
+async def carry_out(caller: Caller, session: str, command: CommandMeaning | StopMeaning) -> dict[str, Any]:
     """Carry a command out; return what is printed of it.
 
     Raises:
         ValueError: It can't be; the text says why, and where it can.
         StoreError: The session's owner lives but does not answer.
     """
-    match command.name, words.split(None, 2):
+    if isinstance(command, StopMeaning):
+        return await stopped(caller, session)
+    match command.name, command.words.split(None, 2):
         case "help", _:
             return {"notice": help_text()}
-        case "stop", _:
-            return await stopped(caller, session)
         case "queue", []:
             return {"queue": await caller.queue()}
         case "queue", [number, ("drop" | "to" | "edit") as action, *rest]:

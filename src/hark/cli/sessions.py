@@ -12,10 +12,10 @@ from hark.app.sessions.export import as_markdown, as_rows
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.remote import opened_store
-from hark.engine.session.state import SessionState
-from hark.protocol.store import BACKGROUND, Query, SessionLine, Store
+from hark.engine.session.preview import saved_state
+from hark.protocol.names import belongs_to, is_background, is_child
+from hark.protocol.store import Query, SessionLine, Store
 from hark.text.columns import TerminalStyle, cut, look_of_output, plain_text, width, wrap
-from hark.tools.delegate import CHILD
 from hark.tools.notes.todo import todo_file
 from hark.trace.terminal_symbols import BOLD, DIM
 
@@ -44,21 +44,13 @@ async def sessions(options: argparse.Namespace) -> int:
         return await acts[options.action](store, options.value, options.json)
 
 
-async def load(store: Store, session: str) -> SessionState:
-    """Return what the journal says of a session."""
-    state = SessionState()
-    for record in await store.journal.read(session):
-        state.apply(record)
-    return state
-
-
 async def _list(store: Store, *, as_json: bool) -> int:
     """Print the sessions, the last changed first. Children are part of their parents: only programs are told them."""
-    lines = [line for line in await store.journal.sessions() if BACKGROUND not in line.session]
+    lines = [line for line in await store.journal.sessions() if not is_background(line.session)]
     if as_json:
         _print_json({"sessions": lines})
         return COMPLETED
-    own = [line for line in lines if CHILD not in line.session]
+    own = [line for line in lines if not is_child(line.session)]
     if not own:
         sys.stderr.write("There are no sessions yet: `hark` starts one.\n")
         return COMPLETED
@@ -116,7 +108,7 @@ async def _export(store: Store, session: str, as_json: bool) -> int:
 
 
 async def _told(store: Store, session: str, as_json: bool, *, with_facts: bool) -> int:
-    state = await load(store, session)
+    state = await saved_state(store, session)
     if not state.length:
         return _unknown(session)
     if as_json:
@@ -142,7 +134,7 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
         )
         return FAILED
     try:
-        names = [line.session for line in await store.journal.sessions() if _belongs(line.session, session)]
+        names = [line.session for line in await store.journal.sessions() if belongs_to(line.session, session)]
         deleted = [name for name in (session, *names) if await store.journal.delete(name)]
     finally:
         await store.leases.release(lease)
@@ -155,10 +147,6 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
     if as_json:
         _print_json({"deleted": deleted})
     return COMPLETED
-
-
-def _belongs(name: str, session: str) -> bool:
-    return name.startswith((f"{session}{CHILD}", f"{session}{BACKGROUND}"))
 
 
 def _when(at: float) -> str:

@@ -9,8 +9,6 @@ from msgspec import Struct
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import Receipt
 
-SCHEDULED = "schedule:"  # how the id of every message begins that a schedule sent
-
 
 class ScheduleRefused(ValueError):
     """A wish about schedules can't be met; the text says what is wrong where, and what would do.

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from hark.app.slash.table import find
+from hark.app.slash.meaning import meaning_of
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
+from hark.protocol.meaning import MessageMeaning
+from hark.protocol.names import is_same_schedule
 from hark.protocol.receipts import QueueItem, ReceiptState
-from hark.protocol.schedules import SCHEDULED, Run, RunState, Schedule, ScheduleBook
+from hark.protocol.schedules import Run, RunState, Schedule, ScheduleBook
 from hark.schedules.service import say_of, shown_time, state_of
 from hark.schedules.settings import CatchUp, ScheduleSettings
 from hark.schedules.time_zones import zone_of
@@ -80,7 +82,7 @@ class Firing:
                 return
             note = f"{MISSED}; it is made good once"
         session = self._agent.session(schedule.session, SURFACE)
-        if find(say.text) is not None:
+        if not isinstance(meaning_of(say.text), MessageMeaning):
             await self._command(due, session, say, note)
             return
         waiting = await self._waiting(session, say)
@@ -102,9 +104,8 @@ class Firing:
 
     async def _waiting(self, session: "SessionHandle", say: Say) -> QueueItem | None:
         """Return another message of the same schedule that waits."""
-        prefix = say.id[: say.id.index(":", len(SCHEDULED)) + 1]
         items = await session.queue()
-        return next((item for item in items if item.id.startswith(prefix) and item.id != say.id), None)
+        return next((item for item in items if is_same_schedule(say.id, item.id) and item.id != say.id), None)
 
     async def _command(self, due: Due, session: "SessionHandle", say: Say, note: str) -> None:
         """Carry a slash command out. No inbox remembers it: it is noted first, so that it is done once at the most."""

@@ -9,6 +9,7 @@ import anyio
 from msgspec import structs
 
 from hark.protocol.clock import Clock
+from hark.protocol.names import SCHEDULER
 from hark.protocol.schedules import Run, Schedule, ScheduleBook, ScheduleRefused
 from hark.protocol.store import Lease, StoreError
 from hark.schedules.firing import Due, Firing, due_of, first_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 FIRE_SECONDS = 10.0
 FORGET_SECONDS = 7 * 86_400.0  # what is over for good is shown for so long
-RUNNER = "=schedules"  # a lease that no session can have: its name is none
 LOG = logging.getLogger(__name__)
 
 
@@ -99,7 +99,7 @@ class ScheduleRunner:
         tenure = self._bench.tenure
         if self._lease is None or self._lapses != tenure.lapses:
             self._lapses = tenure.lapses
-            self._lease = await self._bench.store.leases.acquire(RUNNER)
+            self._lease = await self._bench.store.leases.acquire(SCHEDULER)
         return self._lease is not None
 
     async def _fire_all(self, dues: Sequence[Due]) -> None:

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from msgspec import structs
 
-from hark.app.sessions.handle import check_name
-from hark.app.slash.table import find
+from hark.app.slash.meaning import meaning_of
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
+from hark.protocol.meaning import MessageMeaning
+from hark.protocol.names import check_name, is_schedule_name, scheduled_id
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
-    SCHEDULED,
     Run,
     RunState,
     Schedule,
@@ -31,7 +31,6 @@ from hark.text.clean import clean
 
 MOST_SCHEDULES = 1_000
 MOST_PROMPT = 100_000
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_WORDS = 4
 
 SayTo = Callable[[str, Say], Awaitable[Receipt]]
@@ -69,7 +68,7 @@ class ScheduleDesk:
         if len(prompt) > MOST_PROMPT:
             raise ScheduleRefused("bad_schedule", f"The prompt is longer than {MOST_PROMPT} characters.")
         name = order.name or await self._new_name(prompt)
-        if not NAME.fullmatch(name):
+        if not is_schedule_name(name):
             words = f"{name[:100]!r} can't name a schedule: use 1 to 64 letters, digits and . _ -"
             raise ScheduleRefused("bad_schedule", words)
         schedule = Schedule(
@@ -184,13 +183,12 @@ def next_of(schedule: Schedule, now: float) -> float | None:
 
 def say_of(schedule: Schedule, moment: str) -> Say:
     """Return the message that a schedule sends; the same moment is the same message, however often it is sent."""
-    message = f"{SCHEDULED}{schedule.name}:{moment}"
-    return Say(message, schedule.prompt, schedule.delivery, f"schedule {schedule.name}")
+    return Say(scheduled_id(schedule.name, moment), schedule.prompt, schedule.delivery, f"schedule {schedule.name}")
 
 
 def state_of(say: Say) -> RunState:
     """Return how a run stands whose message was just said: a slash command is done, and is no turn."""
-    return RunState.SENT if find(say.text) is None else RunState.DONE
+    return RunState.SENT if isinstance(meaning_of(say.text), MessageMeaning) else RunState.DONE
 
 
 def shown_time(at: float, timezone: str) -> str:
@@ -199,8 +197,6 @@ def shown_time(at: float, timezone: str) -> str:
 
 
 def _session(name: str) -> str:
-    if not name.strip("."):
-        raise ScheduleRefused("bad_schedule", f"{name!r} can't name a session: it would be a folder")
     try:
         return check_name(name)
     except ValueError as error:

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from hark.protocol.store import BACKGROUND, Hit, Journal, Query
+from hark.protocol.names import is_background
+from hark.protocol.store import Hit, Journal, Query
 from hark.store.search_terms import Phrase, has_phrase, phrases, snippet, words
 from hark.store.searchable_text import SearchableLine, lines_of
 
@@ -20,7 +21,7 @@ class MemorySearch:
         if not wanted:
             return []
         for line in await self._journal.sessions():
-            if BACKGROUND not in line.session and query.session in ("", line.session):
+            if not is_background(line.session) and query.session in ("", line.session):
                 found.extend(await self._in_session(line.session, query, wanted))
                 await asyncio.sleep(0)  # others may run, and a cancel comes through
         found.sort(key=lambda one: (one[0] if query.is_any else 0, one[1].at), reverse=True)

@@ -19,7 +19,7 @@ from hark.protocol.events import (
     TurnEnd,
 )
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
-from hark.protocol.surface import AwaitedSession
+from hark.protocol.session import Session
 from hark.protocol.tool import QuestionKind
 
 READ_SECONDS = 0.3
@@ -33,7 +33,7 @@ class Plain:
     line that was on its way before the question could be read is a message.
     """
 
-    def __init__(self, session: AwaitedSession, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
+    def __init__(self, session: Session, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
         """`waits`: answer each line before the next is read, as for input from a file."""
         self._session = session
         self._out = out

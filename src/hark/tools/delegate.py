@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
 from hark.protocol.messages import Effect
+from hark.protocol.names import child_depth, child_name
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
-from hark.protocol.surface import SessionPort
+from hark.protocol.session import Session
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput, ToolSpec
 
 DEEPEST = 3
-CHILD = ".c-"
 STOP_SECONDS = 0.8
 PARTIAL_CHARACTERS = 20_000
 RESULT_CHARACTERS = 1_000
@@ -55,7 +55,7 @@ class ChildOrder(Struct, frozen=True):
     seconds: float | None = None
 
 
-OpenChild = Callable[[str, ChildOrder], SessionPort]
+OpenChild = Callable[[str, ChildOrder], Session]
 
 
 class Delegate:
@@ -75,10 +75,10 @@ class Delegate:
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """Return the child's answer. Cancelling interrupts the child and waits until it has settled."""
-        if context.session.count(CHILD) >= DEEPEST:
+        if child_depth(context.session) >= DEEPEST:
             return _refuse(f"Children may not be nested deeper than {DEEPEST}. Do this yourself.")
         try:
-            child = self._open_child(f"{context.session}{CHILD}{context.call}", _order(arguments))
+            child = self._open_child(child_name(context.session, context.call), _order(arguments))
         except ValueError as error:
             return _refuse(str(error))
         try:
@@ -94,7 +94,7 @@ class Delegate:
 class _Follow:
     """Follows one child: shows what it says, and has its questions answered by the parent's person."""
 
-    def __init__(self, child: SessionPort, context: CallContext) -> None:
+    def __init__(self, child: Session, context: CallContext) -> None:
         self._child = child
         self._context = context
         self._text = ""

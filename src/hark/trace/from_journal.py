@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hark.protocol.commands import Delivery
-from hark.protocol.names import short_name
+from hark.protocol.names import child_name, session_of, short_name
 from hark.protocol.records import AnyRecord, Queued, TurnStarted
-from hark.tools.delegate import CHILD
 from hark.trace.segments import parts_of
 from hark.trace.turn_records import TurnRecords
 from hark.trace.turn_trace import MessageArrival, Segment, TurnTrace, time_words
@@ -30,7 +29,7 @@ def find_turn(records: Sequence[AnyRecord], wanted: str = "") -> str | None:
 
 def child_of(turn: str, call: str) -> str:
     """Return the name of the session that a call of a turn would have started."""
-    return f"{turn.rpartition('.')[0]}{CHILD}{call}"
+    return child_name(session_of(turn), call)
 
 
 def story_of(records: Sequence[AnyRecord], turn: str, children: Journals | None = None) -> TurnTrace:

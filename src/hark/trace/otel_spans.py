@@ -8,6 +8,7 @@ import msgspec
 from hark.app.log_format import HIDDEN, LEAST_SECRET
 from hark.engine.turn.routes import Routes
 from hark.protocol.messages import Call
+from hark.protocol.names import session_of
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Span, Timings, Usage
 from hark.protocol.records import Replied
 from hark.text.clean import cut_middle
@@ -68,7 +69,7 @@ def trace_of(records: TurnRecords, routes: Routes, masked: Masked) -> TraceSpan:
     """Return the trace of a turn that ended."""
     end = records.end
     assert end is not None, "only what ended is told"
-    timings, session = end.timings, records.turn.rpartition(".")[0]
+    timings, session = end.timings, session_of(records.turn)
     began = end.at - timings.total / 1000
     attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",

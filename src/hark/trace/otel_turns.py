@@ -5,6 +5,7 @@ from collections import OrderedDict, deque
 from typing import Protocol
 
 from hark.engine.services import EngineServices
+from hark.protocol.names import session_of
 from hark.protocol.records import AnyRecord, TurnEnded
 from hark.protocol.store import StoreError
 from hark.trace.from_journal import turns_of
@@ -63,7 +64,7 @@ class EndedTurns:
 
     async def _records(self, end: TurnEnded) -> list[AnyRecord]:
         """Return the turn's records, without reading again what came before them."""
-        session = end.turn.rpartition(".")[0]
+        session = session_of(end.turn)
         known = self._read.pop(session, 0)
         records = await self._bench.store.journal.read(session, known)
         if known and end.turn not in turns_of(records):  # told out of order, or the journal begins anew

@@ -14,14 +14,14 @@ import msgspec
 from anyio.abc import TaskGroup
 from msgspec import structs
 
-from hark.app.build import Agent
+from hark.app.agent import Agent
 from hark.app.pairing import Pairing
-from hark.app.sessions.chat_session import ChatSessionHandle
 from hark.app.settings.types import SettingsError
 from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
-from hark.protocol.names import session_of
+from hark.protocol.names import session_of, surface_of
 from hark.protocol.records import TurnStarted
+from hark.protocol.session import Session
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.chat import ChatServices
 from hark.surfaces.chat.people import People
@@ -226,8 +226,8 @@ MAKERS: dict[str, Callable[[SurfaceConfig], Made]] = {
 def house_of(agent: Agent, ledger: ChatLedger) -> ChatServices:
     """Return what the surfaces of an agent share."""
 
-    def opened(name: str) -> ChatSessionHandle:
-        return agent.session_of(ChatSessionHandle, name, name.partition(":")[0])
+    def opened(name: str) -> Session:
+        return agent.session(name, surface_of(name))
 
     sessions, parts = agent.bench.store.journal.sessions, agent.parts
     return ChatServices(ledger, opened, sessions, parts.ingress(), parts.stop_words.fits, parts.narrator())

@@ -35,6 +35,11 @@ class SessionProxy:
         return owner.state if owner else SessionState()
 
     @property
+    def is_loaded(self) -> bool:
+        """True when the state is known here: False before the session is loaded, and when it is being closed."""
+        return self._keeper.session is not None or self._keeper.guest is not None
+
+    @property
     def is_busy(self) -> bool:
         """True when a turn runs here or a message is on its way."""
         session = self._keeper.session
@@ -89,6 +94,8 @@ class SessionProxy:
             if self._keeper.session is None or not self._keeper.session.take(Entry(accepted.seq, say)):
                 self.wake()
                 await self._bench.store.bus.wake(self.id)
+            if self._keeper.is_closing:  # no turn is begun any more: it waits for the next owner
+                arrival.tell(Receipt(say.id, self.id, ReceiptState.QUEUED))
             await arrival.outcome()
         finally:
             self._keeper.arrivals.remove(arrival)

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger, PendingIncoming
-from hark.protocol.chat_session import ChatSession
 from hark.protocol.receipts import Receipt
+from hark.protocol.session import Session
 from hark.protocol.speech import Narrator, SpeechError
 from hark.protocol.store import SessionLine
 from hark.protocol.voice_messages import WITHDRAWN, Ingress
@@ -32,7 +32,7 @@ class ChatServices:
     """What all platforms share: ledger, sessions, the way in for voice, what is a wish to stop, and who speaks."""
 
     ledger: ChatLedger
-    open_session: Callable[[str], ChatSession]
+    open_session: Callable[[str], Session]
     sessions: Callable[[], Awaitable[list[SessionLine]]]
     ingress: Ingress
     is_stop: Callable[[str], bool]
@@ -201,7 +201,9 @@ class Chat:
         async def stop() -> None:
             await self._inward.stop(source, turn, kept.incoming.id)
 
-        await (self._house.ingress.stop(session.id, stop) if turn in ("", session.running) else stop())
+        running = session.running()
+        is_meant = turn in ("", running.turn if running else "")
+        await (self._house.ingress.stop(session.id, stop) if is_meant else stop())
 
     async def _read(self, batch: list[PendingIncoming]) -> list[PendingIncoming]:
         """Have the session take it, in its turn; return the changes that came meanwhile, and were made at once."""

@@ -6,6 +6,7 @@ import zlib
 from hark.protocol.chat import Button, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.commands import Delivery
+from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.message_batch import THROUGH, MergedMessages
@@ -138,13 +139,18 @@ class IncomingHandler:
         session = self._line.session
         name, text = self.joined.after(edit)
         refusal = await session.edit(self._line.name_of(name), text or "")
-        if refusal is None or not (session.running or is_again):
+        if refusal is None or not (session.running() or is_again):
             return
-        if is_again and await session.has_said(self._line.name_of(name), text or ""):
+        if is_again and await self._has_said(self._line.name_of(name), text or ""):
             return  # it was made, and only that was not noted
         key = f"{edit.id}:{zlib.crc32(edit.text.encode()):x}"
         await self._ledger.offer(self._line.address, key, edit.text)
         await self._outbox.send(f"edit:{key}", Outgoing(TAKEN, (Button(TELL_IT, f"steer:{key}"),), edit.id))
+
+    async def _has_said(self, message: str, text: str) -> bool:
+        """Return whether the model was told a message of that id with this text."""
+        told = (await self._line.session.history()).messages
+        return any(isinstance(one, UserMessage) and one.id == message and text in one.text for one in told)
 
     async def _press(self, pressed: Pressed) -> None:
         kind, _, rest = pressed.value.partition(":")

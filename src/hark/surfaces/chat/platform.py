@@ -6,6 +6,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import Address, ChatError, ChatSurface, Incoming, Outgoing, Removed, Written
+from hark.protocol.names import address_session, surface_of
 from hark.surfaces.chat.chat import Chat, ChatServices
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.people import People
@@ -77,7 +78,7 @@ class Platform:
 
         Most were begun by somebody who wrote there; others by a schedule, a program, or another surface.
         """
-        if self._tasks is not None and session.startswith(f"{self._surface.name}:"):
+        if self._tasks is not None and surface_of(session) == self._surface.name:
             self._tasks.start_soon(self._open_for, session)
 
     async def _open_for(self, session: str) -> None:
@@ -134,7 +135,7 @@ class Platform:
     def _room(self, address: Address) -> Chat:
         room = self._rooms.get(address)
         if room is None:
-            session = self._house.open_session(session_name(address))
+            session = self._house.open_session(address_session(address))
             line = ChatRoute(self._surface, address, session, self._settings)
             room = self._rooms[address] = Chat(line, self._house)
             assert self._tasks is not None
@@ -157,14 +158,3 @@ class Platform:
                 await anyio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
         del self._rooms[address]
-
-
-def session_name(address: Address) -> str:
-    """Return the session of an address: threads are sessions of their own."""
-    parts = [address.surface, address.chat, *([address.thread] if address.thread else [])]
-    return ":".join("".join(_letter(letter) for letter in part) for part in parts)
-
-
-def _letter(letter: str) -> str:
-    is_plain = letter.isascii() and (letter.isalnum() or letter in "._@-")
-    return letter if is_plain else f"+{ord(letter):x}+"

@@ -13,10 +13,11 @@ from textual.binding import BindingType
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.widgets import Static
 
+from hark.protocol.agent import Agent
 from hark.protocol.commands import Delivery
-from hark.protocol.desk import Desk, DeskSession
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.session import Session
 from hark.surfaces.terminal.actions import Acts
 from hark.surfaces.terminal.conversation_log import ConversationLog
 from hark.surfaces.terminal.draft import SavedDraft
@@ -37,6 +38,7 @@ from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
 PROGRESS_SECONDS = 0.25
 DRAFT_SECONDS = 0.3
 LEAVE_SECONDS = 0.2
+SURFACE = "terminal"
 
 _log = logging.getLogger(__name__)
 
@@ -48,10 +50,10 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, desk: Desk, session: str, place: TerminalEnvironment) -> None:
+    def __init__(self, agent: Agent, session: str, place: TerminalEnvironment) -> None:
         super().__init__()
-        self.desk = desk
-        self.session: DeskSession = desk.session(session)
+        self.agent = agent
+        self.session: Session = agent.session(session, SURFACE)
         self.place = place
         self.log_view = ConversationLog()
         self.questions = QuestionPanel()
@@ -64,7 +66,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self._acts = Acts(self)
         self._own = OwnCommands(self)
         self._choices = CompletionList(
-            self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)]
+            self.composer, place.workspace, [*agent.commands, *self._own.not_in(agent.commands)]
         )
         self._draft = SavedDraft(place.home / "drafts" / session)
         self._before = EarlyInput()
@@ -148,13 +150,13 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     def _read_on(self) -> None:
         self._reading = asyncio.create_task(self._wish(self._read(self.session)), name="terminal events")
 
-    async def _read(self, session: DeskSession) -> None:
+    async def _read(self, session: Session) -> None:
         await session.opened()
-        past = await session.transcript()
+        past = await session.history()
         events = session.events()  # nothing comes between: what is not in the past is an event
-        self.log_view.show_past(past)
-        if running := self.desk.running(session.id):
-            self.progress.join(running, time.time())
+        self.log_view.show_past(past.messages)
+        if running := session.running():
+            self.progress.join(running.turn, time.time())
             self.log_view.tell("A turn runs here; what it says from now on is shown.", "joined")
         await self.refresh_queue()
         async for event in events:
@@ -193,7 +195,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
 
     async def show_session(self, name: str) -> None:
         """Show another session; what runs in this one runs on."""
-        session = self.desk.session(name)
+        session = self.agent.session(name, SURFACE)
         self.save_draft()
         if self._reading is not None:
             self._reading.cancel()
@@ -285,7 +287,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         elif text := self.composer.take():
             self._say_soon(text, delivery)
 
-    def say_spoken(self, session: DeskSession, text: str) -> None:
+    def say_spoken(self, session: Session, text: str) -> None:
         """Go on with what was said aloud in a session as with typed words: a stop, an answer, or a message."""
         question = self.questions.takes_words if session is self.session else ""
         if self.place.is_stop(text):

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from hark.protocol.commands import Delivery
-from hark.protocol.desk import DeskSession
+from hark.protocol.names import is_child
+from hark.protocol.session import Session
 from hark.protocol.store import StoreError
 from hark.surfaces.terminal.image_attachments import pictures_in
-from hark.surfaces.terminal.widgets.footer import CHILD
 
 if TYPE_CHECKING:
     from hark.surfaces.terminal.app import TerminalApp
@@ -28,15 +28,15 @@ class PendingMessages:
         """A receipt came: the message is accepted."""
         self._texts.pop(message, None)
 
-    def send(self, message: str, text: str, delivery: Delivery | None, to: DeskSession | None = None) -> None:
+    def send(self, message: str, text: str, delivery: Delivery | None, to: Session | None = None) -> None:
         """Send a message to a session, or the one on the screen; returns at once."""
         session = to or self._app.session
-        if delivery is None and CHILD in session.id:
+        if delivery is None and is_child(session.id):
             delivery = Delivery.STEER  # a message that cut a child's turn would end its work for its parent
         self._texts[message] = text
         self._app.start(self.say(session, message, text, delivery))
 
-    async def say(self, session: DeskSession, message: str, text: str, delivery: Delivery | None) -> None:
+    async def say(self, session: Session, message: str, text: str, delivery: Delivery | None) -> None:
         """Say it; the person sees what became of it, and has the words back if they were not accepted."""
         log, composer = self._app.log_view, self._app.composer
         pictures, wrong = pictures_in(text, self._app.place.workspace)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from hark.protocol.desk import CommandLine
+from hark.protocol.agent import CommandLine
 from hark.surfaces.terminal.widgets.picker import Picker, PickerResult
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ class OwnCommands:
         await self._app.show_session(words or f"chat-{self._app.session.new_id()[:6]}")
 
     async def _resume(self, words: str) -> None:
-        rows = await self._app.desk.sessions(words)
-        if words in dict(rows):
+        lines = await self._app.agent.sessions(words)
+        if any(line.session == words for line in lines):
             await self._app.show_session(words)
             return
-        shown = [(name, f"{name}  {title}") for name, title in reversed(rows)]
+        shown = [(line.session, f"{line.session}  {line.summary.title}") for line in reversed(lines)]
         if not shown:
             self._app.log_view.tell("There is no such session.")
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
-from hark.protocol.gateway import Gateway, GatewayState
+from hark.protocol.agent import Agent, GatewayState
 from hark.protocol.outcomes import Interrupted, Outcome
 from hark.protocol.records import TurnEnded
 
@@ -65,17 +65,15 @@ class Metrics:
         buckets = [{"le": bound, "count": count} for bound, count in self.interrupts.buckets()]
         return {"count": self.interrupts.count, "seconds": self.interrupts.total, "buckets": buckets}
 
-    def text(self, gateway: Gateway) -> str:
+    def text(self, agent: Agent) -> str:
         """Return all of it in Prometheus' words."""
         return "".join(
-            line
-            for name, kind, words, samples in self._families(gateway)
-            for line in _family(name, kind, words, samples)
+            line for name, kind, words, samples in self._families(agent) for line in _family(name, kind, words, samples)
         )
 
-    def _families(self, gateway: Gateway) -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
-        busy, lag = gateway.busy(), gateway.lag()
-        is_ready = float(gateway.standing is GatewayState.READY)
+    def _families(self, agent: Agent) -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
+        busy, lag = agent.busy(), agent.lag()
+        is_ready = float(agent.state is GatewayState.READY)
         yield "hark_ready", "gauge", "Whether new turns are begun.", [("", {}, is_ready)]
         yield "hark_start_time_seconds", "gauge", "Unix time of the start.", [("", {}, self.started_at)]
         yield "hark_sessions_open", "gauge", "Sessions that are loaded.", [("", {}, busy.sessions)]
@@ -102,11 +100,11 @@ class Metrics:
         )
         yield (
             *("hark_route_well", "gauge", "Whether a route may serve."),
-            [("", {"route": row.name}, float(row.is_well)) for row in gateway.routes()],
+            [("", {"route": row.name}, float(row.is_well)) for row in agent.routes()],
         )
         yield (
             *("hark_mcp_server", "gauge", "How an MCP server stands."),
-            [("", {"server": row.name, "state": row.state}, 1.0) for row in gateway.servers()],
+            [("", {"server": row.name, "state": row.state}, 1.0) for row in agent.servers()],
         )
 
     def _histogram(self) -> list[Sample]:

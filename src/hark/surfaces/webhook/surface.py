@@ -15,7 +15,7 @@ import msgspec
 
 from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits, Written
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
-from hark.surfaces.chat.platform import session_name
+from hark.protocol.names import address_session
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.webhook.incoming import NAME, WebhookReader
 from hark.surfaces.webhook.outgoing import open_client, post
@@ -127,7 +127,7 @@ class Webhook:
             return  # it only talks to us, or is not set up any more
         if self._client is None:
             raise ChatError("webhooks do not run", SOON_SECONDS)
-        place = {"hook": name, "chat": chat, "thread": address.thread, "session": session_name(address)}
+        place = {"hook": name, "chat": chat, "thread": address.thread, "session": address_session(address)}
         await post(self._client, program.settings.url, program.secret, {**event, **place, "at": time.time()})
 
     def _hook(self, name: str, program: Program) -> Hook:
@@ -150,7 +150,7 @@ class Webhook:
         if isinstance(incoming, Written) and not self._stops(incoming.text):
             program.pace.step()
         await (await self._running())(incoming)
-        told = {"id": incoming.id, "session": session_name(incoming.address)}
+        told = {"id": incoming.id, "session": address_session(incoming.address)}
         return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
 
     def _stops(self, text: str) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from hark.protocol.gateway import ApiSession, Gateway
+from hark.protocol.agent import Agent
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import Ingress
 from hark.surfaces.web.api.errors import ApiError
@@ -13,6 +14,8 @@ from hark.surfaces.web.guard.access import Access
 from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.live.feeds import Feeds
 from hark.surfaces.web.metrics import Metrics
+
+API = "api"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class WebPlace:
     No `speak`, which returns a text as sound: no spoken replies.
     """
 
-    gateway: Gateway
+    agent: Agent
     access: Access
     feeds: Feeds
     metrics: Metrics
@@ -32,7 +35,7 @@ class WebPlace:
     hooks: Hooks = field(default_factory=Hooks)
     speak: Callable[[str], Awaitable[Audio]] | None = None
 
-    def session(self, request: Request) -> ApiSession:
+    def session(self, request: Request) -> Session:
         """Return the session that the address names.
 
         Raises:
@@ -40,13 +43,13 @@ class WebPlace:
         """
         return self.named(request.path_params["session"])
 
-    def named(self, name: str) -> ApiSession:
+    def named(self, name: str, surface: str = API) -> Session:
         """Return the session of that name.
 
         Raises:
             ApiError: A session can't have it.
         """
         try:
-            return self.gateway.session(name)
+            return self.agent.session(name, surface)
         except ValueError as error:
             raise ApiError(400, "bad_name", str(error)) from error

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, Shown
 from hark.protocol.receipts import Receipt, Settled
-from hark.protocol.surface import Details
+from hark.protocol.session import Details
 from hark.surfaces.web.api.attachments import SentAttachment, all_checked
 from hark.surfaces.web.api.body import ID_CHARACTERS, checked_names, checked_shown, checked_text, read_json
 from hark.surfaces.web.api.context import WebPlace

@@ -4,8 +4,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hark.protocol.gateway import ApiSession
 from hark.protocol.receipts import Refusal
+from hark.protocol.session import Session
 from hark.surfaces.web.api.body import read_json
 from hark.surfaces.web.api.context import WebPlace
 from hark.surfaces.web.api.errors import ApiError
@@ -53,7 +53,7 @@ class Queue:
         await self._check(session, message, await session.withdraw(message))
         return json_answer({"queue": await session.queue()})
 
-    async def _check(self, session: ApiSession, message: str, refusal: Refusal | None) -> None:
+    async def _check(self, session: Session, message: str, refusal: Refusal | None) -> None:
         if refusal is None:
             return
         if refusal.code == "store":

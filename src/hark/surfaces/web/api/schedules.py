@@ -42,7 +42,7 @@ class ScheduleTable:
 
     async def show(self, request: Request) -> Response:
         """List them."""
-        return json_answer({"schedules": await self._place.gateway.schedules.rows()})
+        return json_answer({"schedules": await self._place.agent.schedules.rows()})
 
     async def add(self, request: Request) -> Response:
         """Keep a new one."""
@@ -58,14 +58,14 @@ class ScheduleTable:
         )
         order = ScheduleOrder(when, sent.prompt, session, name, zone, sent.delivery, sent.once)
         try:
-            return json_answer(await self._place.gateway.schedules.add(order), 201)
+            return json_answer(await self._place.agent.schedules.add(order), 201)
         except ScheduleRefused as refused:
             raise _told(refused) from refused
 
     async def change(self, request: Request) -> Response:
         """Pause one, or resume it."""
         sent = await read_json(request, SentScheduleChange, self._place.access.max_body)
-        schedules, name = self._place.gateway.schedules, _name(request)
+        schedules, name = self._place.agent.schedules, _name(request)
         try:
             return json_answer(await (schedules.pause if sent.paused else schedules.resume)(name))
         except ScheduleRefused as refused:
@@ -74,14 +74,14 @@ class ScheduleTable:
     async def remove(self, request: Request) -> Response:
         """Forget one."""
         try:
-            return json_answer(await self._place.gateway.schedules.remove(_name(request)))
+            return json_answer(await self._place.agent.schedules.remove(_name(request)))
         except ScheduleRefused as refused:
             raise _told(refused) from refused
 
     async def run(self, request: Request) -> Response:
         """Say the prompt of one now."""
         try:
-            return json_answer(await self._place.gateway.schedules.run(_name(request)), 202)
+            return json_answer(await self._place.agent.schedules.run(_name(request)), 202)
         except ScheduleRefused as refused:
             raise _told(refused) from refused
 

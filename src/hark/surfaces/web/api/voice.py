@@ -5,8 +5,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, Shown
-from hark.protocol.gateway import ApiSession
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError
 from hark.protocol.voice_messages import Fate, VoiceDelivery, VoiceNote
 from hark.surfaces.web.api.body import MOST_SHOWN, checked_names, checked_shown, read_body
@@ -22,7 +22,7 @@ _OTHER_AUDIO = ("application/octet-stream", "application/ogg", "video/webm", "vi
 class ApiListener:
     """Brings the words of one recording to its session, as the message that the client named."""
 
-    def __init__(self, place: WebPlace, session: ApiSession, note: VoiceNote) -> None:
+    def __init__(self, place: WebPlace, session: Session, note: VoiceNote) -> None:
         self._place = place
         self._session = session
         self._note = note
@@ -87,11 +87,11 @@ class Voice:
         if name and await session.has_known(name):
             return json_answer(Receipt(name, session.id, ReceiptState.DUPLICATE), 202)
         await session.opened()
-        note = VoiceNote(name or self._place.gateway.new_id(), session.id, audio, about)
+        note = VoiceNote(name or self._place.agent.new_id(), session.id, audio, about)
         hearing = self._place.ingress.hear(note, ApiListener(self._place, session, note))
         return await self._answer(session, note, hearing)
 
-    async def _answer(self, session: ApiSession, note: VoiceNote, hearing: VoiceDelivery) -> Response:
+    async def _answer(self, session: Session, note: VoiceNote, hearing: VoiceDelivery) -> Response:
         try:
             heard = await hearing.ended()
         except SpeechError as error:

@@ -2,7 +2,7 @@
 
 import anyio
 
-from hark.protocol.gateway import ApiSession
+from hark.protocol.session import Session
 from hark.surfaces.web.live.feed import Feed
 
 LOOK_SECONDS = 2.0
@@ -26,7 +26,7 @@ class Feeds:
                 await anyio.sleep(min(self._idle_seconds / 10, LOOK_SECONDS))
                 self.let_go()
 
-    def of(self, session: ApiSession) -> Feed:
+    def of(self, session: Session) -> Feed:
         """Return a session's feed; it follows from the first time on."""
         found = self._feeds.get(session.id)
         if found is not None and not found.is_over:

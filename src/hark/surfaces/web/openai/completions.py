@@ -10,8 +10,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hark.protocol.agent import GatewayState
 from hark.protocol.events import ReasoningDelta, ReplyDelta, ReplyRestarted, StepStart, TurnEnd
-from hark.protocol.gateway import GatewayState
 from hark.protocol.store import StoreError
 from hark.surfaces.web.api.body import read_json
 from hark.surfaces.web.api.context import WebPlace
@@ -31,6 +31,7 @@ from hark.surfaces.web.openai.types import (
 
 USUAL_MODEL = "hark"
 SESSION_HEADER = "X-Hark-Session"
+V1 = "v1"
 PATH = "/v1/chat/completions"
 _AGAIN = "\n\n[the connection to the model broke; the reply begins anew]\n\n"
 _CLOSED = ("closed", "The agent ended before the reply was complete.")
@@ -44,7 +45,7 @@ class Completions:
 
     async def models(self, request: Request) -> Response:
         """List the routes: each can be asked for by name; `hark` leaves the choice to the agent."""
-        names = [USUAL_MODEL, *(row.name for row in self._place.gateway.routes() if row.name != USUAL_MODEL)]
+        names = [USUAL_MODEL, *(row.name for row in self._place.agent.routes() if row.name != USUAL_MODEL)]
         models = [{"id": name, "object": "model", "created": 0, "owned_by": "hark"} for name in names]
         return json_answer({"object": "list", "data": models})
 
@@ -53,18 +54,18 @@ class Completions:
         sent = await read_json(request, CompletionRequest, self._place.access.max_body)
         prompt = read_prompt(sent)
         route = self._route(sent.model)
-        if self._place.gateway.standing is not GatewayState.READY:
+        if self._place.agent.state is not GatewayState.READY:
             raise ApiError(503, "draining", "The agent is about to restart; try again soon.", {"Retry-After": "5"})
         name = request.headers.get(SESSION_HEADER, "")
-        session = self._place.named(name or f"api-{self._place.gateway.new_id()}")
+        session = self._place.named(name or f"api-{self._place.agent.new_id()}", V1)
         if prompt.past:
-            await self._place.gateway.bring(session.id, prompt.past)  # before anybody has the session open
+            await self._place.agent.import_history(session.id, prompt.past)  # before anybody has the session open
         self._place.feeds.of(session)
         if route:
             refusal = await session.choose_route(route)
             if refusal is not None:
                 raise ApiError(503, refusal.code, refusal.message)
-        turn = CompletionTurn(session, self._place.gateway.new_id(), is_own_session=not name)
+        turn = CompletionTurn(session, self._place.agent.new_id(), is_own_session=not name)
         reply = _Reply(turn, session.id, sent.model or USUAL_MODEL)
         if sent.stream:
             wants_usage = sent.stream_options is not None and sent.stream_options.include_usage
@@ -75,7 +76,7 @@ class Completions:
         """Return the route that a model's name means; "" for the usual ones."""
         if model in ("", USUAL_MODEL):
             return ""
-        for row in self._place.gateway.routes():
+        for row in self._place.agent.routes():
             if model in (row.name, row.model):
                 return row.name
         raise ApiError(404, "model_not_found", f"There is no model {model[:80]!r}; GET /v1/models lists them.")

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from hark.protocol.gateway import PastMessage
+from hark.protocol.agent import PastMessage
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
 from hark.protocol.outcomes import Completed, Failed, LimitReached, Outcome, Usage
 from hark.surfaces.web.api.attachments import MOST_ATTACHMENTS, from_data_url
