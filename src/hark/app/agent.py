@@ -12,8 +12,8 @@ from hark.app.services import Services
 from hark.app.sessions.handle import SessionHandle
 from hark.app.sessions.import_history import import_history
 from hark.app.settings.types import Settings
+from hark.app.slash.meaning import is_command
 from hark.app.slash.table import COMMANDS
-from hark.cli.trace import children_of
 from hark.engine.services import EngineServices
 from hark.engine.session.proxy import SessionProxy
 from hark.engine.session.restrictions import Restrictions
@@ -25,7 +25,8 @@ from hark.protocol.receipts import Receipt
 from hark.protocol.store import Hit, Query, SessionLine
 from hark.schedules.service import ScheduleDesk
 from hark.tools.delegate import ChildOrder
-from hark.trace.from_journal import story_of, turns_of
+from hark.trace.from_journal import children_of, story_of, turns_of
+from hark.trace.turn_trace import as_json
 
 REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
 
@@ -69,7 +70,7 @@ class Agent:
             return await handle.say(message.text, message.delivery, id=message.id, author=message.author)
 
         book = self.parts.schedule_book()
-        return ScheduleDesk(book, self.bench.store.journal, self.settings.schedules, self.bench.clock, say)
+        return ScheduleDesk(book, self.bench.store.journal, self.settings.schedules, self.bench.clock, say, is_command)
 
     # Sessions.
 
@@ -140,7 +141,7 @@ class Agent:
             return None
         if turn not in turns_of(records):
             return None
-        return msgspec.to_builtins(story_of(records, turn, await children_of(journal, records, [turn])))
+        return as_json(story_of(records, turn, await children_of(journal, records, [turn])))
 
     # The state of this process.
 

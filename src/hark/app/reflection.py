@@ -11,6 +11,7 @@ from hark.protocol.events import MessageAccepted, QuestionAsked, TurnEnd, TurnSt
 from hark.protocol.names import background_name, is_listed
 from hark.protocol.outcomes import Completed
 from hark.protocol.session import Session
+from hark.text.clean import cut_middle
 
 PAUSE_SECONDS = 3.0  # a person who goes on at once is not to be followed by a thought about the last turn
 REFLECT_SECONDS = 60.0
@@ -129,7 +130,7 @@ class Reflection:
         events = child.events()
         is_over = False
         try:
-            await child.say(GOAL.format(exchange=_clipped(text)))
+            await child.say(GOAL.format(exchange=cut_middle(text, EXCHANGE_CHARACTERS)))
             async for event in events:
                 match event:
                     case TurnEnd(outcome=outcome):
@@ -146,11 +147,3 @@ class Reflection:
             if not is_over:
                 with anyio.move_on_after(STOP_SECONDS, shield=True):
                     await child.interrupt("behind the scenes")
-
-
-def _clipped(text: str) -> str:
-    """Return the beginning and the end of a long exchange."""
-    if len(text) <= EXCHANGE_CHARACTERS:
-        return text
-    half = EXCHANGE_CHARACTERS // 2
-    return f"{text[:half]}\n[...]\n{text[-half:]}"

@@ -6,10 +6,8 @@ from datetime import datetime
 
 from msgspec import structs
 
-from hark.app.slash.meaning import meaning_of
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
-from hark.protocol.meaning import MessageMeaning
 from hark.protocol.names import check_name, is_schedule_name, scheduled_id
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
@@ -34,13 +32,20 @@ MOST_PROMPT = 100_000
 NAME_WORDS = 4
 
 SayTo = Callable[[str, Say], Awaitable[Receipt]]
+IsCommand = Callable[[str], bool]  # whether a text is a slash command
 
 
 class ScheduleDesk:
     """The schedules of a home, as command line, slash command and HTTP use them."""
 
     def __init__(
-        self, book: ScheduleBook, journal: Journal, settings: ScheduleSettings, clock: Clock, say: SayTo
+        self,
+        book: ScheduleBook,
+        journal: Journal,
+        settings: ScheduleSettings,
+        clock: Clock,
+        say: SayTo,
+        is_command: IsCommand,
     ) -> None:
         """`say` puts a message into a session."""
         self._book = book
@@ -48,6 +53,7 @@ class ScheduleDesk:
         self._settings = settings
         self._clock = clock
         self._say = say
+        self._is_command = is_command
 
     async def rows(self) -> list[ScheduleRow]:
         """Return them all, by name."""
@@ -126,7 +132,9 @@ class ScheduleDesk:
         now = self._clock.now()
         say = say_of(schedule, f"run-{self._clock.new_id()}")
         receipt = await self._say(schedule.session, say)
-        run = Run(now, now, state_of(say), say.id, note="run by hand")
+        # A slash command is done when it is said: it is no turn.
+        state = RunState.DONE if self._is_command(say.text) else RunState.SENT
+        run = Run(now, now, state, say.id, note="run by hand")
         await self._book.change(name, lambda schedule: structs.replace(schedule, last=run))
         return receipt
 
@@ -184,11 +192,6 @@ def next_of(schedule: Schedule, now: float) -> float | None:
 def say_of(schedule: Schedule, moment: str) -> Say:
     """Return the message that a schedule sends; the same moment is the same message, however often it is sent."""
     return Say(scheduled_id(schedule.name, moment), schedule.prompt, schedule.delivery, f"schedule {schedule.name}")
-
-
-def state_of(say: Say) -> RunState:
-    """Return how a run stands whose message was just said: a slash command is done, and is no turn."""
-    return RunState.SENT if isinstance(meaning_of(say.text), MessageMeaning) else RunState.DONE
 
 
 def shown_time(at: float, timezone: str) -> str:

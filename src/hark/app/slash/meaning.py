@@ -34,6 +34,11 @@ def meaning_of(
     return answer(text) or MessageMeaning(text)
 
 
+def is_command(text: str) -> bool:
+    """Return whether a text is a slash command. It starts no turn by itself."""
+    return isinstance(meaning_of(text), CommandMeaning | StopMeaning)
+
+
 def _command(text: str) -> CommandMeaning | StopMeaning | MessageMeaning | None:
     if not text.startswith("/") or text[1:2].strip() == "":
         return None

@@ -145,8 +145,7 @@ async def export(session: SessionHandle, words: str) -> str:
 
 async def trace(session: SessionHandle, words: str) -> str:
     """Draw where a turn's time went."""
-    from hark.cli.trace import children_of
-    from hark.trace.from_journal import turns_of
+    from hark.trace.from_journal import children_of, turns_of
     from hark.trace.terminal import trace_text
 
     journal = session.bench.store.journal

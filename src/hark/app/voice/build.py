@@ -1,6 +1,6 @@
 """Voice, as the settings want it: each part is loaded only when it is needed."""
 
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker, Transcriber
 from hark.voice.settings import VoiceSettings
 

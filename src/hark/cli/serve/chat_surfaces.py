@@ -16,7 +16,7 @@ from msgspec import structs
 
 from hark.app.agent import Agent
 from hark.app.pairing import Pairing
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.names import session_of, surface_of

@@ -12,10 +12,10 @@ from hark.protocol.agent import ChildLine
 from hark.protocol.commands import Delivery
 from hark.protocol.names import split_child
 from hark.protocol.receipts import QueueItem, Refusal
-from hark.surfaces.terminal.safe_text import safe_line, typed_text
-from hark.surfaces.terminal.status_text import counted
 from hark.surfaces.terminal.widgets.picker import Picker, PickerResult
 from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
+from hark.text.safe_text import safe_line, typed_text
+from hark.text.status_text import counted
 
 if TYPE_CHECKING:
     from hark.surfaces.terminal.app import TerminalApp
