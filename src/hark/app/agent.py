@@ -1,6 +1,7 @@
 """A running agent: sessions by name, and what surfaces may ask of it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from hark.app.services import Services
 from hark.app.sessions.handle import SessionHandle
 from hark.app.sessions.import_history import import_history
 from hark.app.settings.types import Settings
-from hark.app.slash.meaning import is_command
+from hark.app.slash.meaning import is_command, meaning_of
 from hark.app.slash.table import COMMANDS
 from hark.engine.services import EngineServices
 from hark.engine.session.proxy import SessionProxy
@@ -20,6 +21,7 @@ from hark.engine.session.restrictions import Restrictions
 from hark.engine.session.router import Router
 from hark.protocol.agent import Busy, ChildLine, CommandLine, GatewayState, Lag, PastMessage, RouteRow, ServerRow
 from hark.protocol.commands import Say
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.names import check_name, child_depth, is_child_of, is_listed, session_of
 from hark.protocol.receipts import Receipt
 from hark.protocol.store import Hit, Query, SessionLine
@@ -98,6 +100,10 @@ class Agent:
         limits = msgspec.structs.replace(limits, steps=steps, seconds=seconds)
         self._router.charter(name, Restrictions(order.tools, limits))
         return self.session(name)
+
+    def is_stop(self, text: str, surface: str) -> bool:
+        """Return whether a text that a person sends on a surface stops what runs."""
+        return isinstance(meaning_of(text.strip(), partial(self.parts.is_stop_word, surface=surface)), StopMeaning)
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""

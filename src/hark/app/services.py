@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 KEPT_IDS = 10_000
-TYPED = ("terminal", "page", "api", "acp")  # the surfaces of people that need no table in the settings
+PROGRAMS = ("", "python", "oneshot", "schedule", "v1")  # what comes from these was not typed by a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,24 @@ class HomePaths:
         return self.home / "detached"
 
 
-class TakenIds:
-    """The ids of commands that were carried out: the same one is taken once, as with any message."""
+class RecentIds:
+    """Message ids of all sessions, the newest of them: the oldest are forgotten."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], None] = {}
 
-    def take(self, session: str, name: str) -> bool:
+    def note(self, session: str, message: str) -> bool:
         """Note an id; False when it is known."""
-        if (session, name) in self._ids:
+        if (session, message) in self._ids:
             return False
-        self._ids[session, name] = None
+        self._ids[session, message] = None
         if len(self._ids) > KEPT_IDS:
             del self._ids[next(iter(self._ids))]
         return True
+
+    def forget(self, session: str, message: str) -> bool:
+        """Forget an id; False when it is not known."""
+        return (session, message) in self._ids and self._ids.pop((session, message)) is None
 
 
 class Services:
@@ -69,7 +73,8 @@ class Services:
         self.settings = settings
         self.places = places
         self.owner = owner
-        self.taken = TakenIds()
+        self.taken = RecentIds()  # commands that were carried out: the same id is taken once, as with any message
+        self.stopped = RecentIds()  # messages that were stopped, perhaps before they came
         self.deliveries: dict[str, Delivery] = {}
         self.shelves = SkillCatalogs(skill_places(places.workspace, places.home, settings.skills.folders))
         self.launcher = Launcher(owner, places.home, settings.sandbox)
@@ -101,9 +106,8 @@ class Services:
 
     def is_stop_word(self, text: str, surface: str) -> bool:
         """Return whether a text stops when a person types or says it on a surface; programs have no stop words."""
-        table = self.settings.surfaces.get(surface, {})
-        is_on = surface in TYPED or surface in self.settings.surfaces
-        return is_on and table.get("stop_words", True) and self.stop_words.fits(text)
+        is_on = self.settings.surfaces.get(surface, {}).get("stop_words", True)
+        return surface not in PROGRAMS and is_on and self.stop_words.fits(text)
 
     async def changed(self) -> None:
         """Return when the settings are others than at the call."""

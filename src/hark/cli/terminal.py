@@ -12,7 +12,6 @@ from hark.app.agent import Agent
 from hark.app.build import open_agent
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
-from hark.app.slash.stop_words import StopWords
 from hark.cli.chat_options import choose_route, offered, sections, session_name
 from hark.cli.io.early_input import FirstLine
 from hark.protocol.rules import AfterStop
@@ -68,7 +67,6 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 leaving=watchdog.arm,
                 when_deaf=shown.be_deaf,
                 dictation=lambda: _dictation(agent),
-                is_stop=StopWords(settings.delivery.stop_words).fits,
             )
             signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
             signals.listen()

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from hark.protocol.commands import Delivery
 
+NO_TURN = "No turn is running."  # the reply to a stop with nothing to stop
+
 
 class CommandMeaning(Struct, frozen=True):
     """A slash command: its name, and the words behind it."""

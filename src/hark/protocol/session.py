@@ -1,6 +1,6 @@
 """The port between a surface and one conversation, the same for every surface."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol, Self, TypedDict, Unpack
 
 from msgspec import Struct
@@ -126,10 +126,14 @@ class Session(Protocol):
         """
         ...
 
-    async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
-        """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.
+    async def interrupt(
+        self, source: str = "user", turn: str = "", shown: int | None = None, messages: Collection[str] = ()
+    ) -> Settled | None:
+        """End everything that runs; return when it has settled, or None when nothing ran.
 
-        `shown` is how many characters of the running reply the person had seen; the rest is not kept.
+        With `turn` or `messages`, end only that turn and the turns of these messages. A message may still be on its
+        way: it is accepted when it comes, and sets nothing off. `shown` is how many characters of the running reply
+        the person had seen; the rest is not kept.
         """
         ...
 

@@ -133,7 +133,7 @@ async def test_stop_ends_what_runs_and_says_how_fast(tmp_path: Path) -> None:
     hang = Hang()
     async with desk(tmp_path, [["par", hang]]) as (one, _):
         await one.session.say("/stop")
-        assert await one.notice("stop") == "nothing runs"
+        assert await one.notice("stop") == "No turn is running."
         await one.session.say("go")
         await hang.reached.wait()
         await one.session.say("/stop")

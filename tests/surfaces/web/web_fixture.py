@@ -14,7 +14,6 @@ from yarl import URL
 
 from hark.app.agent import Agent
 from hark.app.build import open_agent
-from hark.app.slash.stop_words import STOP_WORDS, StopWords
 from hark.app.voice.build import spoken
 from hark.protocol.speech import Transcriber
 from hark.surfaces.web.api.context import WebPlace
@@ -153,7 +152,6 @@ async def served(
                 feeds,
                 metrics,
                 ingress,
-                StopWords(STOP_WORDS).fits,
                 speak=partial(spoken, agent.parts.speaker()),
             )
             server = make_server(make_app(place, "0"))

@@ -1,7 +1,8 @@
 """A session in a program's hand: the Python API of one conversation, and what every surface uses of it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Unpack
 
 from anyio import to_thread
@@ -118,7 +119,6 @@ class SessionHandle:
             StoreError: It was not accepted.
         """
         way = self.delivery if delivery is None else Delivery(delivery)
-        stop = Interrupt(self.new_id(), "user") if details.get("is_stopped") else None
         name, shown = details.get("id") or self.new_id(), details.get("shown")
         meaning = self.meaning(text)
         if isinstance(meaning, CommandMeaning | StopMeaning):
@@ -128,27 +128,34 @@ class SessionHandle:
         files = await self._kept(name, details.get("attachments", ()))
         prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
         said = Say(name, meaning.text, prefix or way, details.get("author", ""), files, shown)
-        receipt = await self.door.say(said, stop)
+        is_stopped = details.get("is_stopped") or self.parts.stopped.forget(self._id, name)
+        receipt = await self.door.say(said, Interrupt(self.new_id(), "user") if is_stopped else None)
         if prefix and receipt.state is not ReceiptState.DUPLICATE:
             self.notice(prefix, told(receipt))
         return receipt
 
     def meaning(self, text: str, answer: AnswerRule = no_answer) -> Meaning:
         """Return what a text means when it is said on this surface; `answer` is its rule for open questions."""
-        return meaning_of(text, lambda text: self.parts.is_stop_word(text, self._surface), answer)
+        return meaning_of(text, partial(self.parts.is_stop_word, surface=self._surface), answer)
 
     async def run_command(self, command: CommandMeaning | StopMeaning) -> str:
         """Run a slash command; return what it says."""
         name, words = (command.name, command.words) if isinstance(command, CommandMeaning) else ("stop", "")
         return await COMMANDS[name].run(self, words)
 
-    async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
-        """End the running turn (with `turn`, only that one); return when it has settled, or None when nothing ran.
+    async def interrupt(
+        self, source: str = "user", turn: str = "", shown: int | None = None, messages: Collection[str] = ()
+    ) -> Settled | None:
+        """End everything that runs; return when it has settled, or None when nothing ran.
 
-        `shown` is how many characters of the running reply the person had seen; the rest is not kept.
+        With `turn` or `messages`, end only that turn and the turns of these messages. A message may still be on its
+        way: it is accepted when it comes, and sets nothing off. `shown` is how many characters of the running reply
+        the person had seen; the rest is not kept.
         """
+        for message in messages:
+            self.parts.stopped.note(self._id, message)
         door = await self._router.owned(self._id)
-        return await door.interrupt(Interrupt(self.new_id(), source, turn, shown)) if door else None
+        return await door.interrupt(Interrupt(self.new_id(), source, turn, shown), messages) if door else None
 
     def interrupt_soon(self, source: str = "user") -> None:
         """Interrupt from any thread, without waiting."""
@@ -266,7 +273,7 @@ class SessionHandle:
         return "\n\n".join(text.strip() for text in texts if text.strip())
 
     async def _command(self, command: CommandMeaning | StopMeaning, name: str) -> Receipt:
-        if not self.parts.taken.take(self._id, name):
+        if not self.parts.taken.note(self._id, name):
             return Receipt(name, self._id, ReceiptState.DUPLICATE)
         code = "stop"
         if isinstance(command, CommandMeaning):

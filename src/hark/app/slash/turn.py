@@ -3,6 +3,7 @@
 from hark.app.sessions.handle import SessionHandle
 from hark.app.slash.table import QUEUE_CHANGES, told
 from hark.protocol.commands import Delivery
+from hark.protocol.meaning import NO_TURN
 from hark.protocol.receipts import QueueItem
 from hark.protocol.rules import ApprovalMode
 
@@ -10,7 +11,7 @@ from hark.protocol.rules import ApprovalMode
 async def stop(session: SessionHandle, words: str) -> str:
     """Stop what runs."""
     settled = await session.interrupt("user")
-    return f"stopped in {settled.timings.settle:.1f} ms" if settled else "nothing runs"
+    return f"stopped in {settled.timings.settle:.1f} ms" if settled else NO_TURN
 
 
 async def queue(session: SessionHandle, words: str) -> str:

@@ -205,9 +205,8 @@ def _webhook(order: SurfaceConfig) -> Made:
     from hark.surfaces.webhook.surface import Webhook
 
     settings = order.read(WebhookSettings)
-    stop_words = order.agent.parts.stop_words
     with order.telling() as hooks:
-        surface = Webhook(settings, stop_words.fits)
+        surface = Webhook(settings, partial(order.agent.is_stop, surface=order.name))
         hooks.bring(order.name, *surface.hooks())
     # Who knows the secret is let in; how often a program may talk is counted where it can be told so.
     return surface, structs.replace(settings, allow=("*",), per_minute=sys.maxsize)
@@ -230,7 +229,7 @@ def house_of(agent: Agent, ledger: ChatLedger) -> ChatServices:
         return agent.session(name, surface_of(name))
 
     sessions, parts = agent.bench.store.journal.sessions, agent.parts
-    return ChatServices(ledger, opened, sessions, parts.ingress(), parts.stop_words.fits, parts.narrator())
+    return ChatServices(ledger, opened, sessions, parts.ingress(), agent.is_stop, parts.narrator())
 
 
 def _tell_start(platform: Platform, start: TurnStarted) -> None:

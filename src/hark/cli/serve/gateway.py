@@ -143,8 +143,7 @@ class ServedAgent:
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
             speak = partial(spoken, self._agent.parts.speaker())
-            is_stop = self._agent.parts.stop_words.fits
-            place = WebPlace(self._agent, access, feeds, metrics, ingress, is_stop, hooks, speak)
+            place = WebPlace(self._agent, access, feeds, metrics, ingress, hooks, speak)
             await take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(place, __version__)
             yield access

@@ -204,6 +204,11 @@ class SessionState:
     def _take(self, messages: tuple[str, ...]) -> None:
         self.queue = [waiting for waiting in self.queue if waiting.message.id not in messages]
 
+    def turn_of(self, message: str) -> str:
+        """Return the turn that took a message; "" when none has."""
+        said = zip(reversed(self.transcript.messages), reversed(self.transcript.turns), strict=True)
+        return next((turn for one, turn in said if isinstance(one, UserMessage) and one.id == message), "")
+
     def _add_messages(self, turn: str, messages: tuple[UserMessage, ...]) -> None:
         self._take(tuple(message.id for message in messages))
         for message in messages:

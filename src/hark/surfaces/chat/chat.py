@@ -9,6 +9,7 @@ from msgspec import structs
 
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger, PendingIncoming
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt
 from hark.protocol.session import Session
 from hark.protocol.speech import Narrator, SpeechError
@@ -29,13 +30,13 @@ SLEEP_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """What all platforms share: ledger, sessions, the way in for voice, what is a wish to stop, and who speaks."""
+    """What all platforms share. `is_stop` tells whether a text stops what runs, on the surface of that name."""
 
     ledger: ChatLedger
     open_session: Callable[[str], Session]
     sessions: Callable[[], Awaitable[list[SessionLine]]]
     ingress: Ingress
-    is_stop: Callable[[str], bool]
+    is_stop: Callable[[str, str], bool]
     narrator: Narrator | None = None
 
 
@@ -188,8 +189,7 @@ class Chat:
             return turn if kind == "stop" else None
         if not isinstance(incoming, Written) or incoming.attachments:
             return None
-        is_stop = self._house.is_stop(incoming.text) or incoming.text.strip().lower() == "/stop"
-        return "" if is_stop else None
+        return "" if isinstance(self._line.session.meaning(incoming.text.strip()), StopMeaning) else None
 
     async def _stop(self, kept: PendingIncoming, turn: str) -> None:
         """Stop at once. What was said before, and has not reached the session yet, sets nothing off any more.
@@ -242,7 +242,7 @@ class Chat:
         """Have a recording heard; False when that must be tried again by the next process."""
         echo = Echo(self._outbox, f"voice:{message.id}")
         self._spoken.heard(self._line.name_of(message.id))
-        listener = ChatListener(kept, self._inward, echo, self._house.is_stop)
+        listener = ChatListener(kept, self._inward, echo, self._line.session)
         hearing = self._house.ingress.hear(note_of(self._line, kept), listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(echo.run)

@@ -96,7 +96,11 @@ class Platform:
                     incoming.address, f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
                 )
             return False
-        if not isinstance(incoming, Written) or self._is_stop(incoming) or not self._people.is_too_fast(author):
+        if (
+            not isinstance(incoming, Written)
+            or self._house.is_stop(incoming.text, self._surface.name)
+            or not self._people.is_too_fast(author)
+        ):
             return True
         if self._people.is_to_be_told(author):
             most = self._settings.per_minute
@@ -107,9 +111,6 @@ class Platform:
                 incoming.id,
             )
         return False
-
-    def _is_stop(self, message: Written) -> bool:
-        return self._house.is_stop(message.text) or message.text.strip().lower() == "/stop"
 
     async def _tell(self, address: Address, text: str, reply_to: str = "") -> None:
         """Tell somebody whose message is not taken why."""

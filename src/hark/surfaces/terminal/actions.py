@@ -91,14 +91,11 @@ class Acts:
             self._stopped_at = now
             self._app.start(self._interrupt())
 
-    def stop_spoken(self) -> None:
-        """Stop the turn: the person said so."""
-        self._app.start(self._interrupt())
-
     async def _interrupt(self) -> None:
         app = self._app
         session = app.session
-        settled = await session.interrupt("user", app.progress.turn)
+        on_their_way = app.outbox.messages if app.progress.turn else ()  # without a turn, everything is meant
+        settled = await session.interrupt("user", app.progress.turn, messages=on_their_way)
         if settled is not None and (waiting := await session.queue()):
             count = counted(len(waiting), "waiting message")
             are = "is" if len(waiting) == 1 else "are"

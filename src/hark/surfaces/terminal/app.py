@@ -16,6 +16,7 @@ from textual.widgets import Static
 from hark.protocol.agent import Agent
 from hark.protocol.commands import Delivery
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.session import Session
 from hark.surfaces.terminal.actions import Acts
@@ -276,7 +277,9 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         """Send what was typed. It is the answer to a question only when that was there before the first letter."""
         question, self._typed_under = self._typed_under, ""
         text = self.composer.text
-        if question and delivery is None and text.strip() and not text.startswith("/"):
+        is_answer = bool(question) and delivery is None and bool(text.strip())
+        meaning = self.session.meaning(text, lambda text: AnswerMeaning(question, text) if is_answer else None)
+        if isinstance(meaning, AnswerMeaning):
             if not self.questions.is_open(question):
                 self.log_view.tell("The question is no longer open. Enter once more sends your words as a message.")
                 return
@@ -289,9 +292,8 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     def say_spoken(self, session: Session, text: str) -> None:
         """Go on with what was said aloud in a session as with typed words: a stop, an answer, or a message."""
         question = self.questions.takes_words if session is self.session else ""
-        if self.place.is_stop(text):
-            self._acts.stop_spoken()
-        elif question:
+        meaning = session.meaning(text, lambda text: AnswerMeaning(question, text) if question else None)
+        if isinstance(meaning, AnswerMeaning):
             self._acts.answer(text, question)
         elif session is self.session:
             self._say_soon(text, None)

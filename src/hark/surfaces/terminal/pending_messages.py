@@ -17,12 +17,17 @@ class PendingMessages:
 
     def __init__(self, app: "TerminalApp") -> None:
         self._app = app
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, str]] = {}  # each with its session
+
+    @property
+    def messages(self) -> list[str]:
+        """The ids of the messages that are on their way to the session on the screen."""
+        return [message for message, (session, _) in self._texts.items() if session == self._app.session.id]
 
     @property
     def texts(self) -> list[str]:
         """What is on its way."""
-        return list(self._texts.values())
+        return [text for _, text in self._texts.values()]
 
     def forget(self, message: str) -> None:
         """A receipt came: the message is accepted."""
@@ -33,7 +38,7 @@ class PendingMessages:
         session = to or self._app.session
         if delivery is None and is_child(session.id):
             delivery = Delivery.STEER  # a message that cut a child's turn would end its work for its parent
-        self._texts[message] = text
+        self._texts[message] = session.id, text
         self._app.start(self.say(session, message, text, delivery))
 
     async def say(self, session: Session, message: str, text: str, delivery: Delivery | None) -> None:

@@ -46,7 +46,7 @@ class Webhook:
     """A ChatSurface. Who knows a hook's secret may talk; there is no pairing."""
 
     def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
-        """`is_stop` knows the words that stop. Raises ChatError without a secret, ValueError for a wrong template."""
+        """`is_stop` tells whether a text stops. Raises ChatError without a secret, ValueError for a wrong template."""
         self._is_stop = is_stop
         self._most_bytes = round(settings.max_mb * 1_000_000)
         self._memory = RecentMessages()
@@ -147,14 +147,11 @@ class Webhook:
             return HookAnswer(202, '{"ignored":true}', _JSON)
         incoming = program.intake.read(request.headers, request.body)
         program.signatures.count(signature, incoming.id)
-        if isinstance(incoming, Written) and not self._stops(incoming.text):
+        if isinstance(incoming, Written) and not self._is_stop(incoming.text):
             program.pace.step()
         await (await self._running())(incoming)
         told = {"id": incoming.id, "session": address_session(incoming.address)}
         return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
-
-    def _stops(self, text: str) -> bool:
-        return text.strip().lower() == "/stop" or self._is_stop(text)
 
     async def _running(self) -> Deliver:
         """Return who takes what comes; just after the start it is waited for a moment.

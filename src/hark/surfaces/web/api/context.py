@@ -16,13 +16,15 @@ from hark.surfaces.web.live.feeds import Feeds
 from hark.surfaces.web.metrics import Metrics
 
 API = "api"
+PAGE = "page"
+SURFACE_HEADER = "X-Hark-Surface"  # only our page sets it
 
 
 @dataclass(frozen=True, slots=True)
 class WebPlace:
     """The agent, who may come in, the feeds of its sessions, what is counted, and the way in for voice.
 
-    `is_stop` tells whether words are a wish to stop. `hooks` are the addresses that belong to chat platforms.
+    `hooks` are the addresses that belong to chat platforms.
     No `speak`, which returns a text as sound: no spoken replies.
     """
 
@@ -31,7 +33,6 @@ class WebPlace:
     feeds: Feeds
     metrics: Metrics
     ingress: Ingress
-    is_stop: Callable[[str], bool]
     hooks: Hooks = field(default_factory=Hooks)
     speak: Callable[[str], Awaitable[Audio]] | None = None
 
@@ -41,7 +42,8 @@ class WebPlace:
         Raises:
             ApiError: A session can't have that name.
         """
-        return self.named(request.path_params["session"])
+        is_page = request.headers.get(SURFACE_HEADER) == PAGE
+        return self.named(request.path_params["session"], PAGE if is_page else API)
 
     def named(self, name: str, surface: str = API) -> Session:
         """Return the session of that name.

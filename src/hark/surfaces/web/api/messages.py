@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, Shown
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt, Settled
 from hark.protocol.session import Details
 from hark.surfaces.web.api.attachments import SentAttachment, all_checked
@@ -13,7 +14,6 @@ from hark.surfaces.web.api.context import WebPlace
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.web.api.json_response import json_answer
 
-STOP = "/stop"
 SOURCE_CHARACTERS = 100
 _NOTHING = {"turn": None, "outcome": None}
 
@@ -34,6 +34,7 @@ class SentInterrupt(Struct, frozen=True):
 
     source: str = "user"
     turn: str | None = None
+    message: str | None = None
     shown: int | None = None
 
 
@@ -60,7 +61,7 @@ class Messages:
             details["is_stopped"] = is_stopped
             return await session.say(sent.text, sent.delivery, **details)
 
-        if sent.text.strip().lower() == STOP:
+        if not attachments and isinstance(session.meaning(sent.text), StopMeaning):
             receipt = await ingress.stop(session.id, lambda: say(False))
         elif ingress.waiting(session.id):  # a voice message is before it
             receipt = await ingress.read(session.id, say)
@@ -75,11 +76,16 @@ class Messages:
         sent = await read_json(request, SentInterrupt, self._place.access.max_body, may_be_empty=True)
         source = checked_text(sent.source, "source", SOURCE_CHARACTERS, may_be_empty=False)
         turn = checked_text(sent.turn or "", "turn", ID_CHARACTERS * 2)
+        message = checked_text(sent.message or "", "message", ID_CHARACTERS)
+        messages = (message,) if message else ()
         if sent.shown is not None:
             checked_shown(turn, sent.shown)
 
         async def interrupt() -> Settled | None:
-            return await session.interrupt(source, turn, sent.shown)
+            return await session.interrupt(source, turn, sent.shown, messages)
 
-        settled = await (interrupt() if turn else self._place.ingress.stop(session.id, interrupt))
+        if message:
+            self._place.ingress.withdraw(session.id, message)
+        is_all = not turn and not message
+        settled = await (self._place.ingress.stop(session.id, interrupt) if is_all else interrupt())
         return json_answer(settled or _NOTHING)

@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, Shown
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError
@@ -29,7 +30,7 @@ class ApiListener:
 
     def is_stop(self, text: str) -> bool:
         """Tell whether these words are a wish to stop."""
-        return self._place.is_stop(text)
+        return isinstance(self._session.meaning(text), StopMeaning)
 
     def echo(self, text: str) -> None:
         """Show what was heard to whoever reads along."""
