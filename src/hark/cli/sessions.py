@@ -15,9 +15,8 @@ from hark.cli.open_store import opened_store
 from hark.engine.session.preview import saved_state
 from hark.protocol.names import belongs_to, is_background, is_child
 from hark.protocol.store import Query, SessionLine, Store
-from hark.text.columns import TerminalStyle, cut, look_of_output, plain_text, width, wrap
+from hark.text.columns import BOLD, DIM, TerminalStyle, cut, look_of_output, plain_text, width, wrap
 from hark.tools.notes.todo import todo_file
-from hark.trace.terminal_symbols import BOLD, DIM
 
 FOUND = 50
 NAME_COLUMNS = 24

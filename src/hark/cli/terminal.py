@@ -17,8 +17,8 @@ from hark.cli.io.early_input import FirstLine
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
-from hark.surfaces.terminal.draft import adopt
 from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
+from hark.surfaces.terminal.history import adopt
 
 # Leave the other screen, show the cursor, and end every way of reporting that a terminal app may have asked for.
 _USUAL = (

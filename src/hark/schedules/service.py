@@ -11,6 +11,7 @@ from hark.protocol.commands import Say
 from hark.protocol.names import check_name, is_schedule_name, scheduled_id
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
+    MOST_PROMPT,
     Run,
     RunState,
     Schedule,
@@ -28,7 +29,6 @@ from hark.schedules.times import moments_of
 from hark.text.clean import clean
 
 MOST_SCHEDULES = 1_000
-MOST_PROMPT = 100_000
 NAME_WORDS = 4
 
 SayTo = Callable[[str, Say], Awaitable[Receipt]]

@@ -16,10 +16,10 @@ from hark.app.agent import Agent
 from hark.app.build import open_agent
 from hark.app.voice.build import spoken
 from hark.protocol.speech import Transcriber
-from hark.surfaces.web.api.context import WebPlace
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.app import make_app
 from hark.surfaces.web.guard.access import Access
-from hark.surfaces.web.live.feeds import Feeds
+from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
 from hark.surfaces.web.server import bound_socket, make_server
 from hark.surfaces.web.settings import ServeSettings
@@ -72,7 +72,7 @@ class World:
     """A client of the gateway, and the model behind it."""
 
     def __init__(
-        self, base: str, client: aiohttp.ClientSession, agent: Agent, model: ModelServer, place: WebPlace
+        self, base: str, client: aiohttp.ClientSession, agent: Agent, model: ModelServer, place: WebContext
     ) -> None:
         self.base = base
         self.client = client
@@ -146,15 +146,16 @@ async def served(
             await tasks.start(feeds.run)
             ingress = VoiceIngress(transcriber, PendingRecordings(agent.home / "voice"), VoiceSettings())
             agent.bench.ends.listen(metrics.ended)
-            place = WebPlace(
+            place = WebContext(
                 agent,
                 Access(chosen, token),
                 feeds,
                 metrics,
                 ingress,
                 speak=partial(spoken, agent.parts.speaker()),
+                version="0",
             )
-            server = make_server(make_app(place, "0"))
+            server = make_server(make_app(place))
             serving = asyncio.create_task(server.serve([listener]))
             try:
                 yield World(base, client, agent, model, place)

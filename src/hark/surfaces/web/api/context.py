@@ -1,8 +1,9 @@
-"""What all endpoints work with."""
+"""The services that all endpoints share."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import anyio
 from starlette.requests import Request
 
 from hark.protocol.agent import Agent
@@ -12,20 +13,21 @@ from hark.protocol.voice_messages import Ingress
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.web.guard.access import Access
 from hark.surfaces.web.hooks import Hooks
-from hark.surfaces.web.live.feeds import Feeds
+from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
 
+SPOKEN_AT_ONCE = 4
 API = "api"
 PAGE = "page"
-SURFACE_HEADER = "X-Hark-Surface"  # only our page sets it
+SURFACE_HEADER = "X-Hark-Surface"  # our page sets it to "page"; everything else is the API
 
 
 @dataclass(frozen=True, slots=True)
-class WebPlace:
-    """The agent, who may come in, the feeds of its sessions, what is counted, and the way in for voice.
+class WebContext:
+    """The agent, access control, the event feeds of its sessions, counters, and the inbox for voice messages.
 
-    `hooks` are the addresses that belong to chat platforms.
-    No `speak`, which returns a text as sound: no spoken replies.
+    `hooks` are the paths that belong to chat platforms. `speak`
+    converts a text to speech; None turns spoken replies off. `speakers` limits how many texts are spoken at once.
     """
 
     agent: Agent
@@ -35,9 +37,11 @@ class WebPlace:
     ingress: Ingress
     hooks: Hooks = field(default_factory=Hooks)
     speak: Callable[[str], Awaitable[Audio]] | None = None
+    version: str = ""
+    speakers: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(SPOKEN_AT_ONCE))
 
     def session(self, request: Request) -> Session:
-        """Return the session that the address names.
+        """Return the session that the path names.
 
         Raises:
             ApiError: A session can't have that name.
