@@ -1,12 +1,15 @@
 """Why a server can't be used, how often it is tried again, and the result of one try."""
 
 import asyncio
-import random
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from hark.timing.backoff import Backoff
+
 T = TypeVar("T")
+
+LONGEST_SECONDS = 60.0  # between two tries
 
 
 class ServerFailure(Exception):
@@ -17,7 +20,7 @@ class ServerFailure(Exception):
         self.is_final = is_final
 
 
-class Backoff(Struct, frozen=True):
+class RetryPolicy(Struct, frozen=True):
     """The first wait doubles with each failure, and is spread a little; so many failures in a row are enough.
 
     `steady_seconds`: a server that was up for so long, or that has answered, failed for a new reason. `rest_seconds`:
@@ -30,9 +33,9 @@ class Backoff(Struct, frozen=True):
     steady_seconds: float = 10.0
     rest_seconds: float = 5.0
 
-    def delay_seconds(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row."""
-        return self.first_seconds * 2 ** (failures - 1) * (1 + self.spread * random.random())
+    def backoff(self) -> Backoff:
+        """Return the delays between tries."""
+        return Backoff(self.first_seconds, LONGEST_SECONDS, self.spread)
 
 
 class ConnectResult(Generic[T]):

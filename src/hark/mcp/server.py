@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.mcp.failures import Backoff, ConnectResult, ServerFailure
+from hark.mcp.failures import ConnectResult, RetryPolicy, ServerFailure
 from hark.mcp.offers import OfferCache, RemoteTool, ServerOffer, ServerState, ServerStatus
 from hark.mcp.requests import Errand, Lost, Wish
 from hark.mcp.server_context import ServerPlace
@@ -28,14 +28,15 @@ class McpServer:
     def __init__(
         self,
         place: ServerPlace,
-        backoff: Backoff,
+        policy: RetryPolicy,
         notice: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         """`notice` gets lines for a person; `changed` is called when another offer is made."""
         self.name = place.name
         self._place = place
-        self._backoff = backoff
+        self._policy = policy
+        self._backoff = policy.backoff()
         self._notice = notice
         self._changed = changed
         self._cache = OfferCache(place.places.cache)
@@ -243,21 +244,24 @@ class McpServer:
         failure.args = (self._place.log.cleaned(str(failure)),)  # a server may repeat what it was sent
         self._last_error = str(failure)
         self._place.log.note(f"ended: {failure}")
-        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._backoff.steady_seconds
-        self._failures = 1 if was_steady or self._has_worked else self._failures + 1
-        is_given_up = failure.is_final or self._failures >= self._backoff.tries
+        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._policy.steady_seconds
+        if was_steady or self._has_worked:
+            self._failures = 0
+            self._backoff.reset()
+        self._failures += 1
+        is_given_up = failure.is_final or self._failures >= self._policy.tries
         self._move(ServerState.PARKED if is_given_up else ServerState.WAITING)
         if self._up_at is None or is_given_up:
             verdict, self._verdict = self._verdict, ConnectResult()
             verdict.give(failure)
         self._settled.set()
         if not is_given_up:
-            await anyio.sleep(self._backoff.delay_seconds(self._failures))
+            await anyio.sleep(self._backoff.next_delay())
             return
-        if failure.is_final or self._failures == self._backoff.tries:
+        if failure.is_final or self._failures == self._policy.tries:
             self._notice(f"The MCP server {self.name} is given up: {failure}. A call to it tries again.")
         else:
-            self._rests_until = anyio.current_time() + self._backoff.rest_seconds
+            self._rests_until = anyio.current_time() + self._policy.rest_seconds
         self._wanted.clear()
         await self._wanted.wait()
 

@@ -120,12 +120,13 @@ class SessionHandle:
         """
         way = self.delivery if delivery is None else Delivery(delivery)
         name, shown = details.get("id") or self.new_id(), details.get("shown")
-        meaning = self.meaning(text)
+        attachments = details.get("attachments", ())
+        meaning = meaning_of(text) if attachments else self.meaning(text)  # a stop word comes alone
         if isinstance(meaning, CommandMeaning | StopMeaning):
             return await self._command(meaning, name)
         if shown is not None:
             await note_heard(self.door, shown, self.new_id())
-        files = await self._kept(name, details.get("attachments", ()))
+        files = await self._kept(name, attachments)
         prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
         said = Say(name, meaning.text, prefix or way, details.get("author", ""), files, shown)
         is_stopped = details.get("is_stopped") or self.parts.stopped.forget(self._id, name)

@@ -34,8 +34,8 @@ async def _warm_up(agent: "Agent") -> None:
 
     Only where chats are served: elsewhere few users speak, and the process takes hundreds of megabytes.
     """
-    from hark.cli.serve.chat_surfaces import MAKERS
+    from hark.surfaces.chat.settings import PLATFORMS
 
-    transcriber = agent.parts.transcriber() if any(name in MAKERS for name in agent.settings.surfaces) else None
+    transcriber = agent.parts.transcriber() if any(name in PLATFORMS for name in agent.settings.surfaces) else None
     if transcriber is not None:
         transcriber.warm_up()
