@@ -1,13 +1,8 @@
-"""Why a server can't be used, how often it is tried again, and the result of one try."""
-
-import asyncio
-from typing import Generic, TypeVar
+"""Why a server can't be used, and how often it is tried again."""
 
 from msgspec import Struct
 
 from hark.timing.backoff import Backoff
-
-T = TypeVar("T")
 
 LONGEST_SECONDS = 60.0  # between two tries
 
@@ -36,29 +31,3 @@ class RetryPolicy(Struct, frozen=True):
     def backoff(self) -> Backoff:
         """Return the delays between tries."""
         return Backoff(self.first_seconds, LONGEST_SECONDS, self.spread)
-
-
-class ConnectResult(Generic[T]):
-    """Given once."""
-
-    def __init__(self) -> None:
-        self._given = asyncio.Event()
-        self._outcome: T | ServerFailure | None = None
-
-    def give(self, outcome: T | ServerFailure) -> None:
-        """Say it; only the first time counts."""
-        if not self._given.is_set():
-            self._outcome = outcome
-            self._given.set()
-
-    async def wait(self) -> T:
-        """Return what was reached. Safe to cancel.
-
-        Raises:
-            ServerFailure: It was not reached.
-        """
-        await self._given.wait()
-        assert self._outcome is not None
-        if isinstance(self._outcome, ServerFailure):
-            raise self._outcome
-        return self._outcome
