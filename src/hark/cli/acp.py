@@ -40,6 +40,7 @@ async def run(options: argparse.Namespace) -> int:
     from hark.app.sessions.editor_agents import opened_workplaces
     from hark.surfaces.acp.incoming import Incoming
     from hark.surfaces.acp.serve import EditorServer
+    from hark.surfaces.acp.workspace import EditorServices
     from hark.version import __version__
 
     incoming = Incoming()
@@ -48,7 +49,8 @@ async def run(options: argparse.Namespace) -> int:
     signals.listen()
     await read_input(incoming)
     async with opened_workplaces(home, watchdog.waits_for) as places:
-        await EditorServer(incoming, out, __version__).run(places, watchdog.arm)
+        services = EditorServices(places.commands, places.create, places.open, places.listed)
+        await EditorServer(incoming, out, __version__).run(services, watchdog.arm)
     return signals.code or COMPLETED
 
 

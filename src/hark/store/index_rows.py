@@ -9,7 +9,8 @@ from sqlite3 import Connection
 import msgspec
 from msgspec import Struct
 
-from hark.protocol.store import BACKGROUND, Hit, Query
+from hark.protocol.names import is_background
+from hark.protocol.store import Hit, Query
 from hark.store.codec import RECORDS
 from hark.store.search_text import Phrase, SearchableLine, is_prefix, lines_of, phrases, snippet, words
 
@@ -82,7 +83,7 @@ def next_piece(journal: Connection, mark: Mark, row_limit: int = SLICE_ROWS) -> 
     for row, session, body in rows:
         last = row
         size += len(body)
-        if BACKGROUND not in session:
+        if not is_background(session):
             lines.extend((session, line) for line in _lines(body))
         if size > SLICE_BYTES:
             break

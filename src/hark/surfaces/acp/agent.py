@@ -30,14 +30,16 @@ from acp.schema import (
 )
 from anyio.abc import TaskGroup
 
-from hark.protocol.editor import EditorPort, EditorSession, Listed, PlaceError, UnknownSession, Workspace
+from hark.protocol.agent import UnknownSession, Workspace, WorkspaceError
 from hark.protocol.receipts import Refusal
 from hark.protocol.rules import ApprovalMode
+from hark.protocol.session import Session
+from hark.protocol.store import SessionLine
 from hark.surfaces.acp.conversation import EditorConversation
 from hark.surfaces.acp.options import MODE, MODEL, commands, config_options, modes
 from hark.surfaces.acp.prompt_blocks import Block, read_prompt
 from hark.surfaces.acp.replay import replay
-from hark.surfaces.acp.workspace import Server, normal, read_place
+from hark.surfaces.acp.workspace import EditorServices, Server, normal, read_place
 
 PAGE = 100
 INVALID = -32602
@@ -48,8 +50,8 @@ LEFT = "the editor left"
 class EditorAgent:
     """One editor's agent. The library calls each method in a task of its own, in the order of the requests."""
 
-    def __init__(self, port: EditorPort, version: str, tasks: TaskGroup) -> None:
-        self._port = port
+    def __init__(self, services: EditorServices, version: str, tasks: TaskGroup) -> None:
+        self._services = services
         self._version = version
         self._tasks = tasks
         self._client: Client | None = None
@@ -100,12 +102,12 @@ class EditorAgent:
     async def new_session(self, cwd: str, mcp_servers: list[Server] | None = None, **_: Any) -> NewSessionResponse:
         """Make a session that works in a folder."""
         try:
-            session = await self._port.create(read_place(cwd, mcp_servers))
-        except PlaceError as error:
+            session = await self._services.create(read_place(cwd, mcp_servers))
+        except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
         conversation = await self._converse(session)
         # Sent behind the response, as nothing is awaited from here on.
-        conversation.outbox.put(commands(self._port.commands))
+        conversation.outbox.put(commands(self._services.commands()))
         standing = conversation.standing
         return NewSessionResponse(session_id=session.id, modes=modes(standing), config_options=config_options(standing))
 
@@ -114,10 +116,10 @@ class EditorAgent:
     ) -> LoadSessionResponse:
         """Open a session again, and show all that was said in it."""
         conversation = await self._opened(session_id, read_place(cwd, mcp_servers))
-        for update in replay(await conversation.session.transcript(), conversation.session.folder):
+        for update in replay((await conversation.session.history()).messages, conversation.standing.folder):
             conversation.outbox.put(update)
         await conversation.outbox.flushed()
-        conversation.outbox.put(commands(self._port.commands))
+        conversation.outbox.put(commands(self._services.commands()))
         standing = conversation.standing
         return LoadSessionResponse(modes=modes(standing), config_options=config_options(standing))
 
@@ -126,7 +128,7 @@ class EditorAgent:
     ) -> ResumeSessionResponse:
         """Open a session again, and show nothing."""
         conversation = await self._opened(session_id, read_place(cwd, mcp_servers))
-        conversation.outbox.put(commands(self._port.commands))
+        conversation.outbox.put(commands(self._services.commands()))
         standing = conversation.standing
         return ResumeSessionResponse(modes=modes(standing), config_options=config_options(standing))
 
@@ -135,8 +137,8 @@ class EditorAgent:
         if cursor is not None and not cursor.isdecimal():
             raise RequestError(INVALID, f"{cursor!r} is no cursor that we gave")
         try:
-            listed = await self._port.listed(None if cwd is None else normal(cwd))
-        except PlaceError as error:
+            listed = await self._services.listed(None if cwd is None else normal(cwd))
+        except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
         first = int(cursor or 0)
         rest = str(first + PAGE) if len(listed) > first + PAGE else None
@@ -203,23 +205,23 @@ class EditorAgent:
     async def _opened(self, session_id: str, place: Workspace) -> EditorConversation:
         """Open a session; requests about it that come meanwhile wait, and go on in their order."""
         known = self._conversations.get(session_id)
-        if known is not None and known.session.folder == place.folder:
+        if known is not None and known.standing.folder == place.folder:
             return known
         done = self._opening[session_id] = asyncio.get_running_loop().create_future()
         try:
             if known is not None:
                 await known.close()
-            return await self._converse(await self._port.open(session_id, place))
+            return await self._converse(await self._services.open(session_id, place))
         except UnknownSession as error:
             raise RequestError(NOT_FOUND, str(error)) from error
-        except PlaceError as error:
+        except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
         finally:
             del self._opening[session_id]
             done.set_result(None)
 
-    async def _converse(self, session: EditorSession) -> EditorConversation:
-        standing = await session.standing()
+    async def _converse(self, session: Session) -> EditorConversation:
+        standing = await session.status()
         assert self._client is not None, "the library connects before it calls"
         conversation = EditorConversation(session, self._client, standing, self._tasks)
         self._conversations[session.id] = conversation
@@ -232,7 +234,8 @@ class EditorAgent:
         return conversation
 
 
-def _infos(listed: Iterable[Listed]) -> Iterable[SessionInfo]:
-    for one in listed:
-        updated_at = datetime.fromtimestamp(one.updated_at, UTC).isoformat() if one.updated_at else None
-        yield SessionInfo(session_id=one.session, cwd=one.folder, title=one.title or None, updated_at=updated_at)
+def _infos(listed: Iterable[tuple[SessionLine, str]]) -> Iterable[SessionInfo]:
+    for line, folder in listed:
+        summary = line.summary
+        updated_at = datetime.fromtimestamp(summary.updated_at, UTC).isoformat() if summary.updated_at else None
+        yield SessionInfo(session_id=line.session, cwd=folder, title=summary.title or None, updated_at=updated_at)

@@ -6,10 +6,10 @@ from typing import cast
 import anyio
 from acp import Agent, run_agent
 
-from hark.protocol.editor import EditorPort
 from hark.surfaces.acp.agent import EditorAgent
 from hark.surfaces.acp.incoming import Incoming
 from hark.surfaces.acp.transport import Out, Transport
+from hark.surfaces.acp.workspace import EditorServices
 
 
 class EditorServer:
@@ -20,14 +20,14 @@ class EditorServer:
         self._out = out
         self._version = version
 
-    async def run(self, port: EditorPort, on_end: Callable[[], None]) -> None:
+    async def run(self, services: EditorServices, on_end: Callable[[], None]) -> None:
         """Answer until the editor leaves or `Incoming.end` is called; `on_end` is told at once.
 
         What runs is interrupted then, and what was asked is still answered, within bounded time. Cancelling leaves
         the sessions as they are.
         """
         async with anyio.create_task_group() as tasks:
-            agent = EditorAgent(port, self._version, tasks)
+            agent = EditorAgent(services, self._version, tasks)
 
             def leave() -> None:
                 on_end()

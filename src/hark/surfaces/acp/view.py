@@ -2,7 +2,6 @@
 
 from acp.schema import TextContentBlock, UserMessageChunk
 
-from hark.protocol.editor import EditorSession
 from hark.protocol.events import (
     AnyEvent,
     CallEnd,
@@ -17,6 +16,7 @@ from hark.protocol.events import (
     TurnEnd,
 )
 from hark.protocol.outcomes import Interrupted, LimitReached
+from hark.protocol.session import Session
 from hark.surfaces.acp.live_output import LiveOutput
 from hark.surfaces.acp.plan import as_plan
 from hark.surfaces.acp.tool_calls import ShownCall, todo_items
@@ -28,8 +28,9 @@ RESTARTED = "The connection broke: the reply starts anew."
 class View:
     """Turns events into updates; it never waits."""
 
-    def __init__(self, session: EditorSession, outbox: UpdateQueue) -> None:
+    def __init__(self, session: Session, folder: str, outbox: UpdateQueue) -> None:
         self._session = session
+        self._folder = folder
         self._outbox = outbox
         self._calls: dict[str, ShownCall] = {}
         self._outputs: dict[str, LiveOutput] = {}
@@ -79,10 +80,6 @@ class View:
         for output in self._outputs.values():
             output.close()
         self._outputs.clear()
-
-    @property
-    def _folder(self) -> str:
-        return self._session.folder
 
     def _start(self, event: CallStart) -> None:
         call = self._calls.get(event.call)

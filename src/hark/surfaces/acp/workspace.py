@@ -1,18 +1,34 @@
 """Where an editor wants a session to work, read from its request."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 
-from hark.protocol.editor import Workspace
+from hark.protocol.agent import CommandLine, Workspace
+from hark.protocol.session import Session
+from hark.protocol.store import SessionLine
 
 Server = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 NAME_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class EditorServices:
+    """What an editor needs: the slash commands, a new session, one that exists, and the list of sessions with folders.
+
+    The last three raise WorkspaceError; the list is of one folder or, with None, of all, the last changed first.
+    """
+
+    commands: Callable[[], Sequence[CommandLine]]
+    create: Callable[[Workspace], Awaitable[Session]]
+    open: Callable[[str, Workspace], Awaitable[Session]]
+    listed: Callable[[str | None], Awaitable[list[tuple[SessionLine, str]]]]
 
 
 def read_place(folder: str, servers: Sequence[Server] | None) -> Workspace:
