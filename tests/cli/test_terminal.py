@@ -47,19 +47,20 @@ sys.exit(main())
 
 WITH_A_FAULT = """
 import sys
-from hark.surfaces.terminal.widgets.footer import footer_words
-import hark.surfaces.terminal.app as there
+from hark.surfaces.terminal.screen import ConversationScreen
 from hark.cli.main import main
 
 faults = [1] * int(sys.argv.pop(1))
 
-def failing(app):
-    if app.composer.text == "boom" and faults:
+draw_progress = ConversationScreen.draw_progress
+
+def failing(screen):
+    if screen.composer.text == "boom" and faults:
         faults.pop()
         raise ValueError("a fault of ours")
-    return footer_words(app)
+    draw_progress(screen)
 
-there.footer_words = failing
+ConversationScreen.draw_progress = failing
 sys.exit(main())
 """
 

@@ -88,7 +88,7 @@ class Signals:
     """SIGINT, SIGTERM and SIGHUP as one wish to end; a second one ends at once."""
 
     def __init__(
-        self, watchdog: Watchdog, wish: Callable[[str], None], stop: Callable[[], bool] = lambda: False
+        self, watchdog: Watchdog, wish: Callable[[str], object], stop: Callable[[], bool] = lambda: False
     ) -> None:
         """`wish` is called on the loop with the signal's name. `stop` may use a first Ctrl-C up: True when it did."""
         from asyncio import get_running_loop  # `hark COMMAND --help` needs none of it

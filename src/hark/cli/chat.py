@@ -44,7 +44,7 @@ def _has_screen(options: argparse.Namespace) -> bool:
 
 def _terminal(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
     """Load the terminal app; what is typed meanwhile is not lost."""
-    from hark.cli.io.early_input import typed_while
+    from hark.surfaces.terminal.early_input import typed_while
 
     def load() -> None:
         import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable
 
 from hark.app.build import open_agent
 from hark.app.sessions.handle import SessionHandle
@@ -25,8 +24,8 @@ async def plain(options: argparse.Namespace) -> int:
         name = await session_name(options, agent.bench.store) or f"chat-{agent.bench.clock.new_id()[:6]}"
         session = agent.session(name, surface="terminal")
         watchdog.seconds = agent.settings.limits.exit_seconds
-        reading = asyncio.ensure_future(Plain(session, waits=not is_terminal()).run(await line_reader()))
-        signals = Signals(watchdog, lambda _: _cancel(reading), _stopper(session) if is_terminal() else _never)
+        reading = asyncio.ensure_future(Plain(session, waits=not can_ask).run(await line_reader()))
+        signals = Signals(watchdog, lambda _: reading.cancel(), lambda: can_ask and _stop(session))
         signals.listen()
         sys.stdout.write(
             f"hark: session {session.id}, model {agent.bench.routes.names[0]}. /stop stops, Ctrl-D ends.\n"
@@ -41,21 +40,9 @@ async def plain(options: argparse.Namespace) -> int:
     return signals.code or COMPLETED
 
 
-def _stopper(session: SessionHandle) -> Callable[[], bool]:
-    """Return what stops a running turn and says whether there was one."""
-
-    def stop() -> bool:
-        if session.is_busy_here:
-            session.interrupt_soon("Ctrl-C")
-            return True
-        return False
-
-    return stop
-
-
-def _never() -> bool:
-    return False
-
-
-def _cancel(task: asyncio.Future[None]) -> None:
-    task.cancel()
+def _stop(session: SessionHandle) -> bool:
+    """Stop a running turn; return whether there was one."""
+    is_busy = session.is_busy_here
+    if is_busy:
+        session.interrupt_soon("Ctrl-C")
+    return is_busy

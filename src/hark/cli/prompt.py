@@ -11,8 +11,10 @@ from hark.cli.chat_options import choose_route, sections
 from hark.cli.io.printing import print_error, print_line
 from hark.cli.io.standard_input import piped_text
 from hark.protocol.meaning import CommandMeaning, StopMeaning
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
 from hark.surfaces.oneshot import OneShot
+
+EXIT_CODES = {Completed: COMPLETED, Failed: FAILED, LimitReached: LIMIT_REACHED, Interrupted: INTERRUPTED}
 
 
 async def prompt(options: argparse.Namespace) -> int:
@@ -41,12 +43,12 @@ async def prompt(options: argparse.Namespace) -> int:
             print_line(await session.run_command(meaning))
             outcome = await session.idle() if session.is_busy_here else None
             watchdog.arm()
-            return signals.code or (_exit_code(outcome) if outcome else COMPLETED)
+            return signals.code or (EXIT_CODES[type(outcome)] if outcome else COMPLETED)
         outcome = await shot.run(text)
         if session.is_busy_here:
             await session.idle()
         watchdog.arm()
-    return signals.code or _exit_code(outcome)
+    return signals.code or EXIT_CODES[type(outcome)]
 
 
 async def _stop(session: SessionHandle, shot: OneShot, name: str) -> None:
@@ -54,15 +56,3 @@ async def _stop(session: SessionHandle, shot: OneShot, name: str) -> None:
     if shot.message and not shot.turn and await session.withdraw(shot.message) is None:
         return
     await session.interrupt(name, shot.turn)
-
-
-def _exit_code(outcome: Outcome) -> int:
-    match outcome:
-        case Completed():
-            return COMPLETED
-        case Failed():
-            return FAILED
-        case LimitReached():
-            return LIMIT_REACHED
-        case Interrupted():
-            return INTERRUPTED

@@ -13,11 +13,11 @@ from hark.app.build import open_agent
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
 from hark.cli.chat_options import choose_route, offered, sections, session_name
-from hark.cli.io.early_input import FirstLine
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
-from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
+from hark.surfaces.terminal.early_input import EarlyInput, FirstLine
+from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.history import adopt
 
 # Leave the other screen, show the cursor, and end every way of reporting that a terminal app may have asked for.
@@ -63,7 +63,7 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 settings.terminal.theme,
                 settings.delivery.after_stop is AfterStop.EDIT,
                 tuple(notices),
-                take_over=lambda: _before(line),
+                take_over=line.take,
                 leaving=watchdog.arm,
                 when_deaf=shown.be_deaf,
                 dictation=lambda: _dictation(agent),
@@ -97,11 +97,6 @@ def welcome(route: str, is_embedded: bool) -> list[str]:
         "Type while it works: Enter interrupts, Tab queues, Ctrl+S steers, Esc stops.",
         "/help lists commands, /demo shows an interrupt; hark doctor helps when stuck.",
     ]
-
-
-def _before(line: FirstLine) -> EarlyInput:
-    typed, rest = line.take()
-    return EarlyInput(tuple(typed.sent), typed.text, rest)
 
 
 def _dictation(agent: Agent) -> Dictation:
@@ -146,7 +141,7 @@ class TerminalScreen:
         if self._app is not None:
             self._app.exit()
 
-    def be_deaf(self, *, is_again: bool) -> None:
+    def be_deaf(self, is_again: bool) -> None:
         """The person wants to leave, and the loop does not hear it: in the input's own thread."""
         self.watchdog.arm()
         if self.signals is not None:
@@ -166,7 +161,7 @@ class TerminalScreen:
             self._is_on = True
             await self._app.run_async()
             session = self._app.session.id
-            self.unsent = session if self._app.has_draft else ""
+            self.unsent = session if self._app.draft.text else ""
             failure = self._app.failure
             if failure is None:
                 return True

@@ -16,13 +16,13 @@ from hark.protocol.events import (
     ReplyRestarted,
     TurnEnd,
 )
-from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, LimitReached, Outcome, Timings
+from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, Outcome, Timings
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.session import Session
+from hark.text.status_text import shortfall
 
 TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
 LOST = ("store", "internal")
-NOT_TO_COME = (ReceiptState.HELD, ReceiptState.WITHDRAWN)
 
 
 class OneShot:
@@ -91,7 +91,9 @@ class OneShot:
         elif receipt.state is ReceiptState.INTERRUPTING and self.turn and receipt.turn == self.turn:
             self._next.add(receipt.id)
             self._progress("another message cuts in: its answer takes the place of this one")
-        elif receipt.state is ReceiptState.WITHDRAWN or (receipt.state in NOT_TO_COME and receipt.id != self.message):
+        elif receipt.state is ReceiptState.WITHDRAWN or (
+            receipt.state is ReceiptState.HELD and receipt.id != self.message
+        ):
             self._next.discard(receipt.id)
 
     def _show(self, event: AnyEvent) -> None:
@@ -128,17 +130,10 @@ class OneShot:
             self._line(msgspec.json.encode(whole).decode())
         elif self._form == "text" and text:
             self._line(text)
-        match outcome:
-            case Completed("") if not self._calls:
-                self._progress("the reply was empty")
-            case Completed():
-                pass
-            case Interrupted(source):
-                self._progress(f"stopped by {source} in {event.timings.settle:.1f} ms")
-            case Failed(error):
-                self._progress(f"failed: {error.message}")
-            case LimitReached(_, message):
-                self._progress(message)
+        if problem := shortfall(event):
+            self._progress(problem)
+        elif not text and not self._calls:
+            self._progress("the reply was empty")
 
     def _line(self, text: str) -> None:
         self._out.write(text if text.endswith("\n") else text + "\n")

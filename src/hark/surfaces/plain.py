@@ -19,12 +19,12 @@ from hark.protocol.events import (
     TurnEnd,
 )
 from hark.protocol.meaning import AnswerMeaning
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
 from hark.protocol.session import Session
 from hark.protocol.tool import QuestionKind
+from hark.text.status_text import shortfall
 
 READ_SECONDS = 0.3
-SAID = {"interrupting": "interrupting", "steering": "steering", "queued": "queued", "held": "held"}
+SAID = ("interrupting", "steering", "queued", "held")
 
 
 class Plain:
@@ -96,7 +96,7 @@ class Plain:
                 self._line(f"[{name}: {effect}]")
             case ReceiptChanged(receipt=receipt) if receipt.state in SAID:
                 place = f" #{receipt.position}" if receipt.state in ("queued", "held") else ""
-                self._line(f"[{SAID[receipt.state]}{place}]")
+                self._line(f"[{receipt.state}{place}]")
             case QuestionAsked(text=text, choices=choices):
                 self._asked, self._asked_at = event, time.monotonic()
                 self._line(f"? {text} ({' / '.join(choices)})" if choices else f"? {text}")
@@ -106,7 +106,8 @@ class Plain:
                 self._line(f"[{text}]")
             case TurnEnd():
                 self._asked = None
-                self._end(event)
+                problem = shortfall(event)
+                self._line(f"[{problem}]" if problem else "")
             case _:
                 pass
 
@@ -115,17 +116,6 @@ class Plain:
             self._line(f"[the question is {reason}]")
         if self._asked is not None and self._asked.question == question:
             self._asked = None
-
-    def _end(self, event: TurnEnd) -> None:
-        match event.outcome:
-            case Completed():
-                self._line("")
-            case Interrupted(source):
-                self._line(f"[stopped by {source} in {event.timings.settle:.1f} ms]")
-            case Failed(error):
-                self._line(f"[failed: {error.message}]")
-            case LimitReached(_, message):
-                self._line(f"[{message}]")
 
     def _line(self, text: str) -> None:
         if self._is_mid_line:

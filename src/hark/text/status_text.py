@@ -44,6 +44,19 @@ def end_words(event: TurnEnd) -> str:
             return f"limit reached: {message}"
 
 
+def shortfall(event: TurnEnd) -> str:
+    """Return why a turn did not complete, in one line; "" when it did."""
+    match event.outcome:
+        case Completed():
+            return ""
+        case Interrupted(source):
+            return f"stopped by {source} in {event.timings.settle:.1f} ms"
+        case Failed(error):
+            return f"failed: {error.message}"
+        case LimitReached(_, message):
+            return message
+
+
 def outcome_words(outcome: Outcome | None) -> str:
     """Return how a turn ended, in a few words."""
     match outcome:

@@ -127,7 +127,7 @@ class Fuzz:
                 self._key(key, key if len(key) == 1 else None)
                 await self._settle()
             app.screen.set_focus(app.composer)
-            if app.is_editing:
+            if app.composer.edited:
                 self._key("escape")
                 self._stopped_at = time.monotonic()
         elif kind == "command":
@@ -136,7 +136,8 @@ class Fuzz:
             app.send()
             app.composer.put(before)
         else:
-            await (app._acts._rewind() if kind == "rewind" else app._acts._children())
+            look = asyncio.ensure_future(app.commands.rewind() if kind == "rewind" else app.commands.children())
+            await self._one.until(lambda: look.done() or len(app.screen_stack) > 1)
             await self._settle()
             if len(app.screen_stack) > 1:
                 self._key("escape")

@@ -12,8 +12,9 @@ from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ReasoningChunk
 from hark.protocol.store import Accepted
 from hark.providers.scripted import Hang
-from hark.surfaces.terminal import actions
-from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
+from hark.surfaces.terminal import app as terminal_app
+from hark.surfaces.terminal.early_input import EarlyInput
+from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.keys import Keys
 from hark.surfaces.terminal.widgets import question
 from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
@@ -28,12 +29,12 @@ def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def twice_however_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a key that is pressed again count as pressed twice, however busy the machine is."""
-    monkeypatch.setattr(actions, "DOUBLE_SECONDS", 60.0)
-    monkeypatch.setattr(actions, "REWIND_SECONDS", 60.0)
+    monkeypatch.setattr(terminal_app, "DOUBLE_SECONDS", 60.0)
+    monkeypatch.setattr(terminal_app, "REWIND_SECONDS", 60.0)
 
 
 async def asked(one: Seat) -> None:
-    await one.until(lambda: one.app.questions.current and one.app.composer.asks_first)
+    await one.until(lambda: one.app.questions.current)
 
 
 async def test_a_message_is_answered_and_its_receipt_is_told(tmp_path: Path) -> None:

@@ -1,20 +1,18 @@
 """The small parts of the terminal app: safe text, cuts, history, drafts, what was typed early."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from hark.app.slash.table import TERMINAL_COMMANDS
-from hark.cli.io.early_input import Typed
+from hark.surfaces.terminal.early_input import EarlyInput
 from hark.surfaces.terminal.history import History, SavedDraft, adopt
-from hark.surfaces.terminal.image_attachments import MOST_BYTES, pictures_in
+from hark.surfaces.terminal.pending_messages import MOST_BYTES, pictures_in
+from hark.surfaces.terminal.screen import ConversationScreen
 from hark.surfaces.terminal.terminal_commands import TerminalCommands
 from hark.surfaces.terminal.widgets.prose import HARD_CHARACTERS, Prose, ProseBlock
 from hark.text.safe_text import safe, safe_line, typed_text
-
-if TYPE_CHECKING:
-    from hark.surfaces.terminal.app import TerminalApp
 
 
 @pytest.mark.parametrize(
@@ -143,19 +141,19 @@ def test_pictures_are_found_by_any_way_of_naming_them(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_typed_before_the_app_is_there_is_understood(typed: list[str], sent: list[str], left: str) -> None:
-    one = Typed()
+    one = EarlyInput()
     for piece in typed:
-        one.take(piece)
+        one.read(piece.encode())
     assert (one.sent, one.text, one.is_left) == (sent, left, False)
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
 def test_ctrl_c_and_ctrl_d_in_an_empty_first_line_leave(key: str) -> None:
-    one = Typed()
-    one.take(key)
+    one = EarlyInput()
+    one.read(key.encode())
     assert one.is_left
 
 
 def test_the_terminal_runs_every_command_that_the_table_lists_for_it() -> None:
-    commands = TerminalCommands(cast("TerminalApp", None))
+    commands = TerminalCommands(cast("ConversationScreen", None), lambda: None)
     assert all(commands.knows(f"/{command.name} x") for command in TERMINAL_COMMANDS)

@@ -20,18 +20,20 @@ from hark.protocol.events import (
     TurnEnd,
 )
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
+from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.protocol.receipts import Receipt
 from hark.surfaces.terminal.message_status import Fates
-from hark.surfaces.terminal.widgets.blocks import Block, Called, Ended, Thought, Told, UserBlock
-from hark.surfaces.terminal.widgets.prose import Prose, ProseBlock
+from hark.surfaces.terminal.widgets.blocks import NOTICE, Block, Called, Thought, Told, UserBlock
+from hark.surfaces.terminal.widgets.prose import Prose
 from hark.surfaces.terminal.widgets.scroll import Scroll
 from hark.text.safe_text import safe, safe_line
-from hark.text.status_text import effect_words
+from hark.text.status_text import end_words
 
 FRAME_SECONDS = 1 / 20
 KEPT_MESSAGES = 500
 MOST_BLOCKS = 120
 SENDING = "sending …"
+_END_STYLES: dict[type[Outcome], str] = {Completed: "dim", Interrupted: NOTICE}  # a failure has another
 
 
 class ConversationLog(Scroll):
@@ -130,7 +132,7 @@ class ConversationLog(Scroll):
                 self._restart()
             case CallStart(call=call):
                 self._end_reply()
-                self._calls[call] = called = Called.started(event)
+                self._calls[call] = called = Called(event.name, event.arguments)
                 self._unfolded(called)
             case CallEnd(call=call):
                 self._end_call(event, call)
@@ -140,7 +142,7 @@ class ConversationLog(Scroll):
                 self.tell(f"{route} serves: {reason}", "route")
             case TurnEnd():
                 self._end_reply()
-                self.show(Ended(event))
+                self.show(Told(f"── {end_words(event)}", _END_STYLES.get(type(event.outcome), "bold red")))
             case QuestionAsked(question=question, text=text):
                 self._asked[question] = text
             case QuestionClosed(question=question, reason=reason):
@@ -159,24 +161,19 @@ class ConversationLog(Scroll):
                 self.show(self._calls[call])
         self._outputs.clear()
         if self._thoughts:
-            self._think("".join(self._thoughts))
+            self._thought = self._thought or Thought()
+            self._thought.add("".join(self._thoughts))
             self._thoughts.clear()
+            self._unfolded(self._thought)
         if self._words:
             text = safe("".join(self._words))
             self._words.clear()
             self._prose = self._prose or Prose(self.show)
             self._prose.add(text)
 
-    def _think(self, text: str) -> None:
-        self._thought = self._thought or Thought()
-        self._thought.add(text)
-        self._unfolded(self._thought)
-
     def _end_call(self, event: CallEnd, call: str) -> None:
         self.flush()
-        block = self._calls.pop(call, None)
-        if block is None:
-            block = Called(event.name, "{}")  # it was refused before it started
+        block = self._calls.pop(call, None) or Called(event.name, "{}")  # it was refused before it started
         block.end(event)
         self.show(block)
 
@@ -223,26 +220,23 @@ def past_blocks(
     calls: dict[str, Called] = {}
     reply = ""
 
-    def show(piece: ProseBlock) -> None:
-        if piece not in blocks[-1:]:
-            blocks.append(piece)
-
     for message in messages[-MOST_BLOCKS:]:
         match message:
             case UserMessage(id=name, text=text, author=author):
                 blocks.append(known.get(name) or UserBlock(text, author))
             case AssistantMessage(text=text):
                 if text:
-                    prose = Prose(show)
+                    prose = Prose(lambda _: None)
                     prose.add(safe(text))
                     prose.end()
+                    blocks.extend(prose.pieces)
                     reply = text
                 for call in message.calls:
                     blocks.append(called := Called(call.name, call.arguments))
                     calls[call.id] = called
-            case CallResult(call=call, text=text):
+            case CallResult(call=call):
                 if call in calls:
-                    calls.pop(call).finish(text, effect_words(message.effect, is_error=message.is_error))
+                    calls.pop(call).end(message)
             case Note(text=text):
                 blocks.append(Told(text))
     if len(blocks) > MOST_BLOCKS:

@@ -47,16 +47,17 @@ class ControlFilter(LineFilter):
 
 
 class GatedApp(App[None]):
-    """An app that says when keys may come: those that came earlier wait in the terminal."""
+    """An app that says when keys may come: those that came earlier wait in the terminal.
 
-    def __init__(self) -> None:
+    `when_deaf` is called in the input's thread when the person wants to leave and the loop does not hear it: with False
+    at first, then with True.
+    """
+
+    def __init__(self, when_deaf: Callable[[bool], None]) -> None:
         super().__init__(driver_class=TerminalDriver)
+        self.when_deaf = when_deaf
         self.keys_may_come = threading.Event()
         self.read_before = b""  # what another reader had taken from the terminal already, and not used
-
-    def be_deaf(self, *, is_again: bool) -> None:
-        """The person wants to leave and the loop does not hear it. Called in the input's thread."""
-        raise NotImplementedError
 
 
 class TerminalWriter:
@@ -172,7 +173,7 @@ class TerminalDriver(LinuxDriver):
             self._loop.call_soon_threadsafe(self._hear)
         elif time.monotonic() - self._unheard_since > _DEAF_SECONDS:
             self._unheard += 1
-            self._gated.be_deaf(is_again=self._unheard > 1)
+            self._gated.when_deaf(self._unheard > 1)
 
     def _hear(self) -> None:
         self._unheard_since = 0.0

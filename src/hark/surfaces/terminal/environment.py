@@ -3,31 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from hark.protocol.speech import Dictation, SpeechError
+from hark.surfaces.terminal.early_input import EarlyInput
 from hark.surfaces.terminal.keys import Keys
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyInput:
-    """What was typed before the app was there: sent texts, the text in the line, and bytes that nobody has used."""
-
-    sent: tuple[str, ...] = ()
-    text: str = ""
-    rest: bytes = b""
-
-
-class WhenDeaf(Protocol):
-    """Called in the input's thread when the person wants to leave and the loop does not hear it."""
-
-    def __call__(self, *, is_again: bool) -> None:
-        """With `is_again`, the person has asked once more: leave at once."""
-        ...
-
-
-def _be_deaf(*, is_again: bool) -> None:
-    return
 
 
 def _be_mute() -> Dictation:
@@ -38,7 +17,9 @@ def _be_mute() -> Dictation:
 class TerminalEnvironment:
     """What the app is given. `take_over` ends whoever reads the terminal before it; `leaving` hears of its end.
 
-    `dictation` is asked for when the person wants to talk; it raises SpeechError when nobody can.
+    `when_deaf` is called in the input's thread when the person wants to leave and the loop does not hear it; with True,
+    the person has asked once more: leave at once. `dictation` is asked for when the person wants to talk; it raises
+    SpeechError when nobody can.
     """
 
     home: Path
@@ -49,5 +30,5 @@ class TerminalEnvironment:
     notices: tuple[str, ...] = ()
     take_over: Callable[[], EarlyInput] = EarlyInput
     leaving: Callable[[], None] = lambda: None
-    when_deaf: WhenDeaf = _be_deaf
+    when_deaf: Callable[[bool], None] = lambda _: None
     dictation: Callable[[], Dictation] = _be_mute

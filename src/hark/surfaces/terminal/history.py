@@ -24,7 +24,8 @@ class History:
         """Keep one more."""
         if not self._texts or self._texts[-1] != text:
             self._texts.append(text)
-            self._append(text)
+            with contextlib.suppress(OSError):  # the history of this run is still there
+                append_private(self._path, msgspec.json.encode(text) + b"\n", is_durable=False)
         self._place = len(self._texts)
 
     def older(self, now: str) -> str | None:
@@ -43,36 +44,27 @@ class History:
         self._place += 1
         return self._unsent if self._place == len(self._texts) else self._texts[self._place]
 
-    def _append(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # the history of this run is still there
-            append_private(self._path, msgspec.json.encode(text) + b"\n", is_durable=False)
-
 
 class SavedDraft:
     """One session's unsent text in a file. A disk that refuses costs nothing but the draft's safety."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._saved = ""
-
-    @property
-    def has_text(self) -> bool:
-        """True when something is kept."""
-        return bool(self._saved)
+        self.text = ""  # what is kept
 
     def read(self) -> str:
         """Return what was left unsent."""
         try:
-            self._saved = self._path.read_text("utf-8")
+            self.text = self._path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
-            self._saved = ""
-        return self._saved
+            self.text = ""
+        return self.text
 
     def save(self, text: str) -> None:
         """Keep this text; an empty one removes the draft."""
-        if text == self._saved:
+        if text == self.text:
             return
-        self._saved = text
+        self.text = text
         with contextlib.suppress(OSError):
             if not text:
                 self._path.unlink(missing_ok=True)

@@ -6,6 +6,16 @@ from hark.protocol.receipts import Receipt, ReceiptState
 from hark.text.status_text import milliseconds, turn_number
 
 KEPT = 200
+_WORDS = {
+    ReceiptState.INTERRUPTING: "interrupts turn {turn} …",
+    ReceiptState.STEERING: "steers turn {turn} at its next step",
+    ReceiptState.STEERED: "steered into turn {turn}, step {step}",
+    ReceiptState.QUEUED: "queued #{position}",
+    ReceiptState.HELD: "held #{position}: the next message releases it",
+    ReceiptState.EDITED: "edited, queued #{position}",
+    ReceiptState.WITHDRAWN: "withdrawn",
+    ReceiptState.DUPLICATE: "known already",
+}
 
 
 class Fates:
@@ -34,25 +44,9 @@ class Fates:
     def words(self, receipt: Receipt) -> str:
         """Return what became of a message, in a few words."""
         turn = turn_number(receipt.turn)
-        match receipt.state:
-            case ReceiptState.STARTED:
-                return self._started(receipt.id, turn)
-            case ReceiptState.INTERRUPTING:
-                return f"interrupts turn {turn} …"
-            case ReceiptState.STEERING:
-                return f"steers turn {turn} at its next step"
-            case ReceiptState.STEERED:
-                return f"steered into turn {turn}, step {self._step + 1}"
-            case ReceiptState.QUEUED:
-                return f"queued #{receipt.position}"
-            case ReceiptState.HELD:
-                return f"held #{receipt.position}: the next message releases it"
-            case ReceiptState.EDITED:
-                return f"edited, queued #{receipt.position}"
-            case ReceiptState.WITHDRAWN:
-                return "withdrawn"
-            case ReceiptState.DUPLICATE:
-                return "known already"
+        if receipt.state is ReceiptState.STARTED:
+            return self._started(receipt.id, turn)
+        return _WORDS[receipt.state].format(turn=turn, step=self._step + 1, position=receipt.position)
 
     def _started(self, message: str, turn: str) -> str:
         cut = self._cuts.pop(message, "")

@@ -1,4 +1,4 @@
-"""What the agent is doing right now, in a few words: read off the events."""
+"""The status lines below the conversation: what the agent is doing, read off the events, and the keys to use now."""
 
 from hark.protocol.events import (
     AnyEvent,
@@ -13,6 +13,8 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
+from hark.protocol.names import is_child
+from hark.surfaces.terminal.keys import Keys, shown
 from hark.text.safe_text import safe_line
 
 IDLE = ""
@@ -71,19 +73,16 @@ class TurnProgress:
                 pass
 
     def line(self, now: float) -> str:
-        """Return what goes on and for how long, "" when nothing does."""
+        """Return what goes on, for how long, and the age of the turn; "" when nothing does."""
         if not self.turn:
             return ""
         if self._asked:
-            return "waits for your answer"
-        if self._calls:
-            tools = ", ".join(f"{name} {_age(now - since)}" for name, since in self._calls.values())
-            return f"running {tools}"
-        return f"{self._phase} {_age(now - self._since)}"
-
-    def total(self, now: float) -> str:
-        """Return how long the turn has run."""
-        return _age(now - self._started) if self.turn else ""
+            phase = "waits for your answer"
+        elif self._calls:
+            phase = "running " + ", ".join(f"{name} {_age(now - since)}" for name, since in self._calls.values())
+        else:
+            phase = f"{self._phase} {_age(now - self._since)}"
+        return f"⋯ {phase} · {_age(now - self._started)} in all"
 
     def _enter(self, phase: str, at: float) -> None:
         if phase != self._phase:
@@ -94,3 +93,15 @@ class TurnProgress:
 def _age(seconds: float) -> str:
     seconds = max(0.0, seconds)
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def key_words(keys: Keys, session: str, *, is_editing: bool, is_running: bool) -> str:
+    """Return the keys that matter now. `is_editing`: a waiting message is in the input line."""
+    stop = shown(keys.stop)
+    if is_editing:
+        return f"Enter puts it back into the queue · {stop} leaves it as it was"
+    if is_child(session):
+        return f"Enter steers this child · {stop} stops it alone · {shown(keys.children)} back"
+    if is_running:
+        return f"Enter sends · {shown(keys.queue)} queues · {shown(keys.steer)} steers · {stop} stops"
+    return f"Enter sends · /help · @file · {shown(keys.rewind)} goes back · {shown(keys.leave)} twice leaves"

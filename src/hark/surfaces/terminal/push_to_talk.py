@@ -2,14 +2,13 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from hark.protocol.speech import SpeechError
+from hark.surfaces.terminal.conversation_log import ConversationLog
+from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.keys import shown
 from hark.text.safe_text import typed_text
-
-if TYPE_CHECKING:
-    from hark.surfaces.terminal.app import TerminalApp
 
 MICROPHONE = "🎙️"
 END_SECONDS = 1.0
@@ -18,8 +17,11 @@ END_SECONDS = 1.0
 class Talk:
     """One recording at a time. Its words go the way of typed ones."""
 
-    def __init__(self, app: "TerminalApp") -> None:
-        self._app = app
+    def __init__(self, place: TerminalEnvironment, log: ConversationLog, draw: Callable[[], None]) -> None:
+        """`draw` is called when `line` is another."""
+        self._place = place
+        self._log = log
+        self._draw = draw
         self._talking: asyncio.Task[None] | None = None
         self._is_said = asyncio.Event()
         self._began = 0.0
@@ -27,7 +29,7 @@ class Talk:
     @property
     def line(self) -> str:
         """What goes on, for the line above the input; "" when nothing does."""
-        keys = self._app.place.keys
+        keys = self._place.keys
         if self._talking is None:
             return ""
         if self._is_said.is_set():
@@ -35,15 +37,15 @@ class Talk:
         seconds = f"{time.monotonic() - self._began:.0f} s"
         return f"● recording {seconds} · {shown(keys.talk)} sends it · {shown(keys.stop)} drops it"
 
-    def press(self) -> None:
-        """Begin to record, or send what was recorded."""
+    def press(self, say: Callable[[str], None]) -> None:
+        """Begin to record words that are for `say`, or end the recording that runs."""
         if self._talking is None:
             self._is_said = asyncio.Event()
             self._began = time.monotonic()
-            self._talking = asyncio.create_task(self._talk(self._is_said), name="push to talk")
+            self._talking = asyncio.create_task(self._talk(self._is_said, say), name="push to talk")
         else:
             self._is_said.set()
-        self._app.draw_progress()
+        self._draw()
 
     def drop(self) -> bool:
         """Forget what is being said; tell whether it was still being recorded."""
@@ -51,7 +53,7 @@ class Talk:
             return False
         is_recording = not self._is_said.is_set()
         self._talking.cancel()
-        self._app.log_view.tell(f"{MICROPHONE} dropped", "voice")
+        self._log.tell(f"{MICROPHONE} dropped", "voice")
         return is_recording
 
     async def close(self) -> None:
@@ -60,23 +62,20 @@ class Talk:
             self._talking.cancel()
             await asyncio.wait([self._talking], timeout=END_SECONDS)
 
-    async def _talk(self, is_said: asyncio.Event) -> None:
-        app = self._app
-        session = app.session
-
+    async def _talk(self, is_said: asyncio.Event, say: Callable[[str], None]) -> None:
         async def until() -> None:
             await is_said.wait()
 
         try:
-            dictation = app.place.dictation()
+            dictation = self._place.dictation()
             audio = await dictation.record(until)
             is_said.set()
-            app.draw_progress()
+            self._draw()
             words = typed_text(await dictation.words(audio))
-            app.log_view.tell(f'{MICROPHONE} "{words}"')
-            app.say_spoken(session, words)
+            self._log.tell(f'{MICROPHONE} "{words}"')
+            say(words)
         except SpeechError as error:
-            app.log_view.tell(f"{MICROPHONE} {error}")
+            self._log.tell(f"{MICROPHONE} {error}")
         finally:
             self._talking = None
-            app.draw_progress()
+            self._draw()

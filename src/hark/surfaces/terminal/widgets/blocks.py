@@ -3,10 +3,10 @@
 from rich.console import RenderableType
 from rich.text import Text
 
-from hark.protocol.events import CallEnd, CallStart, TurnEnd
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
+from hark.protocol.events import CallEnd
+from hark.protocol.messages import CallResult
 from hark.text.safe_text import safe
-from hark.text.status_text import call_title, counted, effect_words, end_words
+from hark.text.status_text import call_title, counted, effect_words
 
 LIVE_LINES = 8
 ENDED_LINES = 6
@@ -20,9 +20,9 @@ NOTICE = "yellow"
 class Block:
     """Something in the conversation. `has_air`: a blank line stands around it. A click changes `is_open`."""
 
-    def __init__(self) -> None:
-        self.has_air = False
-        self.can_fold = False
+    def __init__(self, *, has_air: bool = False, can_fold: bool = False) -> None:
+        self.has_air = has_air
+        self.can_fold = can_fold
         self.is_open = False
 
     def draw(self) -> RenderableType:
@@ -34,8 +34,7 @@ class UserBlock(Block):
     """What a person said, and what became of it."""
 
     def __init__(self, text: str, author: str = "") -> None:
-        super().__init__()
-        self.has_air = self.can_fold = True
+        super().__init__(has_air=True, can_fold=True)
         self.text = text
         self.receipt = ""
         self._author = safe(author)
@@ -58,8 +57,7 @@ class Thought(Block):
     """The model's thinking, folded to a line until somebody opens it."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.can_fold = True
+        super().__init__(can_fold=True)
         self._text = ""
         self._words = 0
 
@@ -78,29 +76,19 @@ class Called(Block):
     """One call of a tool: its title, its live output, its end."""
 
     def __init__(self, name: str, arguments: str) -> None:
-        super().__init__()
-        self.can_fold = True
+        super().__init__(can_fold=True)
         self._title = call_title(name, arguments)
         self._state = ""
         self._text = ""
-
-    @classmethod
-    def started(cls, event: CallStart) -> "Called":
-        """Return the block of a call that has just started."""
-        return cls(event.name, event.arguments)
 
     def add(self, text: str) -> None:
         """Take one more piece of output."""
         self._text = (self._text + text)[-KEPT_CHARACTERS:]
 
-    def end(self, event: CallEnd) -> None:
+    def end(self, result: CallEnd | CallResult) -> None:
         """Take the call's result."""
-        self.finish(event.text, effect_words(event.effect, is_error=event.is_error))
-
-    def finish(self, text: str, state: str) -> None:
-        """Take a result and how it came to be."""
-        self._state = state
-        self._text = text[-KEPT_CHARACTERS:]
+        self._state = effect_words(result.effect, is_error=result.is_error)
+        self._text = result.text[-KEPT_CHARACTERS:]
 
     def draw(self) -> RenderableType:
         """Return the title, and below it the last of the output."""
@@ -121,32 +109,14 @@ class Called(Block):
 class Told(Block):
     """Something that the person should know."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, style: str = NOTICE) -> None:
         super().__init__()
         self.text = text
+        self._style = style
 
     def draw(self) -> RenderableType:
         """Return it."""
-        return Text(safe(self.text), NOTICE, overflow="fold")
-
-
-class Ended(Block):
-    """How a turn ended."""
-
-    def __init__(self, event: TurnEnd) -> None:
-        super().__init__()
-        self._words = safe(end_words(event))
-        match event.outcome:
-            case Completed():
-                self._style = "dim"
-            case Interrupted():
-                self._style = NOTICE
-            case Failed() | LimitReached():
-                self._style = "bold red"
-
-    def draw(self) -> RenderableType:
-        """Return it."""
-        return Text(f"── {self._words}", self._style, overflow="fold")
+        return Text(safe(self.text), self._style, overflow="fold")
 
 
 def _diff_style(line: str) -> str:

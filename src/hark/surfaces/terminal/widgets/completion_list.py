@@ -28,7 +28,7 @@ class CompletionList(Static):
 
     def look(self) -> None:
         """Look what could be completed now."""
-        before = self._before_cursor()
+        before = self._composer.before_cursor()
         found = self._completion.find(before) if before[-1:].strip() else []
         if found and before.endswith(found[0][0]):
             found = []  # it stands there already
@@ -55,13 +55,9 @@ class CompletionList(Static):
 
     def _complete(self) -> None:
         row, column = self._composer.cursor_location
-        start = column - word_length(self._before_cursor())
+        start = column - word_length(self._composer.before_cursor())
         word, self._found = self._found[self._chosen][0], []
         self._composer.replace(f"{word} ", (row, start), (row, column))
-
-    def _before_cursor(self) -> str:
-        row, column = self._composer.cursor_location
-        return self._composer.document.get_line(row)[:column]
 
     def _listed(self) -> None:
         with suppress(RuntimeError):  # the loop is closed: the app is gone

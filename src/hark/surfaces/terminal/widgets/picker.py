@@ -1,6 +1,7 @@
 """A list to choose from, over the conversation: rewind, sessions and children use it."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,12 +15,11 @@ from hark.text.safe_text import safe_line
 _ROW_CHARACTERS = 300
 
 
-class PickerResult:
+class PickerResult(NamedTuple):
     """What was chosen, and with which key."""
 
-    def __init__(self, name: str, key: str) -> None:
-        self.name = name
-        self.key = key
+    name: str
+    key: str
 
 
 class Picker(ModalScreen[PickerResult | None]):

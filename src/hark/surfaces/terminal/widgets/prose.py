@@ -1,31 +1,71 @@
-"""A reply that grows, cut into pieces: only the last one is drawn anew as more text comes."""
+"""A reply that grows, cut into pieces of Markdown: only the last one is drawn anew as more text comes.
+
+Headings are plain, code has no box, and a piece that still grows is light enough to be drawn many times a second.
+"""
 
 import re
 from collections.abc import Callable
 
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown
+from rich.padding import Padding
+from rich.syntax import Syntax
+from rich.text import Text
 
 from hark.surfaces.terminal.widgets.blocks import Block
-from hark.surfaces.terminal.widgets.markdown import LiveMarkdown, WholeMarkdown
 
 SOFT_CHARACTERS = 1_200  # from here on a piece ends at the next place where Markdown lets it
 HARD_CHARACTERS = 2_400  # from here on anywhere
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _GOES_ON = re.compile(r"^(?:\s|[-*+>|]|\d+[.)])")  # a line that may belong to what stands above the blank line
+_INDENT = (0, 0, 0, 2)
+
+
+class _Heading(Heading):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it at the left, in bold."""
+        self.text.justify = "left"
+        self.text.stylize("bold underline" if self.tag == "h1" else "bold")
+        yield self.text
+
+
+class _LiveCode(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it without colours: it is drawn many times a second."""
+        yield Padding(Text(str(self.text).rstrip(), style="cyan", overflow="fold"), _INDENT)
+
+
+class _Code(CodeBlock):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it in the terminal's own colours."""
+        syntax = Syntax("", self.lexer_name, theme="ansi_dark", background_color="default")
+        text = syntax.highlight(str(self.text).rstrip())
+        text.rstrip()
+        text.overflow = "fold"
+        text.no_wrap = False
+        yield Padding(text, _INDENT)
+
+
+class _LiveMarkdown(Markdown):
+    elements = Markdown.elements | {"heading_open": _Heading, "fence": _LiveCode, "code_block": _LiveCode}
+
+
+class _WholeMarkdown(Markdown):
+    elements = Markdown.elements | {"heading_open": _Heading, "fence": _Code, "code_block": _Code}
 
 
 class ProseBlock(Block):
     """A part of the model's words, as Markdown. One that goes on where another was cut has no air above it."""
 
     def __init__(self, *, is_cut: bool) -> None:
-        super().__init__()
-        self.has_air = not is_cut
+        super().__init__(has_air=not is_cut)
         self.text = ""
         self.is_whole = False
 
     def draw(self) -> RenderableType:
         """Return the Markdown, with all its colours once it is finished."""
-        return WholeMarkdown(self.text) if self.is_whole else LiveMarkdown(self.text)
+        form = _WholeMarkdown if self.is_whole else _LiveMarkdown
+        return form(self.text, hyperlinks=False)
 
 
 class Prose:

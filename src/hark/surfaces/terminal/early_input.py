@@ -8,9 +8,11 @@ import signal
 import termios
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
+
+from hark.text.safe_text import typed_text
 
 PROMPT = "› "
 ESCAPE_MS = "25"
@@ -24,26 +26,32 @@ _INPUT_FLAGS = termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON
 _LOCAL_FLAGS = termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
 
 
-class Typed:
-    """What was typed: texts with Enter behind them, and the text that is being typed."""
+class EarlyInput:
+    """What was typed before the app was there: texts with Enter behind them, and the text that is being typed."""
 
-    def __init__(self) -> None:
-        self.sent: list[str] = []
-        self.text: str = ""
+    def __init__(self, sent: Iterable[str] = (), text: str = "") -> None:
+        self.sent = list(sent)
+        self.text = text
         self.is_left = False
-        self.rest: str = ""  # a key or a paste of which only the beginning has come
+        self._begun = ""  # a key or a paste of which only the beginning has come
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def take(self, piece: str) -> None:
+    @property
+    def rest(self) -> bytes:
+        """The bytes that mean nothing yet: they come before those that wait in the terminal for the next reader."""
+        return self._begun.encode() + self._decoder.getstate()[0]
+
+    def read(self, data: bytes) -> None:
         """Take what came from the keyboard at once: a line end inside of it was pasted, one behind it was typed."""
-        piece = f"{self.rest}{piece}"
+        piece = f"{self._begun}{self._decoder.decode(data)}"
         if "\x1b[200~" in piece and "\x1b[201~" not in piece:
-            self.rest = piece
+            self._begun = piece
             return
-        self.rest = ""
+        self._begun = ""
         place = 0
         for paste in _PASTE.finditer(piece):
             self._keys(piece[place : paste.start()])
-            self.text += _shown(paste[1].replace("\r\n", "\n").replace("\r", "\n"))
+            self.text += typed_text(paste[1])
             place = paste.end()
         self._keys(piece[place:])
 
@@ -51,7 +59,7 @@ class Typed:
         piece = _KEY.sub("", piece)
         if "\x1b" in piece:  # the beginning of a key whose end is still to come
             piece, _, rest = piece.partition("\x1b")
-            self.rest = "\x1b" + rest if rest else ""
+            self._begun = "\x1b" + rest if rest else ""
         for place, character in enumerate(piece):
             self._key(character, is_last=place == len(piece) - 1)
 
@@ -73,7 +81,7 @@ class Typed:
             case "\x04":
                 self.is_left = not self.text
             case _:
-                self.text += _shown(character)
+                self.text += typed_text(character)
 
 
 class FirstLine:
@@ -85,10 +93,9 @@ class FirstLine:
     def __init__(self) -> None:
         """Raises termios.error where there is no terminal."""
         self.usual = termios.tcgetattr(0)
-        self._typed = Typed()
+        self._typed = EarlyInput()
         self._woken, self._wake = os.pipe()
         self._is_over = False
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._let_keys_through()
         self._thread = threading.Thread(target=self._run, name="first line", daemon=True)
         self._thread.start()
@@ -98,15 +105,15 @@ class FirstLine:
         """True when the person wants to leave again."""
         return self._typed.is_left
 
-    def take(self) -> tuple[Typed, bytes]:
-        """End it; return what was typed, and what comes before that which waits in the terminal for the next reader."""
+    def take(self) -> EarlyInput:
+        """End it; return what was typed."""
         if not self._is_over:
             self._is_over = True
             os.write(self._wake, b".")
             self._thread.join()
             with suppress(OSError):
                 os.write(1, _END + _ERASE)
-        return self._typed, self._typed.rest.encode() + self._decoder.getstate()[0]
+        return self._typed
 
     def give_back(self) -> None:
         """End it, and have the terminal as it was."""
@@ -136,7 +143,7 @@ class FirstLine:
                 piece = os.read(0, _PIECE_BYTES)
             except OSError:
                 piece = b""
-            self._typed.take(self._decoder.decode(piece))
+            self._typed.read(piece)
             if not piece or self._typed.is_left:
                 self._leave(piece)
                 return
@@ -169,11 +176,7 @@ def typed_while(load: Callable[[], object]) -> FirstLine:
     return line
 
 
-def _shown(text: str) -> str:
-    return "".join(character for character in text if character.isprintable() or character in "\n\t")
-
-
-def _draw(typed: Typed) -> None:
+def _draw(typed: EarlyInput) -> None:
     line = (typed.text or (typed.sent[-1] if typed.sent else "")).rpartition("\n")[2].replace("\t", " ")
     try:
         room = os.get_terminal_size(1).columns - 3
