@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from hark.app.slash.table import TERMINAL_COMMANDS
 from hark.surfaces.terminal.keys import FIXED, MEANINGS, QUEUE_KEYS, Keys, shown
 
@@ -77,7 +79,7 @@ text as in any terminal. Esc is taken for itself after 25 ms; over a slow line s
 
 def page() -> str:
     """Return the page."""
-    usual = Keys().acts() | {"newline": Keys().newline} | {act: key for key, act in FIXED.items()}
+    usual = asdict(Keys()) | {act: key for key, act in FIXED.items()}
     rows = [
         f"| {shown(usual[act])} | {meaning} | {f'`{act}`' if act not in FIXED.values() else ''} |\n"
         for act, meaning in MEANINGS.items()

@@ -25,7 +25,7 @@ EXIT_SECONDS = at_most(6.0)
 
 WITH_A_TOOL = """
 import asyncio, functools, sys, time
-import hark.cli.terminal as there
+import hark.cli.chat_options as there
 from hark.cli.main import main
 
 async def wedge() -> str:

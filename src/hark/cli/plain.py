@@ -4,10 +4,9 @@ import argparse
 import asyncio
 import sys
 
-from hark.app.build import open_agent
 from hark.app.sessions.handle import SessionHandle
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
-from hark.cli.chat_options import choose_route, offered, sections, session_name
+from hark.cli.chat_options import offered, open_chat, session_name
 from hark.cli.io.printing import print_error
 from hark.cli.io.standard_input import is_terminal, line_reader
 from hark.surfaces.plain import Plain
@@ -16,14 +15,10 @@ from hark.surfaces.plain import Plain
 async def plain(options: argparse.Namespace) -> int:
     """`hark --plain`: lines in, lines out."""
     watchdog = Watchdog(EXIT_SECONDS)
-    leaving, can_ask = watchdog.waits_for, is_terminal()
-    async with open_agent(
-        sweeps=False, can_ask=can_ask, notice=print_error, leaving=leaving, **sections(options)
-    ) as agent:
-        choose_route(agent.bench.routes, options.model)
+    can_ask = is_terminal()
+    async with open_chat(options, watchdog, print_error, can_ask=can_ask) as agent:
         name = await session_name(options, agent.bench.store) or f"chat-{agent.bench.clock.new_id()[:6]}"
         session = agent.session(name, surface="terminal")
-        watchdog.seconds = agent.settings.limits.exit_seconds
         reading = asyncio.ensure_future(Plain(session, waits=not can_ask).run(await line_reader()))
         signals = Signals(watchdog, lambda _: reading.cancel(), lambda: can_ask and _stop(session))
         signals.listen()

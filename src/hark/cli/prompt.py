@@ -3,11 +3,10 @@
 import argparse
 import asyncio
 
-from hark.app.build import open_agent
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
-from hark.cli.chat_options import choose_route, sections
+from hark.cli.chat_options import open_chat
 from hark.cli.io.printing import print_error, print_line
 from hark.cli.io.standard_input import piped_text
 from hark.protocol.meaning import CommandMeaning, StopMeaning
@@ -23,13 +22,8 @@ async def prompt(options: argparse.Namespace) -> int:
     if not text:
         raise SettingsError('The prompt is empty. Say what to do: hark -p "PROMPT", or pipe it in.')
     watchdog = Watchdog(EXIT_SECONDS)
-    leaving = watchdog.waits_for
-    async with open_agent(
-        sweeps=False, can_ask=False, notice=print_error, leaving=leaving, **sections(options)
-    ) as agent:
-        choose_route(agent.bench.routes, options.model)
+    async with open_chat(options, watchdog, print_error, can_ask=False) as agent:
         session = agent.session(options.session or f"p-{agent.bench.clock.new_id()}", surface="oneshot")
-        watchdog.seconds = agent.settings.limits.exit_seconds
         shot = OneShot(session, options.output)
         stops: list[asyncio.Task[None]] = []
         signals = Signals(watchdog, lambda name: stops.append(asyncio.create_task(_stop(session, shot, name))))

@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hark.app.agent import Agent
-from hark.app.build import open_agent
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
-from hark.cli.chat_options import choose_route, offered, sections, session_name
+from hark.cli.chat_options import offered, open_chat, session_name
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
@@ -40,12 +39,8 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
     watchdog = shown.watchdog
     notices: list[str] = []
     try:
-        async with open_agent(
-            sweeps=False, notice=notices.append, leaving=watchdog.waits_for, **sections(options)
-        ) as agent:
-            choose_route(agent.bench.routes, options.model)
+        async with open_chat(options, watchdog, notices.append) as agent:
             settings = agent.settings
-            watchdog.seconds = settings.limits.exit_seconds
             name = await session_name(options, agent.bench.store)
             if name is None:
                 name = f"chat-{agent.bench.clock.new_id()[:6]}"

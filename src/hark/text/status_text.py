@@ -10,6 +10,7 @@ from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached,
 from hark.text.safe_text import safe_line
 
 TITLE_CHARACTERS = 120
+_EFFECTS = {Effect.NOT_STARTED: "not started", Effect.CANCELLED: "cancelled", Effect.UNKNOWN: "effect unknown"}
 _MAIN_ARGUMENTS = ("command", "path", "pattern", "url", "query", "goal", "question", "code", "action", "name", "text")
 
 
@@ -86,22 +87,12 @@ def call_title(name: str, arguments: str) -> str:
     try:
         given: Any = json.loads(arguments)
     except ValueError:
-        return safe_line(name, 80)
-    if not isinstance(given, dict):
-        return safe_line(name, 80)
-    values = cast("dict[str, Any]", given)
+        given = None
+    values = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     main = next((values[key] for key in _MAIN_ARGUMENTS if isinstance(values.get(key), str)), "")
     return f"{safe_line(name, 80)} {safe_line(str(main), TITLE_CHARACTERS)}".rstrip()
 
 
 def effect_words(effect: Effect, *, is_error: bool) -> str:
     """Return what is known of a call's doing, in a word."""
-    match effect:
-        case Effect.COMPLETED:
-            return "failed" if is_error else "done"
-        case Effect.NOT_STARTED:
-            return "not started"
-        case Effect.CANCELLED:
-            return "cancelled"
-        case Effect.UNKNOWN:
-            return "effect unknown"
+    return _EFFECTS.get(effect) or ("failed" if is_error else "done")

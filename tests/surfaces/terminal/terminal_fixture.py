@@ -35,7 +35,7 @@ class Seat:
         view = self.app.log_view
         while any(drawn.width == 0 for drawn in view._drawn) and view.size.width:
             view._draw_stale()
-        return view.text
+        return "\n".join(line.text.rstrip() for line in view._lines)
 
     @property
     def line(self) -> str:

@@ -14,12 +14,13 @@ from textual import events
 from hark.protocol.agent import Agent
 from hark.protocol.commands import Delivery
 from hark.protocol.meaning import AnswerMeaning
+from hark.protocol.receipts import QueueItem, Refusal
 from hark.protocol.session import Session
 from hark.surfaces.terminal.early_input import EarlyInput
 from hark.surfaces.terminal.environment import TerminalEnvironment
-from hark.surfaces.terminal.queue_changes import QueueChanges
 from hark.surfaces.terminal.screen import ConversationScreen
 from hark.surfaces.terminal.terminal_commands import TerminalCommands
+from hark.surfaces.terminal.widgets.composer import joined
 from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
 from hark.text.safe_text import typed_text
 from hark.text.status_text import counted
@@ -38,7 +39,6 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
     def __init__(self, agent: Agent, session: str, place: TerminalEnvironment) -> None:
         super().__init__(agent, session, place)
         self.commands = TerminalCommands(self, self._press_talk)
-        self._queue = QueueChanges(self)
         self._before = EarlyInput()
         self._left_at = 0.0
         self._stopped_at = 0.0
@@ -49,7 +49,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
             "end": self.exit,
             "editor": self._editor,
             "unfold": self.log_view.unfold,
-            "waiting": self._queue.enter,
+            "waiting": self._enter_queue,
             "talk": self._press_talk,
             "page_up": self.log_view.action_page_up,
             "page_down": self.log_view.action_page_down,
@@ -105,16 +105,12 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         """Show what the word at the cursor could become."""
         self.choices.look()
 
-    def on_queue_panel_wanted(self, event: QueuePanel.Wanted) -> None:
-        """Do what the person wants with a message that waits."""
-        self._queue.change(event)
-
     def _stop(self, now: float) -> None:
         """Stop the turn that is on the screen; twice in a row goes back to an earlier message."""
         if self.talk.drop():
             return  # a recording is dropped, and nothing else
         if self.composer.edited:
-            self._queue.end_edit(None)
+            self._end_edit(None)
         elif now - self._stopped_at < REWIND_SECONDS:
             self._stopped_at = 0.0
             self.start(self.commands.rewind())
@@ -127,7 +123,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         if self.talk.drop():
             return
         if self.composer.edited:
-            self._queue.end_edit(None)
+            self._end_edit(None)
         elif self.composer.text:
             self.composer.take()  # Up brings it back
         elif self.progress.turn:
@@ -162,6 +158,64 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         finally:
             path.unlink(missing_ok=True)
 
+    # The queue.
+
+    def _enter_queue(self) -> None:
+        panel = self.queue_panel
+        if panel.display:
+            panel.highlighted = 0
+            self.screen.set_focus(panel)
+        else:
+            self.log_view.tell("Nothing waits.", "queue")
+
+    def on_queue_panel_wanted(self, wanted: QueuePanel.Wanted) -> None:
+        """Do what the person wants with a message that waits."""
+        match wanted.act:
+            case "leave":
+                self.composer.focus()
+            case "edit":
+                self.composer.begin_edit(wanted.item)
+                self.draw_progress()
+            case _:
+                self.start(self._change_queue(wanted))
+
+    def _end_edit(self, text: str | None) -> None:
+        """Put a waiting message back, changed; or with None as it was."""
+        item = self.composer.end_edit()
+        if item is not None and text is not None and text.strip() and text != item.text:
+            self.start(self._change_text(item, text))
+        self.draw_progress()
+
+    async def _change_queue(self, wanted: QueuePanel.Wanted) -> None:
+        session, item = self.session, wanted.item
+        match wanted.act:
+            case "withdraw":
+                refusal = await session.withdraw(item.id)
+            case "up":
+                refusal = await session.move(item.id, max(1, wanted.position - 1))
+            case "down":
+                refusal = await session.move(item.id, wanted.position + 1)
+            case _:
+                refusal = await self._send_now(item)
+        if refusal:
+            self.log_view.tell(refusal.message)
+        await self.refresh_queue()
+
+    async def _send_now(self, item: QueueItem) -> Refusal | None:
+        session = self.session
+        places = [place for place, waiting in enumerate(await session.queue(), 1) if waiting.id == item.id]
+        if not places:
+            return Refusal("not_waiting", "That message does not wait any more.")
+        await session.say(f"/queue {places[0]} now")
+        return None
+
+    async def _change_text(self, item: QueueItem, text: str) -> None:
+        refusal = await self.session.edit(item.id, text)
+        if refusal:
+            self.log_view.tell(f"{refusal.message} Your words are in the input line.")
+            self.composer.put(joined(self.composer.text, text))
+        await self.refresh_queue()
+
     # Texts.
 
     def send(self, delivery: Delivery | None = None) -> None:
@@ -177,7 +231,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
                 return
             self.answer(composer.take(), question)
         elif composer.edited:
-            self._queue.end_edit(text)
+            self._end_edit(text)
         elif text := composer.take():
             self._say_soon(text, delivery)
 

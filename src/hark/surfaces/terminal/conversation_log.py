@@ -1,6 +1,6 @@
 """The conversation on the screen: events in, blocks out, and never more work than a frame can take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hark.protocol.events import (
     AnyEvent,
@@ -21,19 +21,29 @@ from hark.protocol.events import (
 )
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.outcomes import Completed, Interrupted, Outcome
-from hark.protocol.receipts import Receipt
-from hark.surfaces.terminal.message_status import Fates
+from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.terminal.widgets.blocks import NOTICE, Block, Called, Thought, Told, UserBlock
 from hark.surfaces.terminal.widgets.prose import Prose
 from hark.surfaces.terminal.widgets.scroll import Scroll
 from hark.text.safe_text import safe, safe_line
-from hark.text.status_text import end_words
+from hark.text.status_text import end_words, milliseconds, turn_number
 
 FRAME_SECONDS = 1 / 20
 KEPT_MESSAGES = 500
+KEPT_TURNS = 200
 MOST_BLOCKS = 120
 SENDING = "sending …"
 _END_STYLES: dict[type[Outcome], str] = {Completed: "dim", Interrupted: NOTICE}  # a failure has another
+_RECEIPTS = {
+    ReceiptState.INTERRUPTING: "interrupts turn {turn} …",
+    ReceiptState.STEERING: "steers turn {turn} at its next step",
+    ReceiptState.STEERED: "steered into turn {turn}, step {step}",
+    ReceiptState.QUEUED: "queued #{position}",
+    ReceiptState.HELD: "held #{position}: the next message releases it",
+    ReceiptState.EDITED: "edited, queued #{position}",
+    ReceiptState.WITHDRAWN: "withdrawn",
+    ReceiptState.DUPLICATE: "known already",
+}
 
 
 class ConversationLog(Scroll):
@@ -61,12 +71,37 @@ class ConversationLog(Scroll):
 
     def show_past(self, messages: Sequence[Message]) -> None:
         """Show the last of what was said before, above what came while it was loaded."""
-        blocks, calls, reply = past_blocks(messages, self._said)
+        blocks = self._past_blocks(messages)
         for block in blocks:
             self.drop(block)  # a message that was sent meanwhile has its place among the others
-        self._calls |= calls
-        self.last_reply = self.last_reply or reply
         self.show_above(blocks)
+
+    def _past_blocks(self, messages: Sequence[Message]) -> list[Block]:
+        blocks: list[Block] = []
+        reply = ""
+        for message in messages[-MOST_BLOCKS:]:
+            match message:
+                case UserMessage(id=name, text=text, author=author):
+                    blocks.append(self._said.get(name) or UserBlock(text, author))
+                case AssistantMessage(text=text):
+                    if text:
+                        prose = Prose(lambda _: None)
+                        prose.add(safe(text))
+                        prose.end()
+                        blocks.extend(prose.pieces)
+                        reply = text
+                    for call in message.calls:
+                        self._calls[call.id] = called = Called(call.name, call.arguments)
+                        blocks.append(called)
+                case CallResult(call=call):
+                    if call in self._calls:
+                        self._calls.pop(call).end(message)
+                case Note(text=text):
+                    blocks.append(Told(text))
+        self.last_reply = self.last_reply or reply
+        if len(blocks) > MOST_BLOCKS:
+            blocks = [Told("… earlier: hark sessions show"), *blocks[-MOST_BLOCKS:]]
+        return blocks
 
     def clear(self) -> None:
         """Show nothing of this session any more."""
@@ -209,36 +244,41 @@ class ConversationLog(Scroll):
             del self._said[next(iter(self._said))]
 
 
-def past_blocks(
-    messages: Sequence[Message], known: Mapping[str, UserBlock]
-) -> tuple[list[Block], dict[str, Called], str]:
-    """Return the last blocks of a transcript, the calls in it that still run, and the last reply.
+class Fates:
+    """Remembers which message was to cut which turn, and how those turns ended."""
 
-    Messages whose id is `known` have their block already.
-    """
-    blocks: list[Block] = []
-    calls: dict[str, Called] = {}
-    reply = ""
+    def __init__(self) -> None:
+        self._cuts: dict[str, str] = {}
+        self._settles: dict[str, float | None] = {}
+        self._step = 0
 
-    for message in messages[-MOST_BLOCKS:]:
-        match message:
-            case UserMessage(id=name, text=text, author=author):
-                blocks.append(known.get(name) or UserBlock(text, author))
-            case AssistantMessage(text=text):
-                if text:
-                    prose = Prose(lambda _: None)
-                    prose.add(safe(text))
-                    prose.end()
-                    blocks.extend(prose.pieces)
-                    reply = text
-                for call in message.calls:
-                    blocks.append(called := Called(call.name, call.arguments))
-                    calls[call.id] = called
-            case CallResult(call=call):
-                if call in calls:
-                    calls.pop(call).end(message)
-            case Note(text=text):
-                blocks.append(Told(text))
-    if len(blocks) > MOST_BLOCKS:
-        blocks = [Told("… earlier: hark sessions show"), *blocks[-MOST_BLOCKS:]]
-    return blocks, calls, reply
+    def take(self, event: AnyEvent) -> None:
+        """Take one more event."""
+        match event:
+            case StepStart(step=step):
+                self._step = step  # a steer is taken before its step starts
+            case TurnEnd(outcome=outcome, timings=timings):
+                self._settles[event.turn or ""] = timings.settle if isinstance(outcome, Interrupted) else None
+                self._step = 0
+                if len(self._settles) > KEPT_TURNS:
+                    del self._settles[next(iter(self._settles))]
+            case ReceiptChanged(receipt=receipt) if receipt.state is ReceiptState.INTERRUPTING and receipt.turn:
+                self._cuts[receipt.id] = receipt.turn
+            case _:
+                pass
+
+    def words(self, receipt: Receipt) -> str:
+        """Return what became of a message, in a few words."""
+        turn = turn_number(receipt.turn)
+        if receipt.state is ReceiptState.STARTED:
+            return self._started(receipt.id, turn)
+        return _RECEIPTS[receipt.state].format(turn=turn, step=self._step + 1, position=receipt.position)
+
+    def _started(self, message: str, turn: str) -> str:
+        cut = self._cuts.pop(message, "")
+        if not cut:
+            return f"turn {turn}" if turn else ""
+        settle = self._settles.get(cut)
+        if settle is None:
+            return f"turn {turn_number(cut)} had ended by itself: runs as turn {turn}"
+        return f"interrupted turn {turn_number(cut)} in {milliseconds(settle)}: turn {turn}"

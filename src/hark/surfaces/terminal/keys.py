@@ -1,6 +1,6 @@
 """The keys of the terminal app, and what they are called."""
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 
 class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -17,10 +17,6 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     children: str = "f3"
     rewind: str = "f4"
     talk: str = "ctrl+t"
-
-    def acts(self) -> dict[str, str]:
-        """Return the key of each act that is not the line's own."""
-        return {act: key for act, key in structs.asdict(self).items() if act != "newline"}
 
 
 FIXED = {"ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}

@@ -18,6 +18,7 @@ from hark.surfaces.terminal.keys import Keys, shown
 from hark.text.safe_text import safe_line
 
 IDLE = ""
+_PHASES = {StepStart: "waiting for the first token", ReasoningDelta: "thinking", ReplyDelta: "answering"}
 
 
 class TurnProgress:
@@ -51,12 +52,8 @@ class TurnProgress:
                 self.turn = ""
                 self._calls.clear()
                 self._enter(IDLE, event.at)
-            case StepStart():
-                self._enter("waiting for the first token", event.at)
-            case ReasoningDelta():
-                self._enter("thinking", event.at)
-            case ReplyDelta():
-                self._enter("answering", event.at)
+            case StepStart() | ReasoningDelta() | ReplyDelta():
+                self._enter(_PHASES[type(event)], event.at)
             case CallStart(call=call, name=name):
                 self._calls[call] = name, event.at
             case CallEnd(call=call):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+from msgspec.structs import asdict
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
@@ -43,7 +44,7 @@ class Composer(TextArea):
         self._press = press
         self._answer = answer
         self._newline = keys.newline
-        self._acts = {**{key: act for act, key in keys.acts().items()}, **FIXED}
+        self._acts = {key: act for act, key in asdict(keys).items() if act != "newline"} | FIXED
 
     def put(self, text: str) -> None:
         """Show this text, the cursor behind it."""

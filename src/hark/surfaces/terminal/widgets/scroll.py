@@ -39,11 +39,6 @@ class Scroll(ScrollView, can_focus=False):
         self._follows = True
 
     @property
-    def text(self) -> str:
-        """All that is in it, as plain text."""
-        return "\n".join(line.text.rstrip() for line in self._lines)
-
-    @property
     def blocks(self) -> list[Block]:
         """The blocks, the oldest first."""
         return [drawn.block for drawn in self._drawn]
