@@ -30,6 +30,7 @@ from hark.protocol.store import Accepted, Lease, Store, StoreError, Summary
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
 from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
 from hark.tools.toolbox import Toolbox
+from tests.waiting import until
 
 CLOSE_SECONDS = 3.0
 E = TypeVar("E", bound=AnyEvent)
@@ -243,8 +244,7 @@ class Screen:
 
     async def until(self, is_true: Callable[[], bool]) -> None:
         """Wait for the screen to show something."""
-        while not is_true():
-            await self._changed.wait()
+        await until(is_true, changed=lambda: self._changed.wait(), shows=lambda: self.events)
 
     @property
     def outcomes(self) -> list[Outcome]:

@@ -10,6 +10,7 @@ from tests.gateway_kills.environment import World
 from tests.gateway_kills.kill_points import MOMENTS
 from tests.gateway_kills.person import Pace, live
 from tests.gateway_kills.quiesce import holding, rest
+from tests.waiting import until
 
 UNCONFIRMED_EACH = 2.5  # things that a person has written and that are not taken; then all wait
 TRAP_SHARE = 0.6  # of the kills wait for a moment
@@ -69,12 +70,16 @@ async def _at_work(world: World) -> None:
     """Return when the gateway has connected everywhere: on a busy machine that takes its time."""
     polls = world.telegram.pollers
     began = time.monotonic()
-    async with asyncio.timeout(CONNECT_SECONDS):
-        await world.telegram.until(lambda: world.telegram.pollers > polls and bool(world.slack.sockets))
-        await world.discord.until(lambda: world.discord.gateway.is_ready)
-        # Before, Discord knows nobody to whom it could replay what is said.
-        while not (world.home / "discord.json").exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    telegram, gateway = world.telegram, world.discord.gateway
+    await until(
+        lambda: telegram.pollers > polls and bool(world.slack.sockets),
+        seconds=CONNECT_SECONDS,
+        shows=lambda: (telegram.pollers, world.slack.sockets),
+        changed=telegram.changed,
+    )
+    await until(lambda: gateway.is_ready, seconds=CONNECT_SECONDS, changed=gateway.changed)
+    # Before, Discord knows nobody to whom it could replay what is said.
+    await until((world.home / "discord.json").exists, seconds=CONNECT_SECONDS)
     world.connect_seconds.append(time.monotonic() - began)
 
 

@@ -15,7 +15,8 @@ from hark.mcp.offer import ServerState
 from hark.mcp.redirects import Redirects, free_port
 from hark.mcp.tokens import TokenFile
 from tests.mcp.http_fixture import Gate, gated
-from tests.mcp.mcp_fixture import World, running, starting, until
+from tests.mcp.mcp_fixture import World, running, starting
+from tests.waiting import until
 
 
 async def browse(page: str) -> str:

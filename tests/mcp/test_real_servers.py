@@ -16,10 +16,10 @@ import pytest
 from hark.mcp.offer import ServerState
 from hark.mcp.redirects import free_port
 from hark.protocol.messages import Effect
-from tests.mcp.mcp_fixture import Person, World, running, until
+from tests.mcp.mcp_fixture import Person, World, running
 from tests.mcp.real import npm_server, pypi_server
 from tests.tools.context import living
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 LONG = "every__trigger-long-running-operation"
 

@@ -14,9 +14,9 @@ from hark.mcp.backoff import Backoff
 from hark.mcp.offer import ServerState
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from tests.mcp.mcp_fixture import QUICK, noted, running, small, starting, until
+from tests.mcp.mcp_fixture import QUICK, noted, running, small, starting
 from tests.tools.context import is_living, living
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 RECONNECTS = int(os.environ.get("HARK_MCP_RECONNECTS", "15"))
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from hark.providers import local_child, local_server
 from hark.providers.connections import open_session
 from hark.providers.local import FRAME_BYTES, HONEST, MAX_BYTES, MAX_TOKENS, SYSTEM, LocalModel, shortened
 from hark.providers.local_server import LocalServer, find_weights
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 HELLO = Request("a long system prompt", [UserMessage("1", "hello")], [ToolSpec("shell", "Runs a command.")], 12)
 STORY = Request("", [UserMessage("1", "Tell me a very long story about a fox, a bear and a river.")])
@@ -61,11 +61,6 @@ async def ended(pid: int) -> None:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
-
-
-async def until(is_true: Callable[[], bool]) -> None:
-    while not is_true():  # noqa: ASYNC110 - nothing tells of a process's birth and death
-        await asyncio.sleep(0.001)
 
 
 def cpu_seconds(pid: int) -> float:

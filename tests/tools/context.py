@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hark.protocol.tool import NobodyToAsk, Question
+from tests.waiting import until
 
 
 class FakeContext:
@@ -48,9 +49,7 @@ class FakeContext:
         await self._steered.wait()
 
     async def until(self, is_there: Callable[[str], bool]) -> None:
-        while not is_there(self.shown):
-            self._changed.clear()
-            await self._changed.wait()
+        await until(lambda: is_there(self.shown), changed=self._changed, shows=lambda: self.shown)
 
 
 EXITING = 0x4  # of the kernel's flags of a process
