@@ -7,8 +7,8 @@ import pytest
 from hark.engine.turn.retry import RetryBudget
 from hark.protocol.events import Notice, RouteChanged
 from hark.protocol.outcomes import Completed, Failed
-from hark.providers.anthropic import Anthropic
-from hark.providers.openai_chat import OpenAIChat
+from hark.providers.anthropic.provider import Anthropic
+from hark.providers.openai.chat import OpenAIChat
 from tests.fakes.models.behaviours import text
 from tests.interrupts.agents import Conversation, conversing
 from tests.providers.error_cases import CASES, Case

@@ -16,9 +16,9 @@ from hark.protocol.provider import (
     RateLimited,
     TransientProviderError,
 )
-from hark.providers.anthropic import Anthropic
-from hark.providers.openai_chat import OpenAIChat
-from hark.providers.openai_responses import OpenAIResponses
+from hark.providers.anthropic.provider import Anthropic
+from hark.providers.openai.chat import OpenAIChat
+from hark.providers.openai.responses import OpenAIResponses
 from tests.fakes.models.behaviours import Behaviour, Exchange, answer, dropped, events, garbage, html
 from tests.providers.provider_fixture import APIS, Api
 

@@ -8,11 +8,11 @@ import pytest
 
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import AliveChunk, Chunk, EndChunk, Provider, ProviderError, Request, TextChunk
-from hark.providers.anthropic import Anthropic
+from hark.providers.anthropic.provider import Anthropic
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai_chat import OpenAIChat
-from hark.providers.openai_responses import OpenAIResponses
+from hark.providers.openai.chat import OpenAIChat
+from hark.providers.openai.responses import OpenAIResponses
 from tests.fakes.models.behaviours import Behaviour
 from tests.fakes.models.server import ModelServer
 

@@ -17,10 +17,11 @@ import pytest
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Note, UserMessage
 from hark.protocol.provider import EndChunk, ProviderError, Request, TextChunk, UsageChunk
 from hark.protocol.tool import ToolSpec
-from hark.providers import local_child, local_server
 from hark.providers.connections import open_session
-from hark.providers.local import FRAME_BYTES, HONEST, MAX_BYTES, MAX_TOKENS, SYSTEM, LocalModel, shortened
-from hark.providers.local_server import LocalServer, find_weights
+from hark.providers.local import child as local_child
+from hark.providers.local import server as local_server
+from hark.providers.local.provider import FRAME_BYTES, HONEST, MAX_BYTES, MAX_TOKENS, SYSTEM, LocalModel, shortened
+from hark.providers.local.server import LocalServer, find_weights
 from tests.waiting import at_most, until
 
 HELLO = Request("a long system prompt", [UserMessage("1", "hello")], [ToolSpec("shell", "Runs a command.")], 12)
@@ -168,7 +169,7 @@ async def test_one_that_died_is_started_again_by_the_next_request() -> None:
 
 PARENT = """
 import asyncio
-from hark.providers.local_server import LocalServer
+from hark.providers.local.server import LocalServer
 
 async def main():
     server = LocalServer(lambda text: None)

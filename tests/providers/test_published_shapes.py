@@ -7,9 +7,9 @@ import pytest
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, ReasoningEnd, TextChunk, UsageChunk
-from hark.providers.anthropic import Anthropic
-from hark.providers.openai_chat import OpenAIChat
-from hark.providers.openai_responses import OpenAIResponses
+from hark.providers.anthropic.provider import Anthropic
+from hark.providers.openai.chat import OpenAIChat
+from hark.providers.openai.responses import OpenAIResponses
 from hark.providers.sse import SseParser
 from tests.fakes.models.behaviours import answer, call_chunks, thinking_chunks
 from tests.fakes.models.event_writer import speaker_for

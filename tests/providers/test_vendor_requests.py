@@ -11,8 +11,9 @@ from pydantic_core import SchemaValidator
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Effect, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
-from hark.providers import anthropic_messages, openai_messages, openai_responses_items
+from hark.providers.anthropic import request as anthropic_request
 from hark.providers.endpoint import Endpoint
+from hark.providers.openai import chat_request, responses_request
 from tests.providers.vendor_types import vendor_type
 
 Encode = Callable[[Request, Endpoint], bytes]
@@ -30,12 +31,12 @@ MESSAGES = [
 SPEC = ToolSpec("look", "Look around.", {"type": "object", "properties": {"at": {"type": "array"}}, "required": []})
 REQUESTS = [Request("be brief", MESSAGES, [SPEC], 100), Request("", [UserMessage("1", "hi")])]
 APIS: list[tuple[Encode, str]] = [
-    (openai_messages.encode_request, "openai.types.chat.completion_create_params.CompletionCreateParamsStreaming"),
+    (chat_request.encode_request, "openai.types.chat.completion_create_params.CompletionCreateParamsStreaming"),
     (
-        openai_responses_items.encode_request,
+        responses_request.encode_request,
         "openai.types.responses.response_create_params.ResponseCreateParamsStreaming",
     ),
-    (anthropic_messages.encode_request, "anthropic.types.message_create_params.MessageCreateParamsStreaming"),
+    (anthropic_request.encode_request, "anthropic.types.message_create_params.MessageCreateParamsStreaming"),
 ]
 
 

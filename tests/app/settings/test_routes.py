@@ -13,12 +13,12 @@ from hark.app.settings.presets import OLLAMA, VLLM, Preset
 from hark.app.settings.routes import completed, opened_maker
 from hark.app.settings.types import RouteSettings, SettingsError
 from hark.engine.turn.routes import Route
-from hark.providers.anthropic import Anthropic
+from hark.providers.anthropic.provider import Anthropic
 from hark.providers.catalog import ModelFacts
 from hark.providers.connections import open_session
-from hark.providers.local import LocalModel
-from hark.providers.openai_chat import OpenAIChat
-from hark.providers.openai_responses import OpenAIResponses
+from hark.providers.local.provider import LocalModel
+from hark.providers.openai.chat import OpenAIChat
+from hark.providers.openai.responses import OpenAIResponses
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -194,7 +194,7 @@ async def test_the_embedded_model_is_the_last_resort() -> None:
 
 
 async def test_without_any_model_it_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.providers.local_server.find_spec", lambda name: None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    monkeypatch.setattr("hark.providers.local.server.find_spec", lambda name: None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
     async with open_session() as http:
         with pytest.raises(SettingsError, match=r"OPENROUTER_API_KEY.*Ollama.*not installed.*hark setup"):
             await detect(http)

@@ -14,7 +14,7 @@ from hark.protocol.messages import UserMessage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, RateLimited, Request, TextChunk
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai_chat import OpenAIChat
+from hark.providers.openai.chat import OpenAIChat
 from tests.fakes.models.behaviours import tokens
 from tests.fakes.models.server import ModelServer
 from tests.providers.provider_fixture import APIS, Api

@@ -8,8 +8,9 @@ import pytest
 from hark.engine.turn.reply import Reply
 from hark.protocol.messages import AssistantMessage, CallResult, Effect, Message, Reasoning, UserMessage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningEnd, Request, TextChunk
-from hark.providers import anthropic_messages, openai_responses_items
+from hark.providers.anthropic import request as anthropic_request
 from hark.providers.endpoint import Endpoint
+from hark.providers.openai import responses_request
 from tests.fakes.models.history_rules import check_anthropic, check_responses
 
 ENDPOINT = Endpoint("http://x/v1", "some-model")
@@ -43,11 +44,11 @@ def history(reply: AssistantMessage) -> list[Message]:
 
 
 def anthropic(reply: AssistantMessage) -> dict[str, Any]:
-    return json.loads(anthropic_messages.encode_request(Request("", history(reply)), ENDPOINT))
+    return json.loads(anthropic_request.encode_request(Request("", history(reply)), ENDPOINT))
 
 
 def responses(reply: AssistantMessage) -> dict[str, Any]:
-    return json.loads(openai_responses_items.encode_request(Request("", history(reply)), ENDPOINT))
+    return json.loads(responses_request.encode_request(Request("", history(reply)), ENDPOINT))
 
 
 def test_anthropic_gets_each_thought_back_in_its_place() -> None:

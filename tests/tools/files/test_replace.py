@@ -11,7 +11,7 @@ from hark.tools.files.replace import FileChange, make
 WRITER = """
 import sys
 from pathlib import Path
-from hark.tools.files.replace import Change, make
+from hark.tools.files.replace import FileChange, make
 path = Path(sys.argv[1])
 old = path.read_bytes()
 print("ready", flush=True)
@@ -19,7 +19,7 @@ number = 0
 while True:
     number += 1
     new = b"%09d\\n" % number * 50_000
-    make([Change(path, old, new)], path.parent)
+    make([FileChange(path, old, new)], path.parent)
     old = new
 """
 

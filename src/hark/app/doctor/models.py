@@ -36,7 +36,7 @@ async def models(settings: Settings) -> list[Finding]:
 
 
 def _embedded() -> Finding:
-    from hark.providers.local_server import find_weights
+    from hark.providers.local.server import find_weights
 
     try:
         return Finding("embedded", Level.OK, find_weights().stem)

@@ -70,7 +70,7 @@ async def models_of(http: "aiohttp.ClientSession", base_url: str, seconds: float
 
 
 def _embedded() -> RouteSettings:
-    from hark.providers.local_server import find_weights
+    from hark.providers.local.server import find_weights
 
     try:
         find_weights()

@@ -95,20 +95,20 @@ class RouteMaker:
     def _provider(self, route: RouteSettings, endpoint: "Endpoint") -> Provider:
         match route.provider:
             case "anthropic":
-                from hark.providers.anthropic import Anthropic
+                from hark.providers.anthropic.provider import Anthropic
 
                 return Anthropic(self._http, endpoint)
             case "responses":
-                from hark.providers.openai_responses import OpenAIResponses
+                from hark.providers.openai.responses import OpenAIResponses
 
                 return OpenAIResponses(self._http, endpoint)
             case _:
-                from hark.providers.openai_chat import OpenAIChat
+                from hark.providers.openai.chat import OpenAIChat
 
                 return OpenAIChat(self._http, endpoint)
 
     def _embedded(self, recipe: Recipe, *, starts: bool) -> Route:
-        from hark.providers.local import LocalModel
+        from hark.providers.local.provider import LocalModel
 
         model = LocalModel(self._http, self._notice)
         self._ends.push_async_callback(model.close)

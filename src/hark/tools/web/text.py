@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from hark.tools.web.html_text import Article, to_text
+from hark.tools.web.html.text import Article, to_text
 from hark.tools.web.page import WebPage
 
 SNIFFED_BYTES = 2_048

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 import aiohttp
 
 from hark.protocol.provider import Chunk, Request
-from hark.providers.anthropic_messages import encode_request
-from hark.providers.anthropic_reply import AnthropicDialect
+from hark.providers.anthropic.reply import AnthropicDialect
+from hark.providers.anthropic.request import encode_request
 from hark.providers.endpoint import Endpoint
 from hark.providers.model_connection import ModelConnection
 from hark.providers.reply_fold import ReplyFold

@@ -7,9 +7,9 @@ import anyio
 import anyio.lowlevel
 from msgspec import Struct
 
-from hark.tools.web.html_blocks import Blocks
-from hark.tools.web.html_table import Tables
-from hark.tools.web.html_tokens import Close, Open, TextToken, Token, tokens
+from hark.tools.web.html.blocks import Blocks
+from hark.tools.web.html.table import Tables
+from hark.tools.web.html.tokens import Close, Open, TextToken, Token, tokens
 
 BATCH_TOKENS = 2_000
 LONG_CHARACTERS = 5_000

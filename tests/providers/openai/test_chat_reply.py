@@ -5,7 +5,7 @@ import pytest
 
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, TextChunk, UsageChunk
-from hark.providers.openai_reply import ChatDialect
+from hark.providers.openai.chat_reply import ChatDialect
 from hark.providers.reply_fold import ReplyFold
 from tests.fakes.models.behaviours import call, call_part, delta, usage
 

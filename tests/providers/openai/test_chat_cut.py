@@ -16,7 +16,7 @@ from hark.protocol.messages import UserMessage
 from hark.protocol.provider import Chunk, EndChunk, Provider, Request, TextChunk
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai_chat import OpenAIChat
+from hark.providers.openai.chat import OpenAIChat
 from tests.fakes.models.behaviours import (
     Behaviour,
     Exchange,

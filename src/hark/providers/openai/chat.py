@@ -7,8 +7,8 @@ import aiohttp
 from hark.protocol.provider import Chunk, Request
 from hark.providers.endpoint import Endpoint
 from hark.providers.model_connection import ModelConnection, bearer
-from hark.providers.openai_messages import encode_request
-from hark.providers.openai_reply import ChatDialect
+from hark.providers.openai.chat_reply import ChatDialect
+from hark.providers.openai.chat_request import encode_request
 from hark.providers.reply_fold import ReplyFold
 
 

@@ -7,8 +7,8 @@ import aiohttp
 from hark.protocol.provider import Chunk, Request
 from hark.providers.endpoint import Endpoint
 from hark.providers.model_connection import ModelConnection, bearer
-from hark.providers.openai_responses_items import encode_request
-from hark.providers.openai_responses_reply import ResponsesDialect
+from hark.providers.openai.responses_reply import ResponsesDialect
+from hark.providers.openai.responses_request import encode_request
 from hark.providers.reply_fold import ReplyFold
 
 

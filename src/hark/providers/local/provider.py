@@ -7,8 +7,8 @@ import aiohttp
 
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import Chunk, Request
-from hark.providers.local_server import MODEL_NAME, LocalServer
-from hark.providers.openai_chat import OpenAIChat
+from hark.providers.local.server import MODEL_NAME, LocalServer
+from hark.providers.openai.chat import OpenAIChat
 
 HONEST = (
     f"This is {MODEL_NAME}, a small demonstration model: it can chat, but don't trust what it says, and it gets no "

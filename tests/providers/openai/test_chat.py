@@ -20,7 +20,7 @@ from hark.protocol.provider import (
 from hark.providers import response_body, sse
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai_chat import OpenAIChat
+from hark.providers.openai.chat import OpenAIChat
 from tests.fakes.models.behaviours import (
     Behaviour,
     Exchange,

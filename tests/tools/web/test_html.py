@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hark.tools.web.html_text import to_text
+from hark.tools.web.html.text import to_text
 from tests.waiting import at_most
 
 URL = "https://example.com/a/b"

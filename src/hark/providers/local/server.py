@@ -13,8 +13,8 @@ import anyio
 import msgspec
 
 from hark.protocol.provider import ProviderError
-from hark.providers import local_child
 from hark.providers.endpoint import Endpoint
+from hark.providers.local import child
 
 MODEL_NAME = "SmolLM2-135M"
 START_SECONDS = 60.0
@@ -116,14 +116,14 @@ class LocalServer:
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",  # no module of the working directory or beside the script is meant
-            local_child.__file__,
+            child.__file__,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the parent
         )
         assert process.stdin is not None
-        order = local_child.ModelServerRequest(model=str(weights), key=key, threads=thread_count())
+        order = child.ModelServerRequest(model=str(weights), key=key, threads=thread_count())
         process.stdin.write(msgspec.json.encode(order) + b"\n")
         with contextlib.suppress(ConnectionError):  # it is gone already: the missing answer tells
             await process.stdin.drain()

@@ -16,7 +16,7 @@ from hark.protocol.provider import (
     TextChunk,
     UsageChunk,
 )
-from hark.providers.anthropic_reply import AnthropicDialect
+from hark.providers.anthropic.reply import AnthropicDialect
 from hark.providers.reply_fold import ReplyFold
 from tests.fakes.models.anthropic_events import closed, ended, message, opened, piece
 

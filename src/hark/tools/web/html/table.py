@@ -1,6 +1,6 @@
 """Tables of a page: rows of cells in pipes; those that only arrange the page are taken apart."""
 
-from hark.tools.web.html_blocks import Blocks
+from hark.tools.web.html.blocks import Blocks
 
 MAX_COLUMNS = 100
 

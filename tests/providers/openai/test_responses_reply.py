@@ -18,7 +18,7 @@ from hark.protocol.provider import (
     TransientProviderError,
     UsageChunk,
 )
-from hark.providers.openai_responses_reply import ResponsesDialect
+from hark.providers.openai.responses_reply import ResponsesDialect
 from hark.providers.reply_fold import ReplyFold
 from tests.fakes.models.responses_events import counted, response
 

@@ -1,0 +1,1 @@
+"""The embedded model, served by a child process."""

@@ -1,0 +1,1 @@
+"""OpenAI's two wire protocols: chat completions and responses."""

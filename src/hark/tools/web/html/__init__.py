@@ -1,0 +1,1 @@
+"""HTML to Markdown that a model reads well."""
