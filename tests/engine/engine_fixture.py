@@ -14,7 +14,7 @@ from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.router import Router
+from hark.engine.session.router import HEARTBEAT_SECONDS, Router
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import Spending
@@ -33,6 +33,8 @@ from hark.tools.toolbox import Toolbox
 from tests.waiting import until
 
 CLOSE_SECONDS = 3.0
+# A wake that got lost stays lost: by itself a process looks every few seconds, which would hide it.
+NO_HEARTBEAT = 1000.0
 E = TypeVar("E", bound=AnyEvent)
 
 
@@ -298,9 +300,11 @@ class Person:
 
 
 @asynccontextmanager
-async def running(bench: EngineServices, session: str = "demo", *, sweeps: bool = False) -> AsyncGenerator[Person]:
+async def running(
+    bench: EngineServices, session: str = "demo", *, sweeps: bool = False, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> AsyncGenerator[Person]:
     """A person in front of a running session; settled and closed at the end."""
-    router = Router(bench, sweeps=sweeps)
+    router = Router(bench, sweeps=sweeps, heartbeat_seconds=heartbeat_seconds)
     async with anyio.create_task_group() as tasks:
         await tasks.start(router.run)
         door = router.door(session)

@@ -258,9 +258,7 @@ async def test_a_child_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
     deaf = tmp_path / "deaf.py"
     deaf.write_text("import time; time.sleep(60)")
     monkeypatch.setattr(local_child, "__file__", str(deaf))
-    monkeypatch.setattr(local_server, "START_SECONDS", 0.1)
-    monkeypatch.setattr(local_server, "CLOSE_SECONDS", 0.1)
-    server = LocalServer(lambda _: None)
+    server = LocalServer(lambda _: None, start_seconds=0.1, close_seconds=0.1)
     with pytest.raises(ProviderError, match="it took longer"):
         await server.endpoint()
     assert server.pid is None

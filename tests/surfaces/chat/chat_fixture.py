@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import itertools
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -155,9 +155,10 @@ async def chatting(
     chat: TestChat | None = None,
     settings: ChatSettings | None = None,
     ears: Transcriber | None = None,
+    timing: Mapping[str, float] | None = None,
     **sections: Any,
 ) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
-    """A platform on a real agent, whose owner has let Ann in by the settings."""
+    """A platform on a real agent, whose owner has let Ann in by the settings; `timing` is that of ChatServices."""
     chat = chat or TestChat()
     settings = settings or ChatSettings(allow=("1",))
     provider = ScriptedProvider(script)
@@ -166,7 +167,7 @@ async def chatting(
         ledger = SqliteChatLedger(home / "gateway.db")
         people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
         ingress = VoiceIngress(ears, PendingRecordings(home / "voice"), VoiceSettings())
-        platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress))
+        platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress, **(timing or {})))
         agent.bench.starts.listen(lambda start: platform.session_began(start.turn.rpartition(".t")[0]))
         chat.agent = agent
         async with anyio.create_task_group() as tasks:

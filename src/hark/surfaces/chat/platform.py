@@ -11,7 +11,6 @@ from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.settings import ChatSettings
 
-FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ class Platform:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             is_taken_up = False
-            pause = FIRST_PAUSE_SECONDS
+            pause = self._house.first_pause_seconds
             while True:
                 began, asked = anyio.current_time(), 0.0
                 try:
@@ -47,7 +46,7 @@ class Platform:
                 except Exception as error:  # noqa: BLE001  # the surface loop: it fails alone
                     self._complain(error, is_ours=True)
                 if anyio.current_time() - began > LONGEST_PAUSE_SECONDS:
-                    pause, self._complaint = FIRST_PAUSE_SECONDS, ""
+                    pause, self._complaint = self._house.first_pause_seconds, ""
                 await anyio.sleep(max(pause, asked))
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
@@ -146,7 +145,7 @@ class Platform:
 
         One that fails is opened anew after a pause, with all that was kept for it.
         """
-        pause = FIRST_PAUSE_SECONDS
+        pause = self._house.first_pause_seconds
         while True:
             try:
                 await room.run()
