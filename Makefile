@@ -46,10 +46,11 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: setup test-tools ## run all tests
 	$(RUN) pytest -n $(JOBS) --dist worksteal
 
-check: setup ## style, types, layers
+check: setup ## style, types, layers, structure
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) lint-imports
+	$(RUN) python -m tests.structure
 	$(RUN) pyright
 
 format: setup ## put the code into shape

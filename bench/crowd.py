@@ -14,7 +14,7 @@ from bench.bare import open_http, stream
 from bench.model import Server, agent, model_server
 from bench.run import Plan, in_fresh_process
 from bench.table import Figure, Spread
-from hark.cli.commands import calm_collector
+from hark.cli.main import calm_collector
 from hark.protocol.events import AnyEvent, ReplyDelta, TurnEnd
 
 SESSIONS = 5_000

@@ -1,11 +1,13 @@
 """Hark: an AI agent that listens while it works."""
 
-from typing import TYPE_CHECKING, Any
+from hark.version import __version__ as __version__
+
+TYPE_CHECKING = False  # typing itself would cost as much as all the rest of `hark --version`
 
 if TYPE_CHECKING:
     from hark.app.build import Agent, open_agent
     from hark.app.sessions.handle import SessionHandle
-    from hark.app.settings.types import SettingsError
+    from hark.app.settings import SettingsError
     from hark.protocol import events
     from hark.protocol.commands import Delivery
     from hark.protocol.messages import Attachment
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from hark.tools.function import tool
 
     open = open_agent  # noqa: A001
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Agent",
@@ -53,7 +53,7 @@ _PLACES = {
     "ScriptedProvider": "hark.providers.scripted",
     "SessionHandle": "hark.app.sessions.handle",
     "Settled": "hark.protocol.receipts",
-    "SettingsError": "hark.app.settings.types",
+    "SettingsError": "hark.app.settings",
     "StoreError": "hark.protocol.store",
     "events": "hark.protocol.events:",
     "open": "hark.app.build:open_agent",
@@ -61,7 +61,7 @@ _PLACES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'hark' has no attribute {name!r}")

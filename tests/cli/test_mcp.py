@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hark.app.settings.types import SettingsError
-from hark.cli.mcp import mcp
+from hark.app.settings import SettingsError
+from hark.cli import mcp
 from tests.mcp.mcp_fixture import SMALL
 
 GOOD = f"""
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def run(action: str, server: str | None = None) -> int:
-    return await mcp(argparse.Namespace(action=action, server=server))
+    return await mcp.run(argparse.Namespace(action=action, server=server))
 
 
 async def test_a_test_tells_tools_and_failures_and_its_exit_code(home: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from hark.app.settings import SettingsError
 from hark.app.settings.config_file import with_route
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings.types import RouteSettings
 from tests.cli.command_line import Ended, Hark, opened
 from tests.cli.pseudo_terminal import run_in_terminal
 from tests.fakes.models.behaviours import Behaviour, failing, text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hark.cli.welcome import welcome
+from hark.cli.terminal import welcome
 
 
 @pytest.mark.parametrize("is_embedded", [True, False])

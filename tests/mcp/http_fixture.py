@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.mcp.redirects import free_port
+from hark.mcp.auth import free_port
 from tests.waiting import until
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hark.mcp.offer import ServerState
-from hark.mcp.redirects import free_port
+from hark.mcp.auth import free_port
+from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from tests.mcp.mcp_fixture import Person, World, running
 from tests.mcp.real import npm_server, pypi_server

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hark.mcp.backoff import Backoff
-from hark.mcp.offer import ServerState
-from hark.mcp.redirects import free_port
+from hark.mcp.auth import free_port
+from hark.mcp.failures import Backoff
+from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from tests.mcp.http_fixture import ModernOnly, Remote, refusing, remote
 from tests.mcp.mcp_fixture import Person, running, starting

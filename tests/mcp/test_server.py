@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hark.mcp.backoff import Backoff
-from hark.mcp.offer import ServerState
+from hark.mcp.failures import Backoff
+from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from tests.mcp.mcp_fixture import QUICK, noted, running, small, starting

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from hark.mcp.offer import ServerState
+from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from tests.mcp.mcp_fixture import World, running, small, starting
 

@@ -11,13 +11,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hark.processes.background import Background, BackgroundRefused
-from hark.processes.background_process import BackgroundProcess
-from hark.processes.cookies import this_process
-from hark.processes.detached import Detached
-from hark.processes.launcher import Launcher
-from hark.processes.shell_state import ShellStates
-from hark.processes.sweep import sweep
+from hark.processes.background import Background, BackgroundProcess, BackgroundRefused
+from hark.processes.cookies import Detached, sweep, this_process
+from hark.processes.shell import ShellStates
+from hark.processes.start import Launcher
 from tests.tools.context import is_living, living
 from tests.tools.stubborn_commands import IGNORES_TERM
 from tests.waiting import at_most, until
@@ -27,9 +24,9 @@ import asyncio, sys
 from pathlib import Path
 from hark.processes.background import Background
 from hark.processes.cookies import this_process
-from hark.processes.detached import Detached
-from hark.processes.launcher import Launcher
-from hark.processes.shell_state import ShellStates
+from hark.processes.cookies import Detached
+from hark.processes.start import Launcher
+from hark.processes.shell import ShellStates
 
 async def main(home):
     background = Background(Launcher(this_process(home), home), ShellStates(), Detached(home / "detached"))

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from hark.processes.output_files import WholeOutput
-from hark.processes.output_tail import KEPT_CHARACTERS, SHOWN_CHARACTERS, Unread
+from hark.processes.output import KEPT_CHARACTERS, READ_CHARACTERS, Unread, WholeOutput
 
 
 async def test_each_piece_is_taken_once() -> None:
@@ -25,6 +24,6 @@ async def test_endless_output_takes_no_more_memory_than_is_kept(tmp_path: Path) 
     assert output.count == 1_000_000
     assert KEPT_CHARACTERS <= len(output.peek()) < KEPT_CHARACTERS + 10_000
     text = output.take()
-    assert len(text) < SHOWN_CHARACTERS + 200
+    assert len(text) < READ_CHARACTERS + 200
     assert f"[... 970,000 characters left out; the whole output is in {tmp_path}/file ...]" in text
     assert output.count == 0

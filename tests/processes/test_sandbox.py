@@ -10,11 +10,10 @@ import anyio
 import pytest
 
 from hark.processes.background import Background
-from hark.processes.cookies import Owner, this_process
-from hark.processes.detached import Detached
-from hark.processes.launcher import Launcher
+from hark.processes.cookies import Detached, Owner, this_process
 from hark.processes.sandbox import Sandbox, Walls
-from hark.processes.shell_state import ShellStates
+from hark.processes.shell import ShellStates
+from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Tool, ToolOutput
 from hark.tools.process_tool import ProcessTool

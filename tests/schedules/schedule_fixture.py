@@ -2,10 +2,13 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hark.app.build import Agent, open_agent
+from hark.app.schedules import schedule_services
+from hark.app.slash.table import find
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt
@@ -44,13 +47,13 @@ class World:
         self.clock = clock
         self.book: SqliteScheduleBook = agent.parts.schedule_book()
         self.runner = self.another_runner()
-        self.desk = ScheduleDesk(self.book, agent.bench.store.journal, agent.settings.schedules, clock, self._say)
+        self.desk = ScheduleDesk(self.book, agent.bench.store.journal, agent.settings.schedules, clock, self._say, find)
 
     async def _say(self, session: str, say: Say) -> Receipt:
         return await self.agent.session(session).say(say.text, say.delivery, id=say.id, author=say.author)
 
     def another_runner(self) -> ScheduleRunner:
-        return ScheduleRunner(self.agent, self.book, self.clock)
+        return ScheduleRunner(replace(schedule_services(self.agent), clock=self.clock))
 
     async def add(self, when: str, prompt: str = "do it", **more: Any) -> str:
         delivery = Delivery(more.pop("delivery", "queue"))

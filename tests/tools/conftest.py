@@ -7,4 +7,4 @@ import pytest
 def killed_for_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait longer for the death of what was killed: on a busy machine half a second may not be enough."""
     monkeypatch.setattr("hark.processes.tree.KILL_SECONDS", 30.0)
-    monkeypatch.setattr("hark.processes.sweep.SWEEP_SECONDS", 30.0)
+    monkeypatch.setattr("hark.processes.cookies.SWEEP_SECONDS", 30.0)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hark.processes.cookies import this_process
-from hark.processes.kill import has_exited
-from hark.processes.launcher import Launcher
+from hark.processes.start import Launcher
+from hark.processes.tree import has_exited
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.python import PythonTool

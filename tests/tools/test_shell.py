@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hark.processes.cookies import this_process
-from hark.processes.launcher import Launcher
+from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, Tool, ToolOutput
 from hark.tools.shell import Shell

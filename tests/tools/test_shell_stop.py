@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from hark.processes.cookies import Owner, this_process
-from hark.processes.launcher import Launcher
+from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.shell import Shell

@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from hark.processes.background import Background
-from hark.processes.cookies import Owner, this_process
-from hark.processes.detached import Detached
-from hark.processes.launcher import Launcher
-from hark.processes.shell_state import ShellStates
-from hark.processes.sweep import sweep
+from hark.processes.cookies import Detached, Owner, sweep, this_process
+from hark.processes.shell import ShellStates
+from hark.processes.start import Launcher
 from hark.protocol.tool import Tool
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
@@ -156,12 +154,12 @@ import asyncio, sys
 from pathlib import Path
 from hark.processes.background import Background
 from hark.processes.cookies import this_process
-from hark.processes.detached import Detached
+from hark.processes.cookies import Detached
 from hark.tools.function import FunctionTool
-from hark.processes.launcher import Launcher
+from hark.processes.start import Launcher
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
-from hark.processes.shell_state import ShellStates
+from hark.processes.shell import ShellStates
 from tests.tools.context import FakeContext
 
 def start(command: str) -> None:

@@ -13,16 +13,15 @@ from hark.app.builtin_tools import as_tools, own_tools
 from hark.app.clock import SystemClock
 from hark.app.grants import GrantsFile
 from hark.app.lifecycle import running
-from hark.app.log_format import hide_in_logs
+from hark.app.logs import hide_in_logs
 from hark.app.reflection import Reflection
-from hark.app.reload import Follow, MakeRoutes, Reload
+from hark.app.reload import Follow, MakeRoutes, Reload, TurnSettingsMaker
 from hark.app.services import HomePaths, Services
 from hark.app.sessions.handle import SessionHandle
-from hark.app.settings import config
+from hark.app.settings import SettingsError, config
 from hark.app.settings.known_secrets import known_secrets
-from hark.app.settings.types import Settings, SettingsError
+from hark.app.settings.types import Settings
 from hark.app.telemetry import opened_telemetry
-from hark.app.turn_settings import TurnSettingsMaker
 from hark.engine.services import Current, EngineServices
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
@@ -163,7 +162,7 @@ async def open_agent(
         )
         router = Router(bench, sweeps=sweeps)
         agent = Agent(bench, router, parts, Reload(bench, parts, terms, make_routes))
-        async with opened_telemetry(agent, routes or ()), running(agent, router, leaving):
+        async with opened_telemetry(bench, settings, routes or ()), running(agent, router, leaving):
             yield agent
 
 
@@ -196,7 +195,7 @@ async def _opened_routes(
         objects = [_object_route(route) for route in given]
         yield lambda _: _same(objects)
         return
-    from hark.app.settings.detect import detect
+    from hark.app.settings.presets import detect
     from hark.app.settings.routes import opened_maker
     from hark.providers.connections import open_session
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from hark.disk.private_files import open_private
+
 HEADING = "# What was allowed for good, a tool or `TOOL:COMMAND` a line (JSON text). Remove a line to be asked again.\n"
 
 
@@ -37,8 +39,7 @@ class GrantsFile:
         """
         if grant in self.known:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
+        with os.fdopen(open_private(self._path, os.O_WRONLY | os.O_APPEND), "ab") as file:
             line = _line(grant) if file.tell() else HEADING + _line(grant)
             file.write(line.encode())
             file.flush()

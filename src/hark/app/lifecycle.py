@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hark.engine.session.router import Router
-from hark.processes.detached import Detached
-from hark.processes.sweep import sweep
+from hark.processes.cookies import Detached, sweep
 
 if TYPE_CHECKING:
     from hark.app.build import Agent

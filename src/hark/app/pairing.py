@@ -1,9 +1,7 @@
-"""Who was let in by the owner, and the codes of those who knocked; `hark pair` reads and changes it."""
+"""Who was let in by the owner, and the codes of those who knocked."""
 
-import argparse
 import fcntl
 import os
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,8 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hark.app.settings.config import home_directory
-from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
+from hark.disk.private_files import open_private, replace_private
 from hark.protocol.chat import Author
 from hark.text.columns import one_line
 
@@ -112,44 +109,12 @@ class Pairing:
 
     @contextmanager
     def _changing(self) -> Generator[Book]:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = open_private(self._path.with_suffix(".lock"), os.O_RDWR)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             book = self._read()
             yield book
-            partial = self._path.with_suffix(".new")
-            partial.write_bytes(msgspec.json.encode(book))
-            partial.chmod(0o600)
-            partial.replace(self._path)
+            replace_private(self._path, msgspec.json.encode(book), is_durable=False)
             self._stamp = (0, 0)
         finally:
             os.close(lock)
-
-
-async def pair(options: argparse.Namespace) -> int:
-    """List who knocked and who was let in, let somebody in by their code, or no more."""
-    pairing = Pairing(home_directory() / "pairing.json")
-    if options.action == "list":
-        for knock in pairing.book.knocks:
-            if time.time() - knock.at < CODE_SECONDS:
-                sys.stdout.write(one_line(f"{knock.code} {knock.surface}:{knock.person} {knock.name} (waits)") + "\n")
-        for guest in pairing.book.guests:
-            sys.stdout.write(f"{'':8} {one_line(f'{guest.surface}:{guest.person} {guest.name}')}\n")
-        return COMPLETED
-    if not options.value:
-        sys.stderr.write(
-            f"hark: say whom: hark pair {options.action} {'CODE' if options.action == 'approve' else 'ID'}\n"
-        )
-        return BAD_USAGE
-    if options.action == "approve":
-        guest = pairing.approve(options.value)
-        if guest is None:
-            sys.stderr.write("hark: no such code waits; `hark pair list` shows those that do (they hold for an hour)\n")
-            return FAILED
-        sys.stdout.write(f"{one_line(guest.name or guest.person)} may talk on {guest.surface} now.\n")
-        return COMPLETED
-    gone = pairing.revoke(options.value)
-    for guest in gone:
-        sys.stdout.write(f"{one_line(guest.name or guest.person)} may not talk on {guest.surface} any more.\n")
-    return COMPLETED if gone else FAILED

@@ -11,6 +11,7 @@ from hark.protocol.events import MessageAccepted, QuestionAsked, TurnEnd, TurnSt
 from hark.protocol.outcomes import Completed
 from hark.protocol.store import BACKGROUND
 from hark.protocol.surface import SessionPort
+from hark.text.clean import cut_middle
 from hark.tools.delegate import CHILD
 
 PAUSE_SECONDS = 3.0  # a person who goes on at once is not to be followed by a thought about the last turn
@@ -130,7 +131,7 @@ class Reflection:
         events = child.events()
         is_over = False
         try:
-            await child.say(GOAL.format(exchange=_clipped(text)))
+            await child.say(GOAL.format(exchange=cut_middle(text, EXCHANGE_CHARACTERS)))
             async for event in events:
                 match event:
                     case TurnEnd(outcome=outcome):
@@ -151,11 +152,3 @@ class Reflection:
 
 def _is_child(session: str) -> bool:
     return BACKGROUND in session or CHILD in session
-
-
-def _clipped(text: str) -> str:
-    """Return the beginning and the end of a long exchange."""
-    if len(text) <= EXCHANGE_CHARACTERS:
-        return text
-    half = EXCHANGE_CHARACTERS // 2
-    return f"{text[:half]}\n[...]\n{text[-half:]}"

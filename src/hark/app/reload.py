@@ -1,14 +1,19 @@
-"""Other settings while the agent runs: all of them or none, and nothing is touched that has not changed."""
+"""The settings in force: what turns get of them, and how others are taken while the agent runs."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct, structs
 
+from hark.app.builtin_tools import web_tools
+from hark.app.memory_prompt import Remembered
 from hark.app.services import Services, servers_of
 from hark.app.settings.types import Settings
-from hark.app.turn_settings import TurnSettingsMaker
-from hark.engine.services import EngineServices
+from hark.app.system_prompt import SystemPrompt
+from hark.engine.services import EngineServices, Terms
 from hark.engine.turn.routes import Route
+from hark.protocol.rules import Rules
+from hark.protocol.tool import Tool
+from hark.tools.toolbox import Toolbox
 
 # What holds files, processes or sessions that can't be changed under what runs.
 FIXED = ("store", "sandbox", "telemetry")
@@ -25,6 +30,35 @@ class Followed(Struct, frozen=True):
 
 MakeRoutes = Callable[[Settings], Awaitable[list[Route]]]
 Follow = Callable[[Settings], Awaitable[Followed]]
+
+
+class TurnSettingsMaker:
+    """Makes terms, at the start and at each reload. Tools that remember something are the same in all of them."""
+
+    def __init__(self, parts: Services, own: Sequence[Tool], given: Sequence[Tool], *, can_ask: bool) -> None:
+        """`own` are the agent's tools, `given` those that a program brings."""
+        self._parts = parts
+        self._own = own
+        self._given = given
+        self._can_ask = can_ask
+
+    def make(self, settings: Settings) -> Terms:
+        """Return the terms of these settings.
+
+        Raises:
+            ValueError: Two tools have the same name.
+        """
+        delivery = settings.delivery
+        alone = settings.schedules.question_seconds
+        stop, steer = delivery.after_stop, delivery.steer_before
+        rules = Rules(stop, settings.limits, settings.approvals, self._can_ask, steer, alone)
+        tools = [*self._own, *web_tools(self._parts, settings.web), *self._given]
+        return Terms(rules, Toolbox(tools, self._parts.sources), self._prompt(settings))
+
+    def _prompt(self, settings: Settings) -> SystemPrompt:
+        places = self._parts.places
+        notes = Remembered(places.home, places.workspace, settings.memory.prompt_characters)
+        return SystemPrompt(places.workspace, (self._parts.skills_text, notes))
 
 
 class Reload:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.app.settings.types import Settings, SettingsError
+from hark.app.settings import SettingsError
+from hark.app.settings.types import Settings
 from hark.app.slash.stop_words import StopWords
 from hark.app.slash.table import TakenIds
 from hark.processes.background import Background
-from hark.processes.cookies import Owner
-from hark.processes.detached import Detached
-from hark.processes.launcher import Launcher
-from hark.processes.shell_state import ShellStates
+from hark.processes.cookies import Detached, Owner
+from hark.processes.shell import ShellStates
+from hark.processes.start import Launcher
 from hark.protocol.commands import Delivery
 from hark.tools.python import PythonTool
 from hark.tools.skills.catalog import SkillCatalogs, skill_places

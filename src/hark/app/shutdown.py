@@ -1,6 +1,5 @@
 """The way out: always bounded, whatever is wedged, and honest in its exit code."""
 
-import asyncio
 import math
 import os
 import signal
@@ -92,11 +91,13 @@ class Signals:
         self, watchdog: Watchdog, wish: Callable[[str], None], stop: Callable[[], bool] = lambda: False
     ) -> None:
         """`wish` is called on the loop with the signal's name. `stop` may use a first Ctrl-C up: True when it did."""
+        from asyncio import get_running_loop  # `hark COMMAND --help` needs none of it
+
         self._watchdog = watchdog
         self._wish = wish
         self._stop = stop
         self._stopped_at = -math.inf
-        self._loop = asyncio.get_running_loop()
+        self._loop = get_running_loop()
         self.code: int | None = None
 
     def listen(self) -> None:

@@ -4,25 +4,30 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import msgspec
 
-from hark.app.settings.types import SettingsError
-
-if TYPE_CHECKING:
-    from hark.app.build import Agent
+from hark.app.logs import SecretMask
+from hark.app.settings import SettingsError
+from hark.app.settings.types import Settings
+from hark.engine.services import EngineServices
+from hark.engine.turn.routes import Routes
 
 EXIT_SHARE = 0.15  # of exit_seconds: most of it is for the turns
 LAST_SHARE = 0.04  # for the turns that were not told yet
+SYSTEMS = {"OpenAIChat": "openai", "OpenAIResponses": "openai", "Anthropic": "anthropic", "LocalModel": "hark.local"}
 NEEDED = "[telemetry] traces needs more packages. Install them: pip install 'hark-agent[otel]'."
 
 
 @asynccontextmanager
-async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) -> AsyncGenerator[None]:
+async def opened_telemetry(
+    bench: EngineServices, settings: Settings, routes: Sequence[Mapping[str, Any]]
+) -> AsyncGenerator[None]:
     """Tell the turns of an agent, if its settings want that; else nothing of it is even imported.
 
     `routes` are those that a program brought: they may have keys that the settings don't know.
@@ -32,8 +37,8 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
     Raises:
         SettingsError: What it needs is not installed.
     """
-    settings = agent.settings.telemetry
-    if settings.traces == "off":
+    wanted = settings.telemetry
+    if wanted.traces == "off":
         yield
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
@@ -43,21 +48,30 @@ async def opened_telemetry(agent: "Agent", routes: Sequence[Mapping[str, Any]]) 
     from hark.trace.otel_export import Exporter
     from hark.trace.otel_spans import Masked
     from hark.trace.otel_turns import EndedTurns
+    from hark.version import __version__
 
-    exporter = Exporter(settings.endpoint)
+    exporter = Exporter(wanted.endpoint, __version__)
     keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)
-    known = chain(known_secrets(msgspec.to_builtins(agent.settings)), known_secrets(list(routes)), keys)
-    masked = Masked(known, has_content=settings.content)
-    ended = EndedTurns(agent.bench, exporter, masked)
-    agent.bench.ends.listen(ended.put)
+    known = chain(known_secrets(msgspec.to_builtins(settings)), known_secrets(list(routes)), keys)
+    masked = Masked(SecretMask(known).hide, has_content=wanted.content)
+    ended = EndedTurns(bench.store.journal, exporter, masked, partial(_model_name, bench.routes))
+    bench.ends.listen(ended.put)
     telling = asyncio.create_task(ended.run(), name="telemetry")
     try:
         yield
     finally:
-        exit_seconds = agent.bench.rules.limits.exit_seconds
+        exit_seconds = bench.rules.limits.exit_seconds
         with anyio.move_on_after(exit_seconds * EXIT_SHARE, shield=True):
             with anyio.move_on_after(exit_seconds * LAST_SHARE):
                 await ended.told()
             telling.cancel()
             await asyncio.wait([telling])
             await exporter.close()
+
+
+def _model_name(routes: Routes, name: str) -> tuple[str, str]:
+    """Return the API that a route speaks, as OpenTelemetry names it, and its model."""
+    route = routes.known(name)
+    if route is None:
+        return "_OTHER", name
+    return SYSTEMS.get(type(route.provider).__name__, "_OTHER"), route.model or name

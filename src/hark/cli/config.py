@@ -1,33 +1,38 @@
 """`hark config`: find, show, check or trust the settings."""
 
 import argparse
-import sys
 from pathlib import Path
 
 import msgspec
 
-from hark.app.settings import config as settings
+from hark.app.settings import config
+from hark.app.settings.config import trust
 from hark.app.settings.secrets import without_secrets
-from hark.app.settings.trust import trust
 from hark.app.settings.types import Settings
 from hark.app.shutdown import BAD_USAGE, COMPLETED
+from hark.cli.io.printing import print_error, print_line
 
 
-async def config(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", nargs="?", choices=("path", "show", "check", "trust"), default="check")
+
+
+async def run(options: argparse.Namespace) -> int:
     """Show, check or find the settings. Keys are never printed."""
-    home = settings.home_directory()
+    home = config.home_directory()
     if options.action == "path":
-        _print(str(home / "config.toml"))
+        print_line(str(home / "config.toml"))
         return COMPLETED
     if options.action == "trust":
-        trust(home, settings.workspace())
-        _print(f"The settings of {settings.workspace()} hold from now on.")
+        trust(home, config.workspace())
+        print_line(f"The settings of {config.workspace()} hold from now on.")
         return COMPLETED
-    loaded = settings.load(home, settings.workspace())
-    if left := settings.left_out(home, settings.workspace()):
-        _tell(left)
+    loaded = config.load(home, config.workspace())
+    if left := config.left_out(home, config.workspace()):
+        print_error(left)
     if options.action == "show":
-        _print(msgspec.json.format(msgspec.json.encode(without_secrets(msgspec.to_builtins(loaded)))).decode())
+        print_line(msgspec.json.format(msgspec.json.encode(without_secrets(msgspec.to_builtins(loaded)))).decode())
         return COMPLETED
     return _check(home, loaded)
 
@@ -38,18 +43,10 @@ def _check(home: Path, loaded: Settings) -> int:
 
     checked = check(loaded)
     for line in checked.errors:
-        _tell(line)
+        print_error(line)
     for line in checked.warnings:
-        _tell(f"warning: {line}")
+        print_error(f"warning: {line}")
     if checked.errors:
         return BAD_USAGE
-    _print(f"{home / 'config.toml'}: the settings are right")
+    print_line(f"{home / 'config.toml'}: the settings are right")
     return COMPLETED
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(f"hark: {text}\n")

@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import anyio
-import msgspec
 
 from hark.app.clock import SystemClock
 from hark.app.sessions.remote_session import Caller
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.app.slash.table import find
-from hark.cli.remote import opened_store
+from hark.cli.io.printing import print_error, print_json, print_line
+from hark.cli.open_store import opened_store
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import ScheduleOrder, ScheduleRefused, ScheduleRow
@@ -28,13 +28,42 @@ CLOSE_SECONDS = 2.0
 NOBODY = "nobody serves this home now: schedules run while `hark serve` does"
 
 
-async def schedule(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    actions = parser.add_subparsers(dest="action", required=False, metavar="ACTION")
+    add = actions.add_parser("add", help='add one: hark schedule add "0 9 * * mon-fri" "What is new?" --session daily')
+    add.add_argument(
+        "when", help='cron, "every 30 minutes", "weekdays at 9:00", "at 18:30", "2026-12-01 09:00", @daily'
+    )
+    add.add_argument("prompt", help="what is said at that time")
+    add.add_argument("--session", default="", help="the session to say it in (one of the schedule's own name)")
+    add.add_argument("--name", default="", help="what to call it (words of the prompt)")
+    add.add_argument("--delivery", choices=("queue", "steer", "interrupt"), default="queue")
+    add.add_argument("--timezone", default="", metavar="ZONE", help="such as Europe/Zurich (this machine's)")
+    add.add_argument("--once", action="store_true", help="only the next time")
+    add.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    listing = actions.add_parser("list", help="list them, with the next time and how the last one ended")
+    listing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    for name, words in (
+        ("show", "tell all about one"),
+        ("remove", "forget one; a turn of it that runs goes on (hark stop)"),
+        ("pause", "have one not come until it is resumed; a turn of it that runs goes on (hark stop)"),
+        ("resume", "have one come again, from its next time on"),
+        ("run", "say its prompt now; prints the receipt"),
+    ):
+        one = actions.add_parser(name, help=words)
+        one.add_argument("name")
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+async def run(options: argparse.Namespace) -> int:
     """Carry out what the words say."""
     try:
         async with _opened() as (desk, store):
             return await _act(options, desk, store)
     except ScheduleRefused as refused:
-        sys.stderr.write(f"hark: {refused}\n")
+        print_error(str(refused))
         return BAD_USAGE if refused.code == "bad_schedule" else FAILED
 
 
@@ -101,13 +130,13 @@ def _said(action: str, row: ScheduleRow) -> str:
 async def _warn(store: Store) -> None:
     """Say so when nobody is there to send anything."""
     if not await store.leases.is_owned(RUNNER):
-        sys.stderr.write(f"hark: {NOBODY}\n")
+        print_error(NOBODY)
 
 
 @asynccontextmanager
 async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
     home = config.home_directory()
-    settings = config.load(home, config.workspace())
+    settings = config.load_here()
     async with opened_store() as store:
 
         async def say(session: str, message: Say) -> Receipt:
@@ -118,7 +147,7 @@ async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
 
         book = SqliteScheduleBook(home / "schedules.db")
         try:
-            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say), store
+            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say, find), store
         finally:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await book.close()
@@ -126,5 +155,7 @@ async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
 
 def _print(value: object) -> None:
     """Print a text so that nothing in it can command the terminal, or a value as JSON."""
-    text = plain_text(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
-    sys.stdout.write(f"{text}\n")
+    if isinstance(value, str):
+        print_line(plain_text(value))
+    else:
+        print_json(value)

@@ -4,15 +4,15 @@ import argparse
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-import msgspec
-
 from hark.app.sessions.export import as_markdown, as_rows
-from hark.app.settings import config
+from hark.app.sessions.load_state import load_state
+from hark.app.settings import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
-from hark.cli.remote import opened_store
-from hark.engine.session.state import SessionState
+from hark.cli.io.printing import print_error, print_json, print_line
+from hark.cli.open_store import opened_store
 from hark.protocol.store import BACKGROUND, Query, SessionLine, Store
 from hark.text.columns import TerminalStyle, cut, look_of_output, plain_text, width, wrap
 from hark.tools.delegate import CHILD
@@ -26,37 +26,36 @@ LEAST_COLUMNS = 20
 UNCUT_COLUMNS = 1_000
 
 
-async def sessions(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", nargs="?", choices=("list", "show", "search", "export", "delete"), default="list")
+    parser.add_argument("value", nargs="?", help="the session, or the words to search for")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+async def run(options: argparse.Namespace) -> int:
     """`options.action` is list, show, search, export or delete; `options.value` the session, or the words."""
     if options.action != "list" and not options.value:
         what = "WORDS" if options.action == "search" else "SESSION"
-        sys.stderr.write(f"hark: say what to {options.action}: hark sessions {options.action} {what}\n")
+        print_error(f"say what to {options.action}: hark sessions {options.action} {what}")
         return BAD_USAGE
     async with opened_store() as store:
         if options.action == "list":
             return await _list(store, as_json=options.json)
         acts: dict[str, Callable[[Store, str, bool], Coroutine[Any, Any, int]]] = {
             "search": _search,
-            "show": _show,
-            "export": _export,
+            "show": partial(_told, with_facts=True),
+            "export": partial(_told, with_facts=False),
             "delete": _delete,
         }
         return await acts[options.action](store, options.value, options.json)
-
-
-async def load(store: Store, session: str) -> SessionState:
-    """Return what the journal says of a session."""
-    state = SessionState()
-    for record in await store.journal.read(session):
-        state.apply(record)
-    return state
 
 
 async def _list(store: Store, *, as_json: bool) -> int:
     """Print the sessions, the last changed first. Children are part of their parents: only programs are told them."""
     lines = [line for line in await store.journal.sessions() if BACKGROUND not in line.session]
     if as_json:
-        _print_json({"sessions": lines})
+        print_json({"sessions": lines})
         return COMPLETED
     own = [line for line in lines if CHILD not in line.session]
     if not own:
@@ -65,7 +64,7 @@ async def _list(store: Store, *, as_json: bool) -> int:
     names = min(NAME_COLUMNS, max(width(line.session) for line in own))
     look = look_of_output()
     for line in own:
-        _print(_row(line, await _doing(store, line), names, look))
+        print_line(_row(line, await _doing(store, line), names, look))
     return COMPLETED
 
 
@@ -93,43 +92,34 @@ async def _search(store: Store, words: str, as_json: bool) -> int:
     """Print the messages in which all the words stand, the newest first."""
     hits = await store.search.find(Query(words, limit=FOUND))
     if as_json:
-        _print_json({"hits": hits})
+        print_json({"hits": hits})
         return COMPLETED
     if not hits:
         sys.stderr.write(f"Nothing has been said with all of these words: {words}\n")
     look = look_of_output()
     for hit in hits:
-        _print(look.paint(cut(f"{hit.turn or hit.session}  {_when(hit.at)}  {hit.who}", UNCUT_COLUMNS), BOLD))
+        print_line(look.paint(cut(f"{hit.turn or hit.session}  {_when(hit.at)}  {hit.who}", UNCUT_COLUMNS), BOLD))
         for line in wrap(hit.snippet, look.columns - 4)[:SNIPPET_LINES]:
-            _print(f"    {line}")
+            print_line(f"    {line}")
     return COMPLETED
 
 
-async def _show(store: Store, session: str, as_json: bool) -> int:
-    """Print what a session is, and all that was said in it."""
-    return await _told(store, session, as_json, with_facts=True)
-
-
-async def _export(store: Store, session: str, as_json: bool) -> int:
-    """Print a session as a document: Markdown, or JSON."""
-    return await _told(store, session, as_json, with_facts=False)
-
-
 async def _told(store: Store, session: str, as_json: bool, *, with_facts: bool) -> int:
-    state = await load(store, session)
+    """Print all that was said in a session, as Markdown or JSON, behind what the session is."""
+    state = await load_state(store.journal, session)
     if not state.length:
         return _unknown(session)
     if as_json:
         facts = {"turns": state.turns, "tokens": state.tokens, "cost": state.cost, "updated_at": state.updated_at}
-        _print_json({"session": session, "title": state.title, **facts, "messages": as_rows(state)})
+        print_json({"session": session, "title": state.title, **facts, "messages": as_rows(state)})
         return COMPLETED
     if with_facts:
         turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
         cost = f", ${state.cost:.4f}" if state.cost else ""
-        _print(f"{session}: {turns}, {state.tokens:,} tokens{cost}, last changed {_when(state.updated_at)}\n")
+        print_line(f"{session}: {turns}, {state.tokens:,} tokens{cost}, last changed {_when(state.updated_at)}\n")
     text = as_markdown(state)
     # What a model or a tool has said must not command the terminal; a file gets it as it was.
-    _print(plain_text(text) if sys.stdout.isatty() else text)
+    print_line(plain_text(text) if sys.stdout.isatty() else text)
     return COMPLETED
 
 
@@ -137,9 +127,7 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
     """Forget a session with its children, unless a process has it open."""
     lease = await store.leases.acquire(session)
     if lease is None:
-        sys.stderr.write(
-            f"hark: {session} is open in a process that runs: leave it there, or stop that process, then delete it\n"
-        )
+        print_error(f"{session} is open in a process that runs: leave it there, or stop that process, then delete it")
         return FAILED
     try:
         names = [line.session for line in await store.journal.sessions() if _belongs(line.session, session)]
@@ -148,12 +136,12 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
         await store.leases.release(lease)
     if not deleted:
         return _unknown(session)
-    home = config.home_directory()
+    home = home_directory()
     if "/" not in session:  # a name that no session of ours has, but a stranger's could
         for file in (todo_file(home, session), home / "drafts" / session):
             file.unlink(missing_ok=True)
     if as_json:
-        _print_json({"deleted": deleted})
+        print_json({"deleted": deleted})
     return COMPLETED
 
 
@@ -166,13 +154,5 @@ def _when(at: float) -> str:
 
 
 def _unknown(name: str) -> int:
-    sys.stderr.write(f"hark: there is no {name}; `hark sessions` lists what there is\n")
+    print_error(f"there is no {name}; `hark sessions` lists what there is")
     return FAILED
-
-
-def _print_json(value: object) -> None:
-    _print(msgspec.json.encode(value).decode())
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")

@@ -12,11 +12,10 @@ from msgspec import structs
 
 from hark.app.doctor.models import ANSWER, tried
 from hark.app.doctor.results import Level
-from hark.app.settings import config
+from hark.app.settings import SettingsError, config
 from hark.app.settings.config_file import with_route, write_private
-from hark.app.settings.detect import local_servers, models_of
-from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset
-from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset, local_servers, models_of
+from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts
 from hark.providers.connections import open_session
@@ -31,7 +30,12 @@ OTHER = Preset("other", "another server that speaks OpenAI's protocol", "openai"
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
-async def setup(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    # It asks for everything.
+
+
+async def run(options: argparse.Namespace) -> int:
     """Ask, and write the route into the home's settings; what else stands there stays. Nothing is replaced unasked."""
     file = config.home_directory() / "config.toml"
     questions = TerminalPrompts(sys.stdin, sys.stdout)

@@ -13,9 +13,8 @@ from hark.app.sessions.agent_desk import AgentDesk
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
 from hark.app.slash.stop_words import StopWords
-from hark.cli.chat import choose_route, offered, sections, session_name
+from hark.cli.chat_options import choose_route, offered, sections, session_name
 from hark.cli.io.early_input import FirstLine
-from hark.cli.welcome import welcome
 from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
@@ -36,9 +35,11 @@ _log = logging.getLogger(__name__)
 
 async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
     """Run the terminal app until the person leaves; `line` is live until it is there."""
-    screen = Screen(line)
-    watchdog = Watchdog(EXIT_SECONDS, screen.restore)
-    shown = TerminalScreen(screen, watchdog)
+    if line.is_left:
+        line.give_back()
+        return COMPLETED
+    shown = TerminalScreen(line)
+    watchdog = shown.watchdog
     notices: list[str] = []
     try:
         async with open_agent(
@@ -73,16 +74,32 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
             signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
             signals.listen()
             is_well = line.is_left or await shown.run(AgentDesk(agent), name, place)
-            screen.restore()
+            shown.restore()
             watchdog.arm()
             code = signals.code
             signals.code = code or COMPLETED  # from now on the first Ctrl+C is a second one
     finally:
         line.give_back()
-        screen.restore()
+        shown.restore()
     if shown.unsent:
         sys.stderr.write(f"hark: what you had typed is kept: hark -r {shown.unsent}\n")
     return code or (COMPLETED if is_well else FAILED)
+
+
+def welcome(route: str, is_embedded: bool) -> list[str]:
+    """Return the lines, each for 80 columns; `route` is the name of the model that answers.
+
+    The embedded model is there to try the program with, not to work with: that is said first.
+    """
+    if is_embedded:
+        first = "A small demonstration model answers. For real work, choose one: hark setup"
+    else:
+        first = f"{route} answers. Try: what is in this directory?"
+    return [
+        first,
+        "Type while it works: Enter interrupts, Tab queues, Ctrl+S steers, Esc stops.",
+        "/help lists commands, /demo shows an interrupt; hark doctor helps when stuck.",
+    ]
 
 
 def _before(line: FirstLine) -> EarlyInput:
@@ -100,27 +117,6 @@ def _dictation(agent: Agent) -> Dictation:
     return ProgramDictation(microphone, parts.transcriber(), agent.home / "voice")
 
 
-class Screen:
-    """The terminal as it was: it is given back whatever happens to the app that drew on it."""
-
-    def __init__(self, line: FirstLine) -> None:
-        self._line = line
-        self._is_on = False
-
-    def begin(self) -> None:
-        """An app is going to draw."""
-        self._is_on = True
-
-    def restore(self) -> None:
-        """Give it back, from whatever thread; a terminal that takes nothing any more is not waited for."""
-        was_on, self._is_on = self._is_on, False
-        self._line.restore()
-        if was_on:
-            writing = threading.Thread(target=_write_usual, name="restore", daemon=True)
-            writing.start()
-            writing.join(_WRITE_SECONDS)
-
-
 def _write_usual() -> None:
     with suppress(OSError):
         os.write(1, _USUAL)
@@ -129,13 +125,23 @@ def _write_usual() -> None:
 class TerminalScreen:
     """The app on the screen. One that fails is replaced by another: the session and what runs in it don't notice."""
 
-    def __init__(self, screen: Screen, watchdog: Watchdog) -> None:
-        self._screen = screen
-        self._watchdog = watchdog
-        self._app: TerminalApp | None = None
-        self._is_left = False
+    def __init__(self, line: FirstLine) -> None:
+        self.watchdog = Watchdog(EXIT_SECONDS, self.restore)
         self.signals: Signals | None = None
         self.unsent = ""
+        self._line = line
+        self._app: TerminalApp | None = None
+        self._is_left = False
+        self._is_on = False
+
+    def restore(self) -> None:
+        """Give the terminal back as it was, from any thread; one that takes nothing any more is not waited for."""
+        was_on, self._is_on = self._is_on, False
+        self._line.restore()
+        if was_on:
+            writing = threading.Thread(target=_write_usual, name="restore", daemon=True)
+            writing.start()
+            writing.join(_WRITE_SECONDS)
 
     def exit(self) -> None:
         """Leave."""
@@ -145,11 +151,11 @@ class TerminalScreen:
 
     def be_deaf(self, *, is_again: bool) -> None:
         """The person wants to leave, and the loop does not hear it: in the input's own thread."""
-        self._watchdog.arm()
+        self.watchdog.arm()
         if self.signals is not None:
             self.signals.code = self.signals.code or INTERRUPTED  # the next one ends it at once
         if is_again:
-            self._watchdog.leave_now(INTERRUPTED)
+            self.watchdog.leave_now(INTERRUPTED)
 
     async def run(self, desk: Desk, session: str, place: TerminalEnvironment) -> bool:
         """Show the session until the person leaves; False when the app failed again and again."""
@@ -160,7 +166,7 @@ class TerminalScreen:
             if colour is not None:
                 os.environ["NO_COLOR"] = colour  # the app takes it away
             self._app = TerminalApp(desk, session, place)
-            self._screen.begin()
+            self._is_on = True
             await self._app.run_async()
             session = self._app.session.id
             self.unsent = session if self._app.has_draft else ""
@@ -170,6 +176,6 @@ class TerminalScreen:
             _log.error("the screen failed", exc_info=failure)
             told = f"The screen had to be drawn anew after an error: {failure!r}. The session goes on."
             place = replace(place, notices=(told,), take_over=EarlyInput)
-        self._screen.restore()
+        self.restore()
         sys.stderr.write(f"hark: the screen failed {_MOST_CRASHES} times, see the log. Go on with: hark -r {session}\n")
         return False

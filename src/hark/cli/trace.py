@@ -1,25 +1,31 @@
 """`hark trace`: where a turn's time went, in the terminal, as a picture, or as JSON."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from hark.app.shutdown import COMPLETED, FAILED
-from hark.cli.remote import opened_store
+from hark.cli.io.printing import print_error, print_json, print_line
+from hark.cli.open_store import opened_store
 from hark.protocol.names import short_name
-from hark.protocol.records import AnyRecord, CallStarted
-from hark.protocol.store import Journal
+from hark.protocol.records import AnyRecord
 from hark.text.columns import look_of_output
-from hark.trace.from_journal import child_of, find_turn, story_of, turns_of
+from hark.trace.from_journal import children_of, find_turn, story_of, turns_of
 from hark.trace.terminal import trace_text
 from hark.trace.turn_list import turns_text
-from hark.trace.turn_trace import TurnTrace
+from hark.trace.turn_trace import TurnTrace, as_json
 
 
-async def trace(options: argparse.Namespace) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("session")
+    parser.add_argument("turn", nargs="?", help="demo.t4, t4 or 4; without it the last one")
+    parser.add_argument("--all", action="store_true", help="every turn of the session")
+    parser.add_argument("--html", metavar="FILE", help="write a picture")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+async def run(options: argparse.Namespace) -> int:
     """Show one turn (`turn`: `demo.t4`, `t4` or `4`; the last one without it), or with `all` every turn of a session.
 
     With `html` it is written into that file as a picture, with `json` printed as data.
@@ -35,31 +41,12 @@ async def trace(options: argparse.Namespace) -> int:
     if options.html:
         return _write(Path(options.html), options.session, stories)
     if options.json:
-        _print(msgspec.json.encode({"turns": stories}).decode())
+        print_json({"turns": [as_json(story) for story in stories]})
     elif options.all:
-        _print(turns_text(records, look_of_output()))
+        print_line(turns_text(records, look_of_output()))
     else:
-        _print(trace_text(records, turn, children, look_of_output()))
+        print_line(trace_text(records, turn, children, look_of_output()))
     return COMPLETED
-
-
-async def children_of(
-    journal: Journal, records: Sequence[AnyRecord], turns: Sequence[str]
-) -> dict[str, Sequence[AnyRecord]]:
-    """Return the journals of the sessions that calls of these turns started, theirs included, by name.
-
-    Raises:
-        StoreError: They can't be read.
-    """
-    found: dict[str, Sequence[AnyRecord]] = {}
-    for record in records:
-        if isinstance(record, CallStarted) and record.turn in turns:
-            name = child_of(record.turn, record.call)
-            theirs = await journal.read(name)
-            if theirs:
-                found[name] = theirs
-                found.update(await children_of(journal, theirs, turns_of(theirs)))
-    return found
 
 
 def _write(file: Path, session: str, stories: Sequence[TurnTrace]) -> int:
@@ -69,22 +56,18 @@ def _write(file: Path, session: str, stories: Sequence[TurnTrace]) -> int:
     try:
         file.write_text(picture(title, stories), "utf-8")
     except OSError as error:
-        sys.stderr.write(f"hark: {file} can't be written: {error.strerror}\n")
+        print_error(f"{file} can't be written: {error.strerror}")
         return FAILED
-    _print(f"Written: {file}")
+    print_line(f"Written: {file}")
     return COMPLETED
 
 
 def _missing(session: str, turn: str | None, records: Sequence[AnyRecord]) -> int:
     if not records:
-        sys.stderr.write(f"hark: there is no {session}; `hark sessions` lists what there is\n")
+        print_error(f"there is no {session}; `hark sessions` lists what there is")
     elif turn:
         names = ", ".join(short_name(name) for name in turns_of(records)[-10:])
-        sys.stderr.write(f"hark: {session} has no turn {turn}; its last ones are: {names or 'none yet'}\n")
+        print_error(f"{session} has no turn {turn}; its last ones are: {names or 'none yet'}")
     else:
-        sys.stderr.write(f"hark: no turn has run in {session} yet\n")
+        print_error(f"no turn has run in {session} yet")
     return FAILED
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")

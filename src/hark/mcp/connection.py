@@ -1,28 +1,27 @@
-"""One life of a server: from the first message to the last, with the errands that come in between."""
+"""One life of a server: from the first message to the last, with the requests that come in between."""
 
 import contextlib
-from typing import Protocol
+from typing import Protocol, cast
 
 import anyio
+import httpx2
 import mcp_types as types
 import msgspec
 from anyio.abc import TaskGroup
+from mcp.client.auth import OAuthFlowError
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
 from pydantic import FileUrl, ValidationError
 
-from hark.mcp.execute import perform
-from hark.mcp.explain import explained, failure_of
-from hark.mcp.failure import ServerFailure
+from hark.mcp.failures import ServerFailure
 from hark.mcp.forms import DECLINED, Form, read_form
-from hark.mcp.listing import listed_offer
-from hark.mcp.offer import ServerOffer
-from hark.mcp.request import Errand, Lost
-from hark.mcp.request_kinds import CallTool
+from hark.mcp.offers import ServerOffer
+from hark.mcp.requests import CallTool, Errand, Lost
+from hark.mcp.sdk_requests import listed_offer, perform
 from hark.mcp.server_context import ServerPlace
-from hark.mcp.transports.monitored import Watched
-from hark.mcp.transports.transport import McpTransport
+from hark.mcp.settings import ServerSettingsError
+from hark.mcp.transports.transport import McpTransport, MonitoredReader
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 
@@ -30,6 +29,7 @@ LISTING_SECONDS = 30.0
 CALM_SECONDS = 0.2
 LOG_CHARACTERS = 2000
 _NEVER_BEGUN = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INVALID_REQUEST)
+ERROR_CHARACTERS = 500
 
 
 class ConnectionListener(Protocol):
@@ -105,7 +105,7 @@ class McpConnection:
             self._starting.deadline = anyio.current_time() + place.settings.start_seconds
             async with self._link.opened() as (incoming, outgoing):
                 session = ClientSession(
-                    Watched(incoming, self._ended),
+                    MonitoredReader(incoming, self._ended),
                     outgoing,
                     elicitation_callback=self._elicit,
                     list_roots_callback=self._roots,
@@ -237,3 +237,43 @@ async def _greet(session: ClientSession) -> None:
         if error.error.code not in (types.UNSUPPORTED_PROTOCOL_VERSION, types.METHOD_NOT_FOUND):
             raise
         await session.discover()
+
+
+def failure_of(error: BaseException, known: str) -> ServerFailure:
+    """Return why a connection failed. `known` is what the way to the server knows of it, and says more than errors."""
+    first = _first(error)
+    match first:
+        case ServerFailure():
+            return first
+        case ServerSettingsError():
+            return ServerFailure(str(first), is_final=True)
+        case OAuthFlowError():
+            return ServerFailure(f"the login failed: {first}"[:ERROR_CHARACTERS], is_final=True)
+        case _:
+            return ServerFailure(known or explained(first))
+
+
+def explained(error: BaseException) -> str:
+    """Return what an error of the SDK, of HTTP or of the system means."""
+    match error:
+        case MCPError(error=types.ErrorData(code=types.CONNECTION_CLOSED)):
+            text = "the connection was closed"
+        case MCPError():
+            text = error.error.message
+        case ValidationError():
+            places = ".".join(str(part) for part in error.errors()[0]["loc"][:4])
+            text = f"what it sent is not valid MCP: {places} {error.errors()[0]['msg']}"
+        case httpx2.ConnectError() | httpx2.ConnectTimeout():
+            text = f"it can't be reached: {error or 'no answer'}"
+        case httpx2.HTTPError():
+            text = f"the connection broke: {error or type(error).__name__}"
+        case _:
+            text = f"{error}" or type(error).__name__
+    return text[:ERROR_CHARACTERS]
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the error that a group is about: task groups wrap even a single one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

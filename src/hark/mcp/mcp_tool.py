@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hark.mcp.offer import RemoteTool
-from hark.mcp.request_kinds import CallTool
+from hark.mcp.offers import RemoteTool
+from hark.mcp.requests import CallTool
 from hark.mcp.server import McpServer
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 

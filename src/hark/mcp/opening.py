@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from hark.mcp.auth import LOGIN_SECONDS, OAuthLogin
 from hark.mcp.connection import ConnectionListener, McpConnection
-from hark.mcp.oauth import LOGIN_SECONDS, OAuthLogin
-from hark.mcp.sdk_log import quiet_sdk
+from hark.mcp.logs import quiet_sdk
 from hark.mcp.server_context import ServerPlace
 from hark.mcp.transports.piped import PipedLink
 from hark.mcp.transports.remote import RemoteLink

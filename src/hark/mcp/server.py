@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.mcp.backoff import Backoff
-from hark.mcp.cache import OfferCache
-from hark.mcp.connect_result import ConnectResult
-from hark.mcp.failure import ServerFailure
-from hark.mcp.offer import RemoteTool, ServerOffer, ServerState, ServerStatus
-from hark.mcp.request import Errand, Lost
-from hark.mcp.request_kinds import Wish
+from hark.mcp.failures import Backoff, ConnectResult, ServerFailure
+from hark.mcp.offers import OfferCache, RemoteTool, ServerOffer, ServerState, ServerStatus
+from hark.mcp.requests import Errand, Lost, Wish
 from hark.mcp.server_context import ServerPlace
 from hark.mcp.settings import ServerSettings, Start
+from hark.processes.process_table import ProcessActivity
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput
 
@@ -46,6 +43,8 @@ class McpServer:
         self._state = ServerState.IDLE if place.settings.enabled else ServerState.DISABLED
         self._moved = asyncio.Event()
         self._connection: McpConnection | None = None
+        self._starting: McpConnection | None = None
+        self._activity: ProcessActivity | None = None
         self._verdict: ConnectResult[McpConnection] = ConnectResult()
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
@@ -109,6 +108,15 @@ class McpServer:
     def is_coming(self) -> bool:
         """True when it is not known yet what it offers, and it may still tell."""
         return not self._settled.is_set()
+
+    def has_progressed(self) -> bool:
+        """Return whether the program of a server that starts has worked since the last call."""
+        pid = self._starting.pid if self._starting else None
+        if pid is None:
+            return False
+        if self._activity is None or self._activity.session != pid:
+            self._activity = ProcessActivity(pid)
+        return self._activity.has_progressed()
 
     def give_up_waiting(self) -> None:
         """Nobody waits for it any more, at the next start neither, until it has told what it offers."""
@@ -260,4 +268,5 @@ class McpServer:
         except ImportError as error:
             return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
         connection: McpConnection = opening.make_connection(self._place, self, self._wants_login)
+        self._starting = connection
         return await connection.run()

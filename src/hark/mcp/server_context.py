@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hark.mcp.server_log import ServerLog
+from hark.mcp.logs import ServerLog
 from hark.mcp.settings import ServerSettings
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 
 
 @dataclass(frozen=True, slots=True)

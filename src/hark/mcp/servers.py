@@ -2,22 +2,19 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
-from hark.mcp.backoff import Backoff
+from hark.mcp.failures import Backoff
+from hark.mcp.logs import ServerLog
 from hark.mcp.mcp_tool import McpTool
-from hark.mcp.names import SEPARATOR, Names, plain_name
-from hark.mcp.offer import RemoteTool, ServerState, ServerStatus
+from hark.mcp.offers import SEPARATOR, Names, RemoteTool, ServerState, ServerStatus, plain_name
 from hark.mcp.server import McpServer
 from hark.mcp.server_context import ServerPaths, ServerPlace
-from hark.mcp.server_log import ServerLog
 from hark.mcp.settings import ServerSettings
 from hark.mcp.shared_tools import PromptTool, ResourceTool
-from hark.mcp.startup_activity import SignsOfLife
-from hark.protocol.processes import PipedProcess, Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.tool import Tool
 
 LOOK_SECONDS = 0.1
@@ -41,7 +38,6 @@ class Servers:
         self._notice = notice
         self._patience = backoff or Backoff()
         self._tools: dict[str, Tool] | None = None
-        self._signs: dict[str, SignsOfLife] = {}
         self._tasks: TaskGroup | None = None
         self._ends: dict[McpServer, anyio.Event] = {}
         self._servers = {name: self._made(name, one) for name, one in settings.items()}
@@ -71,7 +67,7 @@ class Servers:
 
     def _made(self, name: str, settings: ServerSettings) -> McpServer:
         log = ServerLog(self._places.logs / f"mcp-{name}.log", list(settings.secrets()))
-        place = ServerPlace(name, settings, self._places, log, self._noting(name, self._spawn))
+        place = ServerPlace(name, settings, self._places, log, self._spawn)
         return McpServer(place, self._patience, self._notice, self._forget)
 
     def _start(self, server: McpServer) -> None:
@@ -102,23 +98,10 @@ class Servers:
         while server.is_coming:
             with anyio.move_on_after(LOOK_SECONDS):
                 await server.settled()
-            signs = self._signs.get(server.name)
-            if "hark.mcp.opening" not in sys.modules or (signs is not None and signs.has_moved()):
+            if "hark.mcp.opening" not in sys.modules or server.has_progressed():
                 last_sign = anyio.current_time()
             if anyio.current_time() - last_sign > SILENT_SECONDS:
                 server.give_up_waiting()
-
-    def _noting(self, name: str, spawn: Spawn) -> Spawn:
-        """Return what starts programs, and notes whose signs of life to look at."""
-
-        def start(
-            words: Sequence[str], folder: Path, environment: Mapping[str, str], errors: Callable[[bytes], None]
-        ) -> PipedProcess:
-            process = spawn(words, folder, environment, errors)
-            self._signs[name] = SignsOfLife(process.pid)
-            return process
-
-        return start
 
     async def reached(self, *states: ServerState) -> None:
         """Return when every server stands in one of these ways, or has just done so. Safe to cancel."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 
-from hark.mcp.request_kinds import GetPrompt, ListPrompts, ListResources, ReadResource, Wish
+from hark.mcp.requests import GetPrompt, ListPrompts, ListResources, ReadResource, Wish
 from hark.mcp.server import McpServer
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec

@@ -1,15 +1,21 @@
-"""The cookie that a call's processes carry in their environment, so that none of them can hide."""
+"""The cookie that a call's processes carry in their environment, and the sweep that finds them by it."""
 
 import hashlib
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+import anyio
 from msgspec import Struct
+
+from hark.disk.private_files import append_private
+from hark.processes.process_table import Seen, environment_of, living_processes, named, start_time, with_descendants
+from hark.processes.tree import kill_all
 
 COOKIE_NAME = "HARK_COOKIE"
 SEPARATOR = ","
+SWEEP_SECONDS = 0.5
 
 
 class Owner(Struct, frozen=True):
@@ -62,18 +68,6 @@ def nearest_owner(value: str) -> Owner | None:
         return None
 
 
-def start_time(pid: int) -> int | None:
-    """Return when a living process started, in clock ticks from boot; None if it ended or /proc is missing."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    # The command's name comes second and may hold anything, blanks and parentheses too; the state and the time are
-    # behind it. A zombie is a process that ended.
-    fields = stat.rpartition(b")")[2].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
-
-
 def _home_hash(home: Path | None) -> str:
     if home is None:
         return ""
@@ -83,3 +77,74 @@ def _home_hash(home: Path | None) -> str:
     except OSError:
         namespace = ""
     return hashlib.sha256(f"{home.resolve()}|{namespace}".encode()).hexdigest()[:16]
+
+
+class Detached:
+    """A file with a cookie a line. Without a path nothing can be let go."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def note(self, cookie: str) -> None:
+        """Remember a cookie, durably.
+
+        Raises:
+            OSError: It can't be written; the process must not be let go then.
+        """
+        if self._path is None:
+            raise FileNotFoundError("there is no home to note it in")
+        append_private(self._path, f"{cookie}\n".encode())
+
+    def cookies(self) -> frozenset[str]:
+        """Return those that were noted."""
+        try:
+            return frozenset(self._path.read_text().split()) if self._path else frozenset()
+        except FileNotFoundError:
+            return frozenset()
+
+
+async def sweep(owner: Owner, spared: Collection[str] = ()) -> list[Seen]:
+    """End the processes whose owner had the same home and is dead; return them. Those of a living owner stay.
+
+    So do those with one of the `spared` cookies: a person let them go, see Detached.
+    Without /proc nothing is found. Takes at most half a second; safe to cancel.
+    """
+    met: dict[int, Seen] = {}
+
+    def look() -> list[Seen]:
+        found = _left_behind(owner, spared)
+        met.update((seen.pid, seen) for seen in found)
+        return found
+
+    with anyio.move_on_after(SWEEP_SECONDS):
+        await kill_all(look)
+    return list(met.values())
+
+
+def _left_behind(owner: Owner, spared: Collection[str]) -> list[Seen]:
+    """Return what dead owners of the same home left running; never this process or one that it comes from."""
+    processes = {seen.pid: seen for seen in living_processes()}
+    own = set(_ancestors(processes, os.getpid()))
+    others = [seen for seen in processes.values() if seen.pid not in own]
+    cookies = {seen.pid: _cookie(seen.pid) for seen in others}
+
+    def is_orphan(seen: Seen) -> bool:
+        cookie = cookies[seen.pid]
+        nearest = nearest_owner(cookie)
+        return nearest is not None and nearest.home == owner.home and cookie not in spared and not nearest.is_alive
+
+    # One that has a cookie speaks for itself; one that cleared its environment is what its parent is.
+    silent = [seen for seen in others if not cookies[seen.pid] or is_orphan(seen)]
+    return [named(seen) for seen in with_descendants(silent, is_orphan)]
+
+
+def _cookie(pid: int) -> str:
+    prefix = f"{COOKIE_NAME}=".encode()
+    values = [entry[len(prefix) :] for entry in (environment_of(pid) or b"").split(b"\0") if entry.startswith(prefix)]
+    return nearest_cookie(values[0].decode(errors="replace")) if values else ""
+
+
+def _ancestors(processes: Mapping[int, Seen], pid: int) -> Iterator[int]:
+    while pid in processes:
+        yield pid
+        pid = processes[pid].parent

@@ -1,20 +1,19 @@
-"""Finds the processes that a call started: by cookie, session and descent in /proc, or by descent alone with ps."""
+"""The table of processes: the one reader of /proc, and of ps where there is no /proc."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
-from hark.processes.cookies import COOKIE_NAME, Owner, nearest_cookie, nearest_owner
-
 COMMAND_CHARACTERS = 80
 NAMELESS = "a process"
 # Where /proc/PID/stat has these, counted from behind the command's name.
-_STARTED, _MEMORY, _ENVIRONMENT_END = 19, 20, 48
+_STATE, _PARENT, _GROUP, _SESSION, _TICKS, _STARTED, _MEMORY, _ENVIRONMENT_END = 0, 1, 2, 3, 11, 19, 20, 48
+_BUSY = (b"R", b"D")  # running or ready to, or waiting for a disk
 
 
 class Seen(Struct, frozen=True):
@@ -45,10 +44,6 @@ class Finder(Protocol):
         """Return what lives of the tree that `root` started; `known` was seen of it before."""
         ...
 
-    def left_behind(self, owner: Owner, spared: Collection[str] = ()) -> list[Seen]:
-        """Return what dead owners of the same home left running, but for what carries one of the `spared` cookies."""
-        ...
-
 
 def platform_finder() -> Finder:
     """Return the finder for this machine."""
@@ -66,26 +61,12 @@ class ProcFinder:
         def is_member(seen: Seen) -> bool:
             if root in (seen.pid, seen.group, seen.session) or _is_known(seen, known):
                 return True
-            environment = _environment(seen.pid)
+            environment = environment_of(seen.pid)
             if environment == b"" and not seen.is_certain:
                 doubtful.append(seen)
             return environment is not None and needle in environment
 
-        return [_named(seen) for seen in _with_descendants(_processes(), is_member)] + doubtful
-
-    def left_behind(self, owner: Owner, spared: Collection[str] = ()) -> list[Seen]:
-        """Return what dead owners of the same home left running; never this process or one that it comes from."""
-        processes = {seen.pid: seen for seen in _processes()}
-        own = set(_line(processes, os.getpid()))
-        others = [seen for seen in processes.values() if seen.pid not in own]
-        cookies = {seen.pid: _cookie(seen.pid) for seen in others}
-
-        def is_orphan(seen: Seen) -> bool:
-            return _is_orphan(cookies[seen.pid], owner, spared)
-
-        # One that has a cookie speaks for itself; one that cleared its environment is what its parent is.
-        silent = [seen for seen in others if not cookies[seen.pid] or is_orphan(seen)]
-        return [_named(seen) for seen in _with_descendants(silent, is_orphan)]
+        return [named(seen) for seen in with_descendants(living_processes(), is_member)] + doubtful
 
 
 class PsFinder:
@@ -105,11 +86,7 @@ class PsFinder:
             for line in lines
             if len(line) == 5 and not line[3].startswith("Z")
         ]
-        return _with_descendants(processes, lambda seen: root in (seen.pid, seen.group) or _is_known(seen, known))
-
-    def left_behind(self, owner: Owner, spared: Collection[str] = ()) -> list[Seen]:
-        """Return nothing: without cookies there is no telling."""
-        return []
+        return with_descendants(processes, lambda seen: root in (seen.pid, seen.group) or _is_known(seen, known))
 
 
 def _is_known(seen: Seen, known: Mapping[int, Seen]) -> bool:
@@ -118,7 +95,8 @@ def _is_known(seen: Seen, known: Mapping[int, Seen]) -> bool:
     return before is not None and before.started == seen.started and (bool(seen.started) or before.group == seen.group)
 
 
-def _with_descendants(processes: Iterable[Seen], is_member: Callable[[Seen], bool]) -> list[Seen]:
+def with_descendants(processes: Iterable[Seen], is_member: Callable[[Seen], bool]) -> list[Seen]:
+    """Return the members among these processes, with all that descend from them."""
     members: dict[int, Seen] = {}
     others: list[Seen] = []
     for seen in processes:
@@ -131,47 +109,66 @@ def _with_descendants(processes: Iterable[Seen], is_member: Callable[[Seen], boo
     return list(members.values())
 
 
-def _processes() -> Iterator[Seen]:
-    for name in os.listdir("/proc"):  # noqa: PTH208 - hundreds of entries while the event loop waits
-        if name.isdigit() and (seen := _process(name)):
-            yield seen
+def living_processes() -> Iterator[Seen]:
+    """Yield the processes of /proc, without kernel threads and zombies; none where there is no /proc."""
+    for pid in _pids():
+        fields = _stat(pid)
+        # Without memory it is a kernel thread, a zombie or about to be one: none of these can do anything any more.
+        if len(fields) <= _ENVIRONMENT_END or fields[_MEMORY] == b"0":
+            continue
+        parent, group, session, started = (int(fields[place]) for place in (_PARENT, _GROUP, _SESSION, _STARTED))
+        yield Seen(int(pid), parent, group, session, started, is_certain=fields[_ENVIRONMENT_END] != b"0")
 
 
-def _process(pid: str) -> Seen | None:
-    # The command's name comes second and may hold anything, parentheses and blanks too.
-    fields = (_read(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
-    # Without memory it is a kernel thread, a zombie or about to be one: none of these can do anything any more.
-    if len(fields) <= _ENVIRONMENT_END or fields[_MEMORY] == b"0":
-        return None
-    is_certain = fields[_ENVIRONMENT_END] != b"0"
-    started = int(fields[_STARTED])
-    return Seen(int(pid), int(fields[1]), int(fields[2]), int(fields[3]), started, is_certain=is_certain)
+def start_time(pid: int) -> int | None:
+    """Return when a living process started, in clock ticks from boot; None if it ended or /proc is missing."""
+    fields = _stat(pid)
+    return int(fields[_STARTED]) if fields and fields[_STATE] not in (b"Z", b"X") else None
 
 
-def _environment(pid: int) -> bytes | None:
+def environment_of(pid: int) -> bytes | None:
+    """Return the environment that a process was started with; None if it is gone, or another user's."""
     return _read(f"/proc/{pid}/environ")
 
 
-def _cookie(pid: int) -> str:
-    prefix = f"{COOKIE_NAME}=".encode()
-    values = [entry[len(prefix) :] for entry in (_environment(pid) or b"").split(b"\0") if entry.startswith(prefix)]
-    return nearest_cookie(values[0].decode(errors="replace")) if values else ""
-
-
-def _is_orphan(cookie: str, owner: Owner, spared: Collection[str]) -> bool:
-    nearest = nearest_owner(cookie)
-    return nearest is not None and nearest.home == owner.home and cookie not in spared and not nearest.is_alive
-
-
-def _line(processes: dict[int, Seen], pid: int) -> Iterator[int]:
-    while pid in processes:
-        yield pid
-        pid = processes[pid].parent
-
-
-def _named(seen: Seen) -> Seen:
+def named(seen: Seen) -> Seen:
+    """Return a process with its command line."""
     words = (_read(f"/proc/{seen.pid}/cmdline") or b"").replace(b"\0", b" ").decode(errors="replace").strip()
     return msgspec.structs.replace(seen, command=words[:COMMAND_CHARACTERS] or NAMELESS, is_certain=True)
+
+
+class ProcessActivity:
+    """Compares the processor time of all processes of one session from call to call.
+
+    On a busy machine a process may wait long for the processor or the disk: that counts as activity.
+    """
+
+    def __init__(self, session: int) -> None:
+        self.session = session
+        self._ticks = 0
+
+    def has_progressed(self) -> bool:
+        """Return whether they worked since the last call; False where there is no /proc."""
+        session = str(self.session).encode()
+        stats = [fields for fields in map(_stat, _pids()) if fields and fields[_SESSION] == session]
+        # Of the processes and of their ended children, in user and in kernel mode.
+        ticks = sum(int(tick) for fields in stats for tick in fields[_TICKS : _TICKS + 4])
+        has_progressed, self._ticks = ticks > self._ticks, ticks
+        return has_progressed or any(fields[_STATE] in _BUSY for fields in stats)
+
+
+def _pids() -> list[str]:
+    try:
+        # Not Path.iterdir: there are hundreds of entries, and the event loop waits.
+        return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _stat(pid: int | str) -> list[bytes]:
+    """Return the fields of /proc/PID/stat from the process's state on; none if it is gone."""
+    # The command's name comes second and may hold anything, parentheses and blanks too.
+    return (_read(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
 
 
 def _read(path: str) -> bytes | None:

@@ -1,6 +1,26 @@
-"""The names of turns: SESSION.tNUMBER, counted from 1 in each session."""
+"""How names are built: sessions, and turns (SESSION.tNUMBER, counted from 1 in each session)."""
 
+import re
+
+_SESSION = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
+_CHILD = ".c-"
 _MARK = ".t"
+
+
+def check_name(session: str) -> str:
+    """Return the name if a session can have it.
+
+    Raises:
+        ValueError: It can't.
+    """
+    if not _SESSION.fullmatch(session):
+        raise ValueError(f"{session!r} can't name a session: use 1 to 200 letters, digits and . _ : @ + -")
+    return session
+
+
+def child_name(session: str, call: str) -> str:
+    """Return the session that a call of this session starts."""
+    return f"{session}{_CHILD}{call}"
 
 
 def turn_name(session: str, number: int | str) -> str:

@@ -1,29 +1,42 @@
 """One schedule that has come due: what is to be done about it, and that it is done once."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from hark.app.slash.table import find
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
 from hark.protocol.receipts import QueueItem, ReceiptState
 from hark.protocol.schedules import SCHEDULED, Run, RunState, Schedule, ScheduleBook
-from hark.schedules.service import say_of, shown_time, state_of
+from hark.protocol.store import Store
+from hark.protocol.surface import QueueSession
+from hark.schedules.service import FindCommand, say_of, shown_time
 from hark.schedules.settings import CatchUp, ScheduleSettings
 from hark.schedules.time_zones import zone_of
 from hark.schedules.times import moments_of, utc_text
 
-if TYPE_CHECKING:
-    from hark.app.build import Agent
-    from hark.app.sessions.handle import SessionHandle
-
 LATE_SECONDS = 60.0
-SURFACE = "schedule"
 MISSED = "nobody served when its time came"
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleServices:
+    """What the runner needs of the agent.
+
+    `notice` shows a text to the readers of a session. `lapses` counts how often this process may have lost its leases.
+    """
+
+    book: ScheduleBook
+    store: Store
+    clock: Clock
+    settings: ScheduleSettings
+    session: Callable[[str], QueueSession]
+    notice: Callable[[str, str], None]
+    find_command: FindCommand
+    lapses: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +72,11 @@ class Firing:
     or beside us, changes nothing. So it is sent first, and noted in the book behind that.
     """
 
-    def __init__(self, agent: "Agent", book: ScheduleBook, clock: Clock) -> None:
-        self._agent = agent
-        self._book = book
-        self._settings: ScheduleSettings = agent.settings.schedules
-        self._clock = clock
+    def __init__(self, services: ScheduleServices) -> None:
+        self._services = services
+        self._book = services.book
+        self._settings = services.settings
+        self._clock = services.clock
 
     async def fire(self, due: Due) -> None:
         """Send it, or note why not.
@@ -79,36 +92,36 @@ class Firing:
                 await self._note(due, Run(due.at, self._clock.now(), RunState.MISSED, note=MISSED))
                 return
             note = f"{MISSED}; it is made good once"
-        session = self._agent.session(schedule.session, SURFACE)
-        if find(say.text) is not None:
+        session = self._services.session(schedule.session)
+        if self._services.find_command(say.text) is not None:
             await self._command(due, session, say, note)
             return
         waiting = await self._waiting(session, say)
         if waiting is not None and waiting.state is not ReceiptState.HELD:
             why = "the one before it still waits"
             await self._note(due, Run(due.at, self._clock.now(), RunState.SKIPPED, note=why))
-            self._tell(session, due, f"was left out: {why}")
+            self._tell(due, f"was left out: {why}")
             return
         if waiting is not None:
             await session.withdraw(waiting.id)  # a stop holds it; the new one releases what is held
         await session.say(say.text, say.delivery, id=say.id, author=say.author)
         await self._note(due, Run(due.at, self._clock.now(), RunState.SENT, say.id, note=note))
         if note:
-            self._tell(session, due, f"comes now: {note}")
+            self._tell(due, f"comes now: {note}")
 
     def _is_made_good(self, due: Due) -> bool:
         age = self._clock.now() - due.at
         return self._settings.catch_up is CatchUp.ONCE and age <= self._settings.grace_seconds
 
-    async def _waiting(self, session: "SessionHandle", say: Say) -> QueueItem | None:
+    async def _waiting(self, session: QueueSession, say: Say) -> QueueItem | None:
         """Return another message of the same schedule that waits."""
         prefix = say.id[: say.id.index(":", len(SCHEDULED)) + 1]
         items = await session.queue()
         return next((item for item in items if item.id.startswith(prefix) and item.id != say.id), None)
 
-    async def _command(self, due: Due, session: "SessionHandle", say: Say, note: str) -> None:
+    async def _command(self, due: Due, session: QueueSession, say: Say, note: str) -> None:
         """Carry a slash command out. No inbox remembers it: it is noted first, so that it is done once at the most."""
-        if await self._note(due, Run(due.at, self._clock.now(), state_of(say), say.id, note=note)):
+        if await self._note(due, Run(due.at, self._clock.now(), RunState.DONE, say.id, note=note)):
             await session.say(say.text, say.delivery, id=say.id, author=say.author)
 
     async def _note(self, due: Due, run: Run) -> bool:
@@ -130,6 +143,6 @@ class Firing:
             LOG.info("schedule %s: %s %s %s", schedule.name, utc_text(due.at), run.state, run.note)
         return is_first
 
-    def _tell(self, session: "SessionHandle", due: Due, what: str) -> None:
+    def _tell(self, due: Due, what: str) -> None:
         when = shown_time(due.at, due.schedule.timezone)
-        session.door.notice("schedule", f"Schedule {due.schedule.name} of {when} {what}.")
+        self._services.notice(due.schedule.session, f"Schedule {due.schedule.name} of {when} {what}.")

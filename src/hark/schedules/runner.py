@@ -3,19 +3,14 @@
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import structs
 
-from hark.protocol.clock import Clock
-from hark.protocol.schedules import Run, Schedule, ScheduleBook, ScheduleRefused
+from hark.protocol.schedules import Run, Schedule, ScheduleRefused
 from hark.protocol.store import Lease, StoreError
-from hark.schedules.firing import Due, Firing, due_of, first_of
+from hark.schedules.firing import Due, Firing, ScheduleServices, due_of, first_of
 from hark.schedules.runs import progressed
-
-if TYPE_CHECKING:
-    from hark.app.build import Agent
 
 LOOK_SECONDS = 1.0
 FIRE_SECONDS = 10.0
@@ -24,22 +19,18 @@ RUNNER = "=schedules"  # a lease that no session can have: its name is none
 LOG = logging.getLogger(__name__)
 
 
-async def run_schedules(agent: "Agent") -> None:
-    """Run the schedules of the agent's home, until cancelled."""
-    await ScheduleRunner(agent, agent.parts.schedule_book(), agent.bench.clock).run()
-
-
 class ScheduleRunner:
     """Looks at the clock every second: it may be set, and the machine may have slept.
 
     Being the only one saves work and keeps the notes straight; it is not needed for truth, as a message is taken once.
     """
 
-    def __init__(self, agent: "Agent", book: ScheduleBook, clock: Clock) -> None:
-        self._bench = agent.bench
-        self._book = book
-        self._clock = clock
-        self._firing = Firing(agent, book, clock)
+    def __init__(self, services: ScheduleServices) -> None:
+        self._store = services.store
+        self._book = services.book
+        self._clock = services.clock
+        self._current_lapses = services.lapses
+        self._firing = Firing(services)
         self._lease: Lease | None = None
         self._lapses = 0
         self._read: dict[str, int] = {}  # how many records of its session are read, by the message of a run
@@ -57,7 +48,7 @@ class ScheduleRunner:
         finally:
             if self._lease is not None:
                 with anyio.move_on_after(LOOK_SECONDS, shield=True), suppress(StoreError):
-                    await self._bench.store.leases.release(self._lease)
+                    await self._store.leases.release(self._lease)
 
     async def look(self) -> None:
         """Send what has come due, if this process is the one to do it, and note how earlier runs stand.
@@ -96,10 +87,10 @@ class ScheduleRunner:
         return min([LOOK_SECONDS, *ahead])
 
     async def _is_ours(self) -> bool:
-        tenure = self._bench.tenure
-        if self._lease is None or self._lapses != tenure.lapses:
-            self._lapses = tenure.lapses
-            self._lease = await self._bench.store.leases.acquire(RUNNER)
+        lapses = self._current_lapses()
+        if self._lease is None or self._lapses != lapses:
+            self._lapses = lapses
+            self._lease = await self._store.leases.acquire(RUNNER)
         return self._lease is not None
 
     async def _fire_all(self, dues: Sequence[Due]) -> None:
@@ -118,7 +109,7 @@ class ScheduleRunner:
     async def _follow(self, schedule: Schedule, run: Run) -> None:
         """Note how far a run has come."""
         read = self._read.get(run.message, 0)
-        records = await self._bench.store.journal.read(schedule.session, read)
+        records = await self._store.journal.read(schedule.session, read)
         new = progressed(run, records)
         self._read[run.message] = read + len(records)
         if new.is_over:

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from msgspec import structs
 
-from hark.app.sessions.handle import check_name
-from hark.app.slash.table import find
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
+from hark.protocol.names import check_name
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
     SCHEDULED,
@@ -35,13 +34,20 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_WORDS = 4
 
 SayTo = Callable[[str, Say], Awaitable[Receipt]]
+FindCommand = Callable[[str], object | None]  # the slash command that a text is; None for a message like any other
 
 
 class ScheduleDesk:
     """The schedules of a home, as command line, slash command and HTTP use them."""
 
     def __init__(
-        self, book: ScheduleBook, journal: Journal, settings: ScheduleSettings, clock: Clock, say: SayTo
+        self,
+        book: ScheduleBook,
+        journal: Journal,
+        settings: ScheduleSettings,
+        clock: Clock,
+        say: SayTo,
+        find_command: FindCommand,
     ) -> None:
         """`say` puts a message into a session."""
         self._book = book
@@ -49,6 +55,7 @@ class ScheduleDesk:
         self._settings = settings
         self._clock = clock
         self._say = say
+        self._find_command = find_command
 
     async def rows(self) -> list[ScheduleRow]:
         """Return them all, by name."""
@@ -127,7 +134,9 @@ class ScheduleDesk:
         now = self._clock.now()
         say = say_of(schedule, f"run-{self._clock.new_id()}")
         receipt = await self._say(schedule.session, say)
-        run = Run(now, now, state_of(say), say.id, note="run by hand")
+        # A slash command is done when it is said: it is no turn.
+        state = RunState.SENT if self._find_command(say.text) is None else RunState.DONE
+        run = Run(now, now, state, say.id, note="run by hand")
         await self._book.change(name, lambda schedule: structs.replace(schedule, last=run))
         return receipt
 
@@ -186,11 +195,6 @@ def say_of(schedule: Schedule, moment: str) -> Say:
     """Return the message that a schedule sends; the same moment is the same message, however often it is sent."""
     message = f"{SCHEDULED}{schedule.name}:{moment}"
     return Say(message, schedule.prompt, schedule.delivery, f"schedule {schedule.name}")
-
-
-def state_of(say: Say) -> RunState:
-    """Return how a run stands whose message was just said: a slash command is done, and is no turn."""
-    return RunState.SENT if find(say.text) is None else RunState.DONE
 
 
 def shown_time(at: float, timezone: str) -> str:

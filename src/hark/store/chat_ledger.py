@@ -8,9 +8,8 @@ import msgspec
 
 from hark.protocol.chat import Address, Incoming, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatBinding, PendingIncoming, SentReply
-from hark.protocol.store import StoreError
 from hark.store.commit_thread import CommitThread
-from hark.store.failures import explain
+from hark.store.database_file import connect_with
 
 REMEMBERED_SECONDS = 14 * 86_400  # longer than any platform goes on delivering again
 _SCHEMA = """
@@ -40,7 +39,7 @@ class SqliteChatLedger:
 
     def __init__(self, path: Path) -> None:
         """Open it with the first operation; an error of it is every operation's."""
-        self._thread = CommitThread(lambda: _connect(path))
+        self._thread = CommitThread(lambda: connect_with(path, _SCHEMA))
 
     async def close(self) -> None:
         """Finish what was begun."""
@@ -167,20 +166,6 @@ class SqliteChatLedger:
             connection.execute(sql, values)
 
         await self._thread.submit(run)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, isolation_level=None, timeout=5.0)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_SCHEMA)
-    except sqlite3.Error as error:
-        raise explain(error, str(path)) from error
-    except OSError as error:
-        raise StoreError(f"{path} can't be opened: {error}. Check its folder.") from error
-    return connection
 
 
 def _name(incoming: Incoming) -> str:

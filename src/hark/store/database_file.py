@@ -1,87 +1,39 @@
 """Opening the database file: looked at first, and left untouched when something is wrong with it."""
 
 import sqlite3
-import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
-from hark.protocol.store import StoreError, StoreUnusable
-from hark.store.failures import damaged, explain
+from hark.disk.sqlite_file import open_database, open_file
+from hark.protocol.store import StoreUnusable
+from hark.store.failures import damaged, explained
 from hark.store.schema import check_marks, check_version, migrate
 
-BUSY_SECONDS = 5.0
 QUICK_CHECK_BYTES = 16 * 1024 * 1024
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the database for writing, made or migrated where needed; may block on another process.
+    """Open the store's database for writing, made or migrated where needed; may block on another process.
 
     Raises:
         StoreUnusable: It is damaged, newer, or not a database of Hark's. It was not changed.
         StoreError: It can't be opened.
     """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with explained(path):
         _examine(path)
-        path.touch(mode=0o600)  # conversations are nobody else's business; SQLite gives its log the same mode
-    except OSError as error:
-        raise StoreError(
-            f"{path} can't be opened ({error.strerror}). Check that its directory exists, is yours, and may be "
-            "written to."
-        ) from error
-    with ExitStack() as on_failure:
-        connection = on_failure.enter_context(closing(open_connection(path, "rwc")))
-        try:
-            use_wal(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection, str(path))
-        except sqlite3.Error as error:
-            raise explain(error, str(path)) from error
-        on_failure.pop_all()
-        return connection
+        return open_database(path, lambda connection: migrate(connection, str(path)))
 
 
-def connect_reader(path: Path) -> sqlite3.Connection:
-    """Open a database that `connect` has opened before, for reading only."""
-    connection = open_connection(path, "rw")
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
-def open_connection(path: Path, mode: str) -> sqlite3.Connection:
-    """Open a file in one of SQLite's modes; any thread may use the connection.
+def connect_with(path: Path, schema: str) -> sqlite3.Connection:
+    """Open a small database for writing, with these tables; may block on another process.
 
     Raises:
         StoreError: It can't be opened.
     """
-    try:
-        return sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?mode={mode}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-    except sqlite3.Error as error:
-        raise explain(error, str(path)) from error
-
-
-def use_wal(connection: sqlite3.Connection) -> None:
-    """Have the database write to a log beside it, so that readers and a writer don't wait for each other."""
-    # SQLite does not wait by itself when two processes turn the log on at the same moment.
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
-        else:
-            return
+    with explained(path):
+        return open_database(path, lambda connection: connection.executescript(schema))
 
 
 def _examine(path: Path) -> None:
@@ -119,16 +71,13 @@ def _examine_header(path: Path, header: bytes, file_bytes: int) -> None:
 
 
 def _examine_by_reading(path: Path, is_checked: bool) -> None:
-    try:
-        # A connection that may only read does not fold the log into the file when it is closed.
-        with closing(open_connection(path, "ro")) as connection:
-            check_marks(connection, str(path))
-            if is_checked:
-                [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if finding != "ok":
-                    raise damaged(str(path), finding)
-    except sqlite3.Error as error:
-        raise explain(error, str(path)) from error
+    # A connection that may only read does not fold the log into the file when it is closed.
+    with closing(open_file(path, "ro")) as connection:
+        check_marks(connection, str(path))
+        if is_checked:
+            [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if finding != "ok":
+                raise damaged(str(path), finding)
 
 
 def _size(path: Path) -> int:

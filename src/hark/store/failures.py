@@ -1,10 +1,31 @@
 """SQLite's errors in words that say what to do, translated once."""
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 
 from hark.protocol.store import StoreError, StoreUnusable
 
 _PRIMARY_CODE = 0xFF  # the low byte of SQLite's extended codes
+
+
+@contextmanager
+def explained(path: Path) -> Generator[None]:
+    """Translate what SQLite and the disk raise while a database is opened.
+
+    Raises:
+        StoreError: It can't be opened; the text says why, and what to do.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explain(error, str(path)) from error
+    except OSError as error:
+        raise StoreError(
+            f"{path} can't be opened ({error.strerror}). Check that its directory exists, is yours, and may be "
+            "written to."
+        ) from error
 
 
 def explain(error: sqlite3.Error, place: str) -> StoreError:

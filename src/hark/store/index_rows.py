@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from hark.protocol.store import BACKGROUND, Hit, Query
 from hark.store.codec import RECORDS
-from hark.store.search_terms import Phrase, is_prefix, phrases, snippet, words
-from hark.store.searchable_text import SearchableLine, lines_of
+from hark.store.search_text import Phrase, SearchableLine, is_prefix, lines_of, phrases, snippet, words
 
 VERSION = 1  # of the tables, and of how text becomes words: another one means to begin anew
 SLICE_ROWS = 200

@@ -10,6 +10,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
+from hark.disk.private_files import private_folder, tighten
 from hark.protocol.store import StoreError
 from hark.store.wake_queue import EVERYTHING, WakeQueue
 
@@ -41,6 +42,7 @@ class LocalBus:
         try:
             Path(self._path).unlink(missing_ok=True)
             self._socket.bind(self._path)
+            tighten(Path(self._path))
         except OSError as error:
             self._socket.close()
             raise StoreError(
@@ -119,7 +121,8 @@ def bus_directory(home: Path) -> Path:
         if not _fits(directory):
             name = blake2b(os.fsencode(home.resolve()), digest_size=8).hexdigest()
             directory = Path(tempfile.gettempdir()) / f"hark-{os.getuid()}-{name}"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not directory.is_dir():
+            private_folder(directory)
         status = directory.lstat()
     except OSError as error:
         raise StoreError(
@@ -130,6 +133,7 @@ def bus_directory(home: Path) -> Path:
         raise StoreError(f"{directory} is not a directory that you alone may write to. Remove it and start again.")
     if not _fits(directory):
         raise StoreError(f"The path {directory} is too long for a socket. Set TMPDIR to a shorter one.")
+    tighten(directory)
     return directory
 
 

@@ -7,7 +7,7 @@ from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Summary
 from hark.store.memory_search import MemorySearch
-from hark.store.refusals import journal_conflict, lease_lost
+from hark.store.rows import journal_conflict, lease_lost
 from hark.store.wake_queue import WakeQueue
 
 LEASE_SECONDS = 10.0

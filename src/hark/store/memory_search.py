@@ -3,8 +3,7 @@
 import asyncio
 
 from hark.protocol.store import BACKGROUND, Hit, Journal, Query
-from hark.store.search_terms import Phrase, has_phrase, phrases, snippet, words
-from hark.store.searchable_text import SearchableLine, lines_of
+from hark.store.search_text import Phrase, SearchableLine, has_phrase, lines_of, phrases, snippet, words
 
 
 class MemorySearch:

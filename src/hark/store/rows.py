@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from sqlite3 import Connection
 
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Accepted, Entry, Lease, SessionLine, Summary
+from hark.protocol.store import Accepted, Entry, JournalConflict, Lease, LeaseLost, SessionLine, Summary
 from hark.store.codec import COMMANDS, RECORDS, decode
-from hark.store.refusals import journal_conflict, lease_lost
 
 _PUT = """
 INSERT INTO inbox (session, seq, id, body)
@@ -165,3 +164,13 @@ def leave(connection: Connection, owner: str) -> None:
     """Give up all that an owner has."""
     connection.execute("UPDATE leases SET owner = '' WHERE owner = ?", (owner,))
     connection.execute("DELETE FROM owners WHERE owner = ?", (owner,))
+
+
+def lease_lost(session: str) -> LeaseLost:
+    """Return the error for a write under a lease that is another's by now."""
+    return LeaseLost(f"Session {session!r} is owned by another process now; this one must not write to it again.")
+
+
+def journal_conflict(session: str, expected: int) -> JournalConflict:
+    """Return the error for a write behind an end that is not the end."""
+    return JournalConflict(f"The journal of session {session!r} does not have {expected} records. Nothing was written.")

@@ -9,8 +9,7 @@ import msgspec
 from hark.protocol.schedules import Schedule
 from hark.protocol.store import StoreError
 from hark.store.commit_thread import CommitThread
-from hark.store.database_file import open_connection, use_wal
-from hark.store.failures import explain
+from hark.store.database_file import connect_with
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS schedules (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID"
 _DECODER = msgspec.json.Decoder(Schedule)
@@ -21,7 +20,7 @@ class SqliteScheduleBook:
 
     def __init__(self, path: Path) -> None:
         """Open it with the first operation; an error of it is every operation's."""
-        self._thread = CommitThread(lambda: _connect(path))
+        self._thread = CommitThread(lambda: connect_with(path, _SCHEMA))
 
     async def close(self) -> None:
         """Finish what was begun."""
@@ -85,18 +84,3 @@ def _decoded(body: bytes) -> Schedule:
         return _DECODER.decode(body)
     except msgspec.DecodeError as error:
         raise StoreError(f"A schedule can't be read ({error}): a newer Hark may have written it. Upgrade.") from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        connection = open_connection(path, "rwc")
-        use_wal(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(_SCHEMA)
-    except sqlite3.Error as error:
-        raise explain(error, str(path)) from error
-    except OSError as error:
-        raise StoreError(f"{path} can't be opened: {error}. Check its folder.") from error
-    return connection

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import anyio
 
+from hark.disk.sqlite_file import open_reader
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
@@ -16,7 +17,7 @@ from hark.store.batch_append import Append
 from hark.store.codec import encode
 from hark.store.commit_thread import CommitThread
 from hark.store.committer import Committer
-from hark.store.database_file import connect, connect_reader
+from hark.store.database_file import connect
 from hark.store.local_bus import LocalBus, bus_directory
 from hark.store.sqlite_search import SqliteSearch
 
@@ -180,7 +181,7 @@ class SqliteStore:
             writes = CommitThread(lambda: connect(path))
             on_failure.push_async_callback(_close, writes)
             await writes.submit(lambda _: None)  # the reader needs what the writer makes
-            reads = CommitThread(lambda: connect_reader(path), begin="BEGIN", limit=1)
+            reads = CommitThread(lambda: open_reader(path), begin="BEGIN", limit=1)
             on_failure.push_async_callback(_close, reads)
             bus = LocalBus(bus_directory(path.parent), owner)
             on_failure.callback(bus.close)

@@ -1,13 +1,16 @@
 """Search in the sessions of a SQLite store: the index catches up when somebody searches, never before."""
 
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
+from hark.disk.sqlite_file import open_database
 from hark.protocol.store import Hit, Query, StoreError, StoreUnusable
 from hark.store import index_rows
 from hark.store.commit_thread import CommitThread
 from hark.store.committer import Committer, closed
-from hark.store.index_file import connect_index, remove_index
+from hark.store.failures import explained
+from hark.store.index_rows import TABLES, VERSION
 
 
 class SqliteSearch:
@@ -71,3 +74,46 @@ class SqliteSearch:
         if self._index is None:
             self._index = CommitThread(lambda: connect_index(self._path), limit=1)
         return self._index
+
+
+def connect_index(path: Path | None) -> sqlite3.Connection:
+    """Open the index for writing, or one in memory; one that is damaged or of another version is made anew.
+
+    Raises:
+        StoreError: It can't be opened.
+    """
+    if path is None:
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        _make(connection)
+        return connection
+    with explained(path):
+        try:
+            return open_database(path, _make, "NORMAL")  # what a power cut takes is made again
+        except sqlite3.OperationalError:  # locked, full, no way to it: not a reason to throw it away
+            raise
+        except sqlite3.DatabaseError:
+            remove_index(path)
+        return open_database(path, _make, "NORMAL")
+
+
+def remove_index(path: Path) -> None:
+    """Throw the index away. A process that has it open goes on with the old one until it ends.
+
+    Raises:
+        StoreError: It can't be removed.
+    """
+    with explained(path):
+        for end in ("", "-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if version not in (0, VERSION):
+        connection.execute("ROLLBACK")
+        raise sqlite3.DatabaseError(f"version {version} of the index")
+    for statement in TABLES if version == 0 else ():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")

@@ -29,15 +29,11 @@ class TerminalStyle:
 def look_of_output() -> TerminalStyle:
     """Return what standard output can show: colours on a terminal only, and not when NO_COLOR is set."""
     is_terminal = sys.stdout.isatty()
-    columns = os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal else int_or(os.environ.get("COLUMNS"))
+    said = os.environ.get("COLUMNS", "")
+    columns = os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal else int(said) if said.isdecimal() else 0
     has_colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
     has_unicode = "utf" in (sys.stdout.encoding or "").lower()
     return TerminalStyle(min(max(columns or USUAL_COLUMNS, 40), WIDEST_COLUMNS), has_colour, has_unicode)
-
-
-def int_or(word: str | None, otherwise: int = USUAL_COLUMNS) -> int:
-    """Return the number that a word is, or `otherwise`."""
-    return int(word) if word and word.isdecimal() else otherwise
 
 
 def one_line(text: str) -> str:

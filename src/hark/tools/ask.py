@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from hark.processes.race import first_of
+from hark.processes.start import first_of
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput, ToolSpec
 from hark.tools.arguments import check

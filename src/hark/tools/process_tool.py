@@ -6,9 +6,8 @@ from typing import Any
 import anyio
 import msgspec
 
-from hark.processes.background import Background, BackgroundRefused
-from hark.processes.background_process import BackgroundProcess
-from hark.processes.race import Wait, first_of
+from hark.processes.background import Background, BackgroundProcess, BackgroundRefused
+from hark.processes.start import Wait, first_of
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check

@@ -8,9 +8,9 @@ from typing import Any
 
 import anyio
 
-from hark.processes.launcher import Launcher
 from hark.processes.output import OutputBuffer
 from hark.processes.python.process import CodeResult, PythonProcess
+from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
 from hark.tools.arguments import check

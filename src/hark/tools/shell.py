@@ -9,11 +9,10 @@ from typing import Any
 import anyio
 import msgspec
 
-from hark.processes.launcher import Launcher
 from hark.processes.output import OutputBuffer
 from hark.processes.process_table import Seen
-from hark.processes.shell_command import start_shell
-from hark.processes.shell_state import ShellStates
+from hark.processes.shell import ShellStates, start_shell
+from hark.processes.start import Launcher
 from hark.processes.tree import StopResult
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec

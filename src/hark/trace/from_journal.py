@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hark.protocol.commands import Delivery
-from hark.protocol.names import short_name
-from hark.protocol.records import AnyRecord, Queued, TurnStarted
-from hark.tools.delegate import CHILD
+from hark.protocol.names import child_name, session_of, short_name
+from hark.protocol.records import AnyRecord, CallStarted, Queued, TurnStarted
+from hark.protocol.store import Journal
 from hark.trace.segments import parts_of
 from hark.trace.turn_records import TurnRecords
 from hark.trace.turn_trace import MessageArrival, Segment, TurnTrace, time_words
@@ -30,7 +30,26 @@ def find_turn(records: Sequence[AnyRecord], wanted: str = "") -> str | None:
 
 def child_of(turn: str, call: str) -> str:
     """Return the name of the session that a call of a turn would have started."""
-    return f"{turn.rpartition('.')[0]}{CHILD}{call}"
+    return child_name(session_of(turn), call)
+
+
+async def children_of(
+    journal: Journal, records: Sequence[AnyRecord], turns: Sequence[str]
+) -> dict[str, Sequence[AnyRecord]]:
+    """Return the journals of the sessions that calls of these turns started, theirs included, by name.
+
+    Raises:
+        StoreError: They can't be read.
+    """
+    found: dict[str, Sequence[AnyRecord]] = {}
+    for record in records:
+        if isinstance(record, CallStarted) and record.turn in turns:
+            name = child_of(record.turn, record.call)
+            theirs = await journal.read(name)
+            if theirs:
+                found[name] = theirs
+                found.update(await children_of(journal, theirs, turns_of(theirs)))
+    return found
 
 
 def story_of(records: Sequence[AnyRecord], turn: str, children: Journals | None = None) -> TurnTrace:
@@ -50,6 +69,7 @@ def story_of(records: Sequence[AnyRecord], turn: str, children: Journals | None 
         timings.interrupted_at if timings else None,
         timings.settle if timings else 0.0,
         timings is not None,
+        end.at if end else 0.0,
     )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
+from pathlib import Path
 
 from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.clean import clean
 from hark.text.columns import one_line
-from hark.trace.html_style import STYLE
+from hark.text.status_text import outcome_words
 from hark.trace.turn_trace import (
     COMPACTION,
     MODEL,
@@ -17,13 +18,12 @@ from hark.trace.turn_trace import (
     Segment,
     TurnTrace,
     label,
-    outcome_words,
     tick_words,
     ticks,
     time_words,
-    token_words,
 )
 
+_STYLE = Path(__file__).with_name("html.css")
 TICKS = 6
 LEAST_PERCENT = 0.35
 ONE_LINE_CHARACTERS = 80
@@ -51,7 +51,8 @@ def picture(title: str, stories: Sequence[TurnTrace]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{head}: timeline</title>
-<style>{STYLE}</style>
+<style>
+{_STYLE.read_text("utf-8")}</style>
 </head>
 <body>
 <svg width="0" height="0" aria-hidden="true" class="defs"><defs>
@@ -73,11 +74,12 @@ def _turn(story: TurnTrace) -> str:
     name = _text(story.turn)
     began = datetime.fromtimestamp(story.began_at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
     rows = "\n".join(_rows(story))
+    hint = f'<p class="hint">{why}</p>' if (why := story.how_measured()) else ""
     return f"""<section class="turn" aria-labelledby="{name}">
 <header><h2 id="{name}">{name}</h2>
 <span class="outcome {_outcome_class(story.outcome)}">{_text(outcome_words(story.outcome))}</span>
 <time>{_text(began)}</time></header>
-{_how_measured(story)}
+{hint}
 <dl class="facts">{"".join(_facts(story))}</dl>
 {_axis(story)}
 <div class="rows">
@@ -89,28 +91,13 @@ def _turn(story: TurnTrace) -> str:
 
 def _facts(story: TurnTrace) -> Iterator[str]:
     yield _fact("whole turn", time_words(story.total))
-    yield _fact("model", time_words(story.took(MODEL, COMPACTION)))
-    if tools := story.took(TOOL):
-        yield _fact("tools", time_words(tools))
-    if waits := story.took(*WAITS):
-        yield _fact("waits", time_words(waits))
+    yield from (_fact(name, words) for name, words in story.facts())
     if story.interrupted_at is not None:
         yield _fact("settled in", time_words(story.settle), "cut")
-    if tokens := token_words(story.usage):
-        yield _fact("tokens", tokens)
-    if story.cost is not None:
-        yield _fact("cost", f"${story.cost:.4f}")
 
 
 def _fact(name: str, value: str, look: str = "") -> str:
     return f'<div class="{look}"><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>'
-
-
-def _how_measured(story: TurnTrace) -> str:
-    if story.is_measured:
-        return ""
-    why = "It still runs" if story.outcome is None else "The process ended before the turn did"
-    return f'<p class="hint">{why}: the times are those of its records.</p>'
 
 
 def _axis(story: TurnTrace) -> str:
@@ -122,13 +109,8 @@ def _axis(story: TurnTrace) -> str:
 
 
 def _rows(story: TurnTrace) -> Iterator[str]:
-    """Yield parts and messages in the order of time; a child's parts stand below the call that they belong to."""
-    arrivals = list(story.arrivals)
-    for part in story.parts:
-        while arrivals and not part.depth and arrivals[0].at <= part.start:
-            yield _message(arrivals.pop(0), story)
-        yield _part(part, story)
-    yield from (_message(arrival, story) for arrival in arrivals)
+    for row in story.rows():
+        yield _part(row, story) if isinstance(row, Segment) else _message(row, story)
 
 
 def _part(part: Segment, story: TurnTrace) -> str:

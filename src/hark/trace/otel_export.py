@@ -12,7 +12,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
-from hark import __version__
 from hark.trace.otel_spans import TraceSpan
 
 MOST_SPANS = 4_096
@@ -25,16 +24,16 @@ LOG = logging.getLogger(__name__)
 class Exporter:
     """Takes traces and sends them in batches; what a collector does not take in time is left out."""
 
-    def __init__(self, endpoint: str = "") -> None:
+    def __init__(self, endpoint: str, version: str) -> None:
         """Without an endpoint, the standard OTEL_EXPORTER_OTLP_... variables say where to and with which headers."""
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # it would tell every failed try
         exporter = ToldOnce(OTLPSpanExporter(endpoint=whole_address(endpoint) or None))
-        resource = Resource({SERVICE_NAME: "hark", "service.version": __version__}).merge(Resource.create())
+        resource = Resource({SERVICE_NAME: "hark", "service.version": version}).merge(Resource.create())
         self._provider = TracerProvider(resource=named(resource), shutdown_on_exit=False)
         self._provider.add_span_processor(
             BatchSpanProcessor(exporter, MOST_SPANS, DELAY_MS, max_export_batch_size=BATCH_SPANS)
         )
-        self._tracer = self._provider.get_tracer("hark", __version__)
+        self._tracer = self._provider.get_tracer("hark", version)
 
     def put(self, trace: TraceSpan) -> None:
         """Take a trace; waits for nothing."""

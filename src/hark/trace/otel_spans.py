@@ -1,23 +1,19 @@
 """A turn as a trace: its steps, and in them model calls, tools and pauses, in the words of OpenTelemetry."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from hark.app.log_format import HIDDEN, LEAST_SECRET
-from hark.engine.turn.routes import Routes
-from hark.protocol.messages import Call
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Span, Timings, Usage
-from hark.protocol.records import Replied
+from hark.protocol.names import session_of
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Usage
 from hark.text.clean import cut_middle
-from hark.trace.segments import gave_way
-from hark.trace.turn_records import TurnRecords
-from hark.trace.turn_trace import COMPACTION, MODEL, TOOL
+from hark.trace.turn_trace import COMPACTION, MODEL, TOOL, Segment, TurnTrace
 
 SHOWN_CHARACTERS = 10_000
 
 Attributes = dict[str, str | int | float | bool]
+ModelName = Callable[[str], tuple[str, str]]  # a route's API, as OpenTelemetry names it, and its model
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,155 +41,123 @@ class TraceSpan:
 
 
 class Masked:
-    """What may be told: no texts unless `has_content`, and never a secret that is known."""
+    """What may be exported: no texts unless `has_content`, and each only as `hide` returns it, without secrets."""
 
-    def __init__(self, secrets: Iterable[str] = (), *, has_content: bool = False) -> None:
-        # The longest first: a shorter one may be a part of it.
-        self._secrets = sorted({secret for secret in secrets if len(secret) >= LEAST_SECRET}, key=len, reverse=True)
+    def __init__(self, hide: Callable[[str], str], *, has_content: bool = False) -> None:
+        self._hide = hide
         self._has_content = has_content
 
     def content(self, texts: Mapping[str, str]) -> Attributes:
-        """Return texts of people, models and tools as attributes, if they may be told."""
+        """Return texts of people, models and tools as attributes, if they may be exported."""
         if not self._has_content:
             return {}
         return {name: self._hide(cut_middle(text, SHOWN_CHARACTERS)) for name, text in texts.items() if text}
 
-    def _hide(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN)
-        return text
 
-
-def trace_of(records: TurnRecords, routes: Routes, masked: Masked) -> TraceSpan:
-    """Return the trace of a turn that ended."""
-    end = records.end
-    assert end is not None, "only what ended is told"
-    timings, session = end.timings, records.turn.rpartition(".")[0]
-    began = end.at - timings.total / 1000
+def trace_of(trace: TurnTrace, masked: Masked, model_name: ModelName) -> TraceSpan:
+    """Return the span of a turn that ended, with its steps inside."""
+    outcome = trace.outcome
+    assert outcome is not None, "only what ended is told"
+    session = session_of(trace.turn)
+    began = trace.ended_at - (trace.total / 1000 if trace.is_measured else 0.0)
     attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "hark",
         "gen_ai.conversation.id": session,
         "hark.session": session,
-        "hark.turn": records.turn,
-        "hark.outcome": str(end.outcome.__struct_config__.tag),
-        **_usage(end.usage),
-        **({} if end.cost is None else {"hark.cost_usd": end.cost}),
-        **_outcome(end.outcome),
-        **masked.content({"gen_ai.input.messages": _said(records), "error.message": _message(end.outcome)}),
+        "hark.turn": trace.turn,
+        "hark.outcome": str(outcome.__struct_config__.tag),
+        **_usage(trace.usage),
+        **({} if trace.cost is None else {"hark.cost_usd": trace.cost}),
+        **_outcome(outcome),
+        **masked.content({"gen_ai.input.messages": _said(trace), "error.message": _message(outcome)}),
     }
-    steps = _Steps(records, routes, masked, began)
     return TraceSpan(
         "invoke_agent hark",
         began,
-        end.at,
+        trace.ended_at,
         attributes,
-        _error(end.outcome),
-        isinstance(end.outcome, Completed),
-        events=tuple(_interrupt(end.outcome, timings, began)),
-        children=tuple(steps.all()),
+        _error(outcome),
+        isinstance(outcome, Completed),
+        events=tuple(_interrupt(outcome, trace, began)),
+        children=tuple(_SegmentSpans(masked, model_name, began).steps(trace)),
     )
 
 
-@dataclass(slots=True)
-class _Step:
-    number: int
-    children: list[TraceSpan] = field(default_factory=list[TraceSpan])
-    has_tools: bool = False
+class _SegmentSpans:
+    """Makes a span of each segment, and sorts them into steps."""
 
-
-class _Steps:
-    """Sorts what was measured into steps, and finds what the records say of it."""
-
-    def __init__(self, records: TurnRecords, routes: Routes, masked: Masked, began: float) -> None:
-        self._routes = routes
-        self._records = records
+    def __init__(self, masked: Masked, model_name: ModelName, began: float) -> None:
         self._masked = masked
+        self._model_name = model_name
         self._began = began
-        self._replies = iter(records.replies)
-        self._calls = [records.calls[name] for name in records.call_starts if name in records.calls]
 
-    def all(self) -> Iterator[TraceSpan]:
+    def steps(self, trace: TurnTrace) -> Iterator[TraceSpan]:
         """Yield the steps: one begins when the model is asked after the tools of the one before."""
-        spans = self._records.end.timings.spans if self._records.end else ()
-        step = _Step(1)
-        for place, span in enumerate(spans):
-            if step.has_tools and span.kind in (MODEL, COMPACTION):
-                yield self._whole(step)
-                step = _Step(step.number + 1)
-            step.has_tools |= span.kind == TOOL
-            step.children.append(self._part(span, spans[place + 1] if place + 1 < len(spans) else None))
-        if step.children:
-            yield self._whole(step)
+        number, has_tools, children = 1, False, list[TraceSpan]()
+        for part in trace.parts if trace.is_measured else ():
+            if not part.is_started:
+                continue
+            if has_tools and part.kind in (MODEL, COMPACTION):
+                yield _step(number, children)
+                number, has_tools, children = number + 1, False, []
+            has_tools |= part.kind == TOOL
+            children.append(self._part(part))
+        if children:
+            yield _step(number, children)
 
-    def _whole(self, step: _Step) -> TraceSpan:
-        start, end = min(one.start for one in step.children), max(one.end for one in step.children)
-        name = f"step {step.number}"
-        return TraceSpan(name, start, end, {"hark.step": step.number}, children=tuple(step.children))
+    def _part(self, part: Segment) -> TraceSpan:
+        if part.kind == TOOL:
+            return self._tool(part)
+        if part.kind in (MODEL, COMPACTION):
+            return self._model(part)
+        return self._span(part, f"{part.kind} {part.name}", {"hark.waits_for": part.kind})
 
-    def _part(self, span: Span, following: Span | None) -> TraceSpan:
-        if span.kind == TOOL:
-            return self._tool(span)
-        if span.kind in (MODEL, COMPACTION):
-            has_failed = gave_way(span, following)
-            reply = next(self._replies, None) if span.kind == MODEL and not has_failed else None
-            return self._model(span, reply, has_failed=has_failed)
-        return self._span(span, f"{span.kind} {span.name}", {"hark.waits_for": span.kind})
-
-    def _model(self, span: Span, reply: Replied | None, *, has_failed: bool) -> TraceSpan:
-        route = self._routes.known(span.name)
-        model = (route.model if route else "") or span.name
-        system = _system(type(route.provider).__name__ if route else "")
+    def _model(self, part: Segment) -> TraceSpan:
+        system, model = self._model_name(part.name)
         attributes: Attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.system": system,
             "gen_ai.provider.name": system,
             "gen_ai.request.model": model,
-            "hark.route": span.name,
-            **({"hark.is_compaction": True} if span.kind == COMPACTION else {}),
+            "hark.route": part.name,
+            **({"hark.is_compaction": True} if part.kind == COMPACTION else {}),
         }
-        if reply is not None:
-            attributes |= {**_usage(reply.usage), "hark.is_cut": reply.message.is_partial}
-            attributes |= self._masked.content({"gen_ai.output.messages": reply.message.text})
-        is_last = self._records.end is not None and isinstance(self._records.end.outcome, Failed) and reply is None
-        error = "model_failed" if has_failed or (is_last and span.kind == MODEL) else None
-        return self._span(span, f"chat {model}", attributes, error, is_client=True)
+        if part.reply is not None:
+            attributes |= {**_usage(part.reply.usage), "hark.is_cut": part.reply.message.is_partial}
+            attributes |= self._masked.content({"gen_ai.output.messages": part.reply.message.text})
+        return self._span(part, f"chat {model}", attributes, "model_failed" if part.is_bad else None, is_client=True)
 
-    def _tool(self, span: Span) -> TraceSpan:
-        call = next((call for call in self._calls if call.name == span.name), None)
-        attributes: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": span.name}
-        error = None
-        if call is not None:
-            self._calls.remove(call)
-            told, error = self._call(call)
-            attributes |= told
-        return self._span(span, f"execute_tool {span.name}", attributes, error)
-
-    def _call(self, call: Call) -> tuple[Attributes, str | None]:
-        end = self._records.call_ends.get(call.id)
-        result = end.result if end else None
-        attributes: Attributes = {"gen_ai.tool.call.id": call.id}
-        if result is not None:
-            attributes["hark.effect"] = str(result.effect)
-        texts = {"gen_ai.tool.call.arguments": call.arguments, "gen_ai.tool.call.result": result.text if result else ""}
-        error = "tool_error" if result is not None and result.is_error else None
-        return attributes | self._masked.content(texts), error
+    def _tool(self, part: Segment) -> TraceSpan:
+        attributes: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": part.name}
+        if part.request is not None:
+            attributes["gen_ai.tool.call.id"] = part.call
+            attributes |= self._masked.content({"gen_ai.tool.call.arguments": part.request.arguments})
+        if part.result is not None:
+            attributes["hark.effect"] = str(part.result.effect)
+            attributes |= self._masked.content({"gen_ai.tool.call.result": part.result.text})
+        return self._span(part, f"execute_tool {part.name}", attributes, "tool_error" if part.is_bad else None)
 
     def _span(
-        self, span: Span, name: str, attributes: Attributes, error: str | None = None, *, is_client: bool = False
+        self, part: Segment, name: str, attributes: Attributes, error: str | None = None, *, is_client: bool = False
     ) -> TraceSpan:
-        settle: Attributes = {"hark.settle_ms": span.settle} if span.settle else {}
+        settle: Attributes = {"hark.settle_ms": part.settle} if part.settle else {}
         failure: Attributes = {"error.type": error} if error else {}
-        start, end = self._began + span.start / 1000, self._began + span.end / 1000
+        start, end = self._began + part.start / 1000, self._began + part.end / 1000
         return TraceSpan(name, start, end, {**attributes, **settle, **failure}, error, is_client=is_client)
 
 
-def _interrupt(outcome: Outcome, timings: Timings, began: float) -> Iterator[TraceEvent]:
+def _step(number: int, children: Sequence[TraceSpan]) -> TraceSpan:
+    start, end = min(one.start for one in children), max(one.end for one in children)
+    return TraceSpan(f"step {number}", start, end, {"hark.step": number}, children=tuple(children))
+
+
+def _interrupt(outcome: Outcome, trace: TurnTrace, began: float) -> Iterator[TraceEvent]:
     """Yield where the interrupt fell, and how long it took until the turn was over."""
-    if timings.interrupted_at is not None:
+    if trace.interrupted_at is not None:
         source = outcome.source if isinstance(outcome, Interrupted) else ""
-        told: Attributes = {"hark.interrupt.source": source, "hark.interrupt.settle_ms": timings.settle}
-        yield TraceEvent("interrupt", began + timings.interrupted_at / 1000, told)
+        told: Attributes = {"hark.interrupt.source": source, "hark.interrupt.settle_ms": trace.settle}
+        yield TraceEvent("interrupt", began + trace.interrupted_at / 1000, told)
 
 
 def _outcome(outcome: Outcome) -> Attributes:
@@ -223,8 +187,9 @@ def _message(outcome: Outcome) -> str:
     return outcome.error.message if isinstance(outcome, Failed) else ""
 
 
-def _said(records: TurnRecords) -> str:
-    parts = [{"role": "user", "parts": [{"type": "text", "content": one.text}]} for one in records.start.messages]
+def _said(trace: TurnTrace) -> str:
+    texts = [arrival.text for arrival in trace.arrivals if arrival.how == "prompt"]
+    parts = [{"role": "user", "parts": [{"type": "text", "content": text}]} for text in texts]
     return msgspec.json.encode(parts).decode() if parts else ""
 
 
@@ -237,9 +202,3 @@ def _usage(usage: Usage) -> Attributes:
         "gen_ai.usage.output_tokens": usage.output_tokens,
         **cached,
     }
-
-
-def _system(provider: str) -> str:
-    """Return the API that is spoken, as OpenTelemetry names it."""
-    known = {"OpenAIChat": "openai", "OpenAIResponses": "openai", "Anthropic": "anthropic", "LocalModel": "hark.local"}
-    return known.get(provider, "_OTHER")

@@ -4,12 +4,11 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import Protocol
 
-from hark.engine.services import EngineServices
+from hark.protocol.names import session_of
 from hark.protocol.records import AnyRecord, TurnEnded
-from hark.protocol.store import StoreError
-from hark.trace.from_journal import turns_of
-from hark.trace.otel_spans import Masked, TraceSpan, trace_of
-from hark.trace.turn_records import TurnRecords
+from hark.protocol.store import Journal, StoreError
+from hark.trace.from_journal import story_of, turns_of
+from hark.trace.otel_spans import Masked, ModelName, TraceSpan, trace_of
 
 MOST_WAITING = 1_000
 MOST_SESSIONS = 10_000
@@ -26,10 +25,11 @@ class Sink(Protocol):
 class EndedTurns:
     """Turns whose trace is to be told; of too many, the oldest are left out."""
 
-    def __init__(self, bench: EngineServices, sink: Sink, masked: Masked) -> None:
-        self._bench = bench
+    def __init__(self, journal: Journal, sink: Sink, masked: Masked, model_name: ModelName) -> None:
+        self._journal = journal
         self._sink = sink
         self._masked = masked
+        self._model_name = model_name
         self._waiting: deque[TurnEnded] = deque(maxlen=MOST_WAITING)
         self._changed = asyncio.Event()
         self._empty = asyncio.Event()
@@ -57,17 +57,18 @@ class EndedTurns:
                     records = await self._records(end)
                 except StoreError:
                     records = []  # what was measured is enough for a trace
-                self._sink.put(trace_of(TurnRecords(end.turn, [*records, end]), self._bench.routes, self._masked))
+                trace = story_of([*records, end], end.turn)
+                self._sink.put(trace_of(trace, self._masked, self._model_name))
                 await asyncio.sleep(0)
             self._empty.set()
 
     async def _records(self, end: TurnEnded) -> list[AnyRecord]:
         """Return the turn's records, without reading again what came before them."""
-        session = end.turn.rpartition(".")[0]
+        session = session_of(end.turn)
         known = self._read.pop(session, 0)
-        records = await self._bench.store.journal.read(session, known)
+        records = await self._journal.read(session, known)
         if known and end.turn not in turns_of(records):  # told out of order, or the journal begins anew
-            known, records = 0, await self._bench.store.journal.read(session)
+            known, records = 0, await self._journal.read(session)
         self._read[session] = known + len(records)
         if len(self._read) > MOST_SESSIONS:
             self._read.popitem(last=False)

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import msgspec
 
-from hark.protocol.messages import Call, Effect
+from hark.protocol.messages import Call
 from hark.protocol.outcomes import Failed, Span
 from hark.protocol.records import CallEnded, Replied
-from hark.surfaces.terminal.status_text import call_title, effect_words
 from hark.text.clean import clean, cut_middle
+from hark.text.status_text import call_title, effect_words
 from hark.trace.turn_records import TurnRecords
 from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, time_words, token_words
 
@@ -41,14 +41,14 @@ def _measured(records: TurnRecords, spans: Sequence[Span]) -> list[Segment]:
             if call is not None:
                 calls.remove(call)
             parts.append(_called(bare, records, call))
-        elif span.kind == MODEL and not gave_way(span, following):
+        elif span.kind == MODEL and not _gave_way(span, following):
             parts.append(_replied(bare, next(replies, None), records))
         else:
-            parts.append(_other(bare, is_failed=gave_way(span, following)))
+            parts.append(_other(bare, is_failed=_gave_way(span, following)))
     return parts
 
 
-def gave_way(span: Span, following: Span | None) -> bool:
+def _gave_way(span: Span, following: Span | None) -> bool:
     """Tell whether a request failed: it is asked again after a pause, or another route is asked at once."""
     if following is None or span.kind not in (MODEL, COMPACTION):
         return False
@@ -86,7 +86,7 @@ def _replied(part: Segment, reply: Replied | None, records: TurnRecords) -> Segm
     )
     title = " ".join(message.text.split())[:200] or (f"asks for {asked}" if asked else "")
     note = "cut" if message.is_partial else ""
-    return replace(part, title=title, note=note, details=_filled(details))
+    return replace(part, title=title, note=note, details=_filled(details), reply=reply)
 
 
 def _called(part: Segment, records: TurnRecords, call: Call | None) -> Segment:
@@ -99,10 +99,11 @@ def _called(part: Segment, records: TurnRecords, call: Call | None) -> Segment:
         *(_end_details(end) if end else (("effect", "it runs"),)),
         ("said after the turn was over", _shown(records.late.get(call.id, ""))),
     )
-    is_bad = end is not None and end.result.is_error
-    is_plain = end is None or (end.result.effect is Effect.COMPLETED and not end.result.is_error)
-    note = "" if end is None or is_plain else effect_words(end.result.effect, is_error=end.result.is_error)
-    return replace(part, title=title, note=note, details=_filled(details), is_bad=is_bad, call=call.id)
+    part = replace(part, title=title, details=_filled(details), call=call.id, request=call)
+    if end is None:
+        return part
+    words = effect_words(end.result.effect, is_error=end.result.is_error)
+    return replace(part, note="" if words == "done" else words, is_bad=end.result.is_error, result=end.result)
 
 
 def _end_details(end: CallEnded) -> Details:
@@ -116,7 +117,7 @@ def _never_started(records: TurnRecords) -> Iterator[Segment]:
             at = records.since(end.at)
             if records.timings:
                 at = min(at, records.timings.total)
-            yield _called(Segment(TOOL, end.result.name, at, at), records, records.calls[name])
+            yield _called(Segment(TOOL, end.result.name, at, at, is_started=False), records, records.calls[name])
 
 
 def _guessed(records: TurnRecords) -> list[Segment]:

@@ -5,23 +5,19 @@ from datetime import datetime
 
 from hark.protocol.records import AnyRecord
 from hark.text.columns import TerminalStyle, cut, fit, one_line, width, wrap
+from hark.text.status_text import outcome_words
 from hark.trace.from_journal import Journals, find_turn, story_of
 from hark.trace.terminal_symbols import BOLD, COLOURS, CYAN, DIM, RED, outcome_colour, signs_for
 from hark.trace.turn_trace import (
-    COMPACTION,
-    MODEL,
     TOOL,
-    WAITS,
     MessageArrival,
     Segment,
     TurnTrace,
     label,
-    outcome_words,
     settle_words,
     tick_words,
     ticks,
     time_words,
-    token_words,
 )
 
 TIME_COLUMNS = 8
@@ -70,23 +66,13 @@ class Drawing:
             yield paint(line, outcome_colour(story.outcome))
         for line in self._wrapped(self._facts()):
             yield paint(line, DIM)
-        if not story.is_measured and story.outcome is None:
-            yield from self._wrapped("It still runs: the times are those of its records.")
-        elif not story.is_measured:
-            yield from self._wrapped("The process ended before the turn did: the times are those of its records.")
+        if why := story.how_measured():
+            yield from self._wrapped(why)
 
     def _facts(self) -> str:
-        story = self._story
-        facts = [f"model {time_words(story.took(MODEL, COMPACTION))}"]
-        if tools := story.took(TOOL):
-            facts.append(f"tools {time_words(tools)}")
-        if waits := story.took(*WAITS):
-            facts.append(f"waits {time_words(waits)}")
-        if tokens := token_words(story.usage):
-            facts.append(f"tokens {tokens}")
-        if story.cost is not None:
-            facts.append(f"${story.cost:.4f}")
-        return self._signs.between.join(facts)
+        return self._signs.between.join(
+            words if name == "cost" else f"{name} {words}" for name, words in self._story.facts()
+        )
 
     def _wrapped(self, text: str) -> list[str]:
         return wrap(text, self._look.columns)
@@ -102,13 +88,8 @@ class Drawing:
         return " " * (self._label + TIME_COLUMNS + 2) + self._look.paint(line.rstrip(), DIM)
 
     def _rows(self) -> Iterator[str]:
-        """Yield parts and messages in the order of time; a child's parts stand below the call that they belong to."""
-        arrivals = list(self._story.arrivals)
-        for part in self._story.parts:
-            while arrivals and not part.depth and arrivals[0].at <= part.start:
-                yield self._message(arrivals.pop(0))
-            yield self._part(part)
-        yield from (self._message(arrival) for arrival in arrivals)
+        for row in self._story.rows():
+            yield self._part(row) if isinstance(row, Segment) else self._message(row)
 
     def _part(self, part: Segment) -> str:
         cells = self._blank()

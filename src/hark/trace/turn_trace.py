@@ -1,10 +1,18 @@
-"""A turn as a story: what ran from when to when, what came in meanwhile, and how it ended."""
+"""A turn's trace: its segments with start and end times, the messages that arrived, and the outcome.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+Every renderer works from this value: terminal text, HTML, OpenTelemetry and JSON.
+"""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from hark.protocol.messages import Call, CallResult
 from hark.protocol.names import short_name
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Usage
+from hark.protocol.outcomes import Outcome, Usage
+from hark.protocol.records import Replied
 
 MODEL, TOOL, QUESTION, PAUSE, SNAPSHOT, COMPACTION = "model", "tool", "question", "pause", "snapshot", "compaction"
 WAITS = (QUESTION, PAUSE, SNAPSHOT)
@@ -15,6 +23,7 @@ class Segment:
     """A stretch of a turn, in ms from its start. `settle` is what came of it after the interrupt.
 
     `first` is when its first sign of life came, if that is known; `depth` is 1 for a child's part, 2 for its child's.
+    `reply`, `request` and `result` are what the journal has about it; they are not part of the JSON.
     """
 
     kind: str
@@ -29,6 +38,10 @@ class Segment:
     first: float | None = None
     depth: int = 0
     call: str = ""
+    reply: Replied | None = None
+    request: Call | None = None
+    result: CallResult | None = None
+    is_started: bool = True
 
     @property
     def took(self) -> float:
@@ -61,6 +74,7 @@ class TurnTrace:
     interrupted_at: float | None = None
     settle: float = 0.0
     is_measured: bool = True
+    ended_at: float = 0.0
 
     @property
     def number(self) -> str:
@@ -76,24 +90,49 @@ class TurnTrace:
         """Return how long the turn's own parts of these kinds were together."""
         return sum(part.took for part in self.parts if part.kind in kinds and not part.depth)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what the turn's time, tokens and money went into, with a name each."""
+        facts = [("model", time_words(self.took(MODEL, COMPACTION)))]
+        if tools := self.took(TOOL):
+            facts.append(("tools", time_words(tools)))
+        if waits := self.took(*WAITS):
+            facts.append(("waits", time_words(waits)))
+        if tokens := token_words(self.usage):
+            facts.append(("tokens", tokens))
+        if self.cost is not None:
+            facts.append(("cost", f"${self.cost:.4f}"))
+        return facts
+
+    def rows(self) -> Iterator[Segment | MessageArrival]:
+        """Yield segments and messages in the order of time. A child's segments follow the call that they belong to."""
+        arrivals = list(self.arrivals)
+        for part in self.parts:
+            while arrivals and not part.depth and arrivals[0].at <= part.start:
+                yield arrivals.pop(0)
+            yield part
+        yield from arrivals
+
+    def how_measured(self) -> str:
+        """Return why the times are only those of the records; "" when they were measured."""
+        if self.is_measured:
+            return ""
+        why = "It still runs" if self.outcome is None else "The process ended before the turn did"
+        return f"{why}: the times are those of its records."
+
     def settling(self) -> list[Segment]:
         """Return the turn's own parts that the interrupt had to end."""
         return [part for part in self.parts if part.settle > 0 and not part.depth]
 
 
-def outcome_words(outcome: Outcome | None) -> str:
-    """Return how a turn ended, in a few words."""
-    match outcome:
-        case None:
-            return "still running"
-        case Completed():
-            return "completed"
-        case Interrupted(source, left):
-            return f"interrupted by {source}" + (f"; left running: {', '.join(left)}" if left else "")
-        case Failed(error):
-            return f"failed: {error.message}"
-        case LimitReached(limit, _):
-            return f"limit reached: {limit}"
+def as_json(trace: TurnTrace) -> dict[str, Any]:
+    """Return a trace as data for JSON: what is shown of it, without the records behind it."""
+    bare = tuple(replace(part, reply=None, request=None, result=None) for part in trace.parts)
+    data: dict[str, Any] = msgspec.to_builtins(replace(trace, parts=bare))
+    del data["ended_at"]
+    for part in data["parts"]:
+        for name in ("reply", "request", "result", "is_started"):
+            del part[name]
+    return data
 
 
 def time_words(milliseconds: float) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from hark.voice import moonshine_worker
 from hark.voice.settings import VoiceSettings, complaint

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice import ogg_worker
 

@@ -2,12 +2,12 @@
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
+from hark.disk.private_files import replace_private, sync_folder
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
 from hark.voice.media_types import ending
@@ -36,12 +36,11 @@ class PendingRecordings:
         Raises:
             OSError: It can't be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         recording = self._recording(note)
-        _write(recording, note.audio.data)
+        replace_private(recording, note.audio.data)
         slip = _Slip(note.id, note.line, note.audio.media_type, recording.name, arrived, dict(note.about))
-        _write(self._slip(note), msgspec.json.encode(slip))
-        _sync_folder(self._folder)
+        replace_private(self._slip(note), msgspec.json.encode(slip))
+        sync_folder(self._folder)
         return recording
 
     def drop(self, note: VoiceNote) -> None:
@@ -76,21 +75,3 @@ class PendingRecordings:
 def _name(note: VoiceNote) -> str:
     # Ids come from outside: as a hash they are neither paths nor too long, and the same one is the same file.
     return hashlib.sha256(f"{note.line}\0{note.id}".encode()).hexdigest()[:32]
-
-
-def _write(file: Path, whole: bytes) -> None:
-    half = file.with_name(f"{file.name}.part")
-    descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(whole)
-        out.flush()
-        os.fsync(out.fileno())
-    half.replace(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

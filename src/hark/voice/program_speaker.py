@@ -8,7 +8,7 @@ from pathlib import Path
 
 import anyio
 
-from hark.protocol.processes import PipedProcess, Spawn
+from hark.processes.piped import PipedProcess, Spawn
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice.settings import VoiceSettings
 from hark.voice.spoken_text import sentences

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import anyio
 import msgspec
 
-from hark.protocol.processes import PipedProcess
+from hark.processes.piped import PipedProcess
 from hark.voice.moonshine_worker import TranscriptionRequest
 
 STALL_SECONDS = 60.0

@@ -4,9 +4,14 @@ import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
-from hark.app.doctor.machine import database
+import pytest
+
+from hark.app.doctor.machine import database, voice
 from hark.app.doctor.results import Level
+from hark.app.settings.types import Settings
+from hark.voice.settings import VoiceSettings
 from tests.cli.command_line import opened
 from tests.cli.pseudo_terminal import run_in_terminal
 from tests.fakes.models.behaviours import failing, text
@@ -55,6 +60,12 @@ async def test_wrong_settings_are_told_and_the_rest_is_looked_at(tmp_path: Path)
     assert "bad   settings" in ended.out
     assert "ok    home" in ended.out
     assert ended.err == ""
+
+
+@pytest.mark.parametrize(("stt", "words"), [("off", "not set up:"), ("moonshine", "set up:")])
+def test_voice_is_set_up_unless_speech_recognition_is_off(stt: Literal["off", "moonshine"], words: str) -> None:
+    [found] = voice(Settings(voice=VoiceSettings(stt=stt)))
+    assert found.text.startswith(words)
 
 
 async def test_a_missing_key_is_named(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from hark.app.doctor.port_check import reach
-from hark.app.doctor.results import Finding, Level, in_time
+from hark.app.doctor.results import Finding, Level, in_time, reach
 from hark.app.doctor.terminal import terminal
 from hark.text.columns import TerminalStyle, width
 from tests.waiting import at_most
@@ -44,7 +43,7 @@ async def test_an_address_where_nothing_listens_is_told_at_once() -> None:
 
 
 async def test_a_server_that_does_not_even_connect_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.app.doctor.port_check.REACH_SECONDS", 0.2)
+    monkeypatch.setattr("hark.app.doctor.results.REACH_SECONDS", 0.2)
     with ExitStack() as stack:
         full = stack.enter_context(socket.socket())
         full.bind(("127.0.0.1", 0))

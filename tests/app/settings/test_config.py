@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hark.app.settings import config
-from hark.app.settings.config import load, read_routes
+from hark.app.settings import SettingsError, config
+from hark.app.settings.config import load, read_routes, trust
 from hark.app.settings.secrets import without_secrets
-from hark.app.settings.trust import trust
-from hark.app.settings.types import SettingsError
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, ApprovalMode
 from tests.cli.command_line import opened

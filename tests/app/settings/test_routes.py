@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from hark.app.settings.detect import PROBE_SECONDS, detect, from_environment, local_servers
-from hark.app.settings.presets import OLLAMA, VLLM, Preset
+from hark.app.settings import SettingsError
+from hark.app.settings.presets import OLLAMA, PROBE_SECONDS, VLLM, Preset, detect, from_environment, local_servers
 from hark.app.settings.routes import completed, opened_maker
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings.types import RouteSettings
 from hark.engine.turn.routes import Route
 from hark.providers.anthropic.provider import Anthropic
 from hark.providers.catalog import ModelFacts

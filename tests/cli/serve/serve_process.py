@@ -6,10 +6,10 @@ import json
 import sys
 from typing import Any
 
-from hark.app.settings import config
-from hark.app.settings.types import Settings, SettingsError
+from hark.app.settings import SettingsError, config
+from hark.app.settings.types import Settings
 from hark.app.shutdown import leave_at_once
-from hark.cli.serve.command import serve
+from hark.cli.serve.gateway import serve
 
 
 def load() -> Settings:

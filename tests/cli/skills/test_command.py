@@ -199,11 +199,9 @@ async def test_a_repository_with_links_out_of_it_is_refused(tmp_path: Path, capf
 
 SCRIPT = """
 import argparse, asyncio, sys
-from hark.cli.skills.command import skills
-from hark.processes.cookies import this_process
-from hark.tools.skills.settings import SkillSettings
-options = argparse.Namespace(action="install", value=sys.argv[1], source=None, project=False, force=False)
-sys.exit(asyncio.run(skills(options, SkillSettings())))
+from hark.cli.skills.command import run
+options = argparse.Namespace(action="install", value=[sys.argv[1]], source=None, project=False, force=False)
+sys.exit(asyncio.run(run(options)))
 """
 
 

@@ -8,8 +8,8 @@ from hark.cli.io.early_input import Typed
 from hark.surfaces.terminal.draft import SavedDraft, adopt
 from hark.surfaces.terminal.history import History
 from hark.surfaces.terminal.image_attachments import MOST_BYTES, pictures_in
-from hark.surfaces.terminal.safe_text import safe, safe_line, typed_text
 from hark.surfaces.terminal.widgets.prose import HARD_CHARACTERS, Prose, ProseBlock
+from hark.text.safe_text import safe, safe_line, typed_text
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ _STEPS = 10_000
 
 def version() -> Iterator[Finding]:
     """Tell what runs here."""
-    from hark import __version__
+    from hark.version import __version__
 
     python = f"Python {platform.python_version()}"
     yield Finding("hark", Level.OK, f"{__version__} on {python}, {platform.system()} {platform.machine()}")
@@ -148,8 +148,8 @@ def processes() -> Iterator[Finding]:
 
 
 def voice(settings: Settings | None) -> Iterator[Finding]:
-    """Tell whether voice is set up."""
-    if settings and settings.voice:
+    """Report whether voice is set up."""
+    if settings and settings.voice.stt != "off":
         yield Finding("voice", Level.OK, "set up: it is for the chats of the gateway (hark serve)")
     else:
         yield Finding("voice", Level.OK, "not set up: it belongs to the gateway (hark serve)")

@@ -1,6 +1,7 @@
 """What `hark doctor` says about MCP servers: each is started once, side by side, for a short time."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -9,12 +10,11 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from hark.app.doctor.port_check import reach
-from hark.app.doctor.results import Finding, Level
+from hark.app.doctor.results import Finding, Level, reach
 from hark.app.settings import config
 from hark.app.settings.types import Settings
-from hark.mcp.backoff import Backoff
-from hark.mcp.offer import ServerState, ServerStatus
+from hark.mcp.failures import Backoff
+from hark.mcp.offers import ServerState, ServerStatus
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
 from hark.mcp.settings import ServerSettings, ServerSettingsError, Start, read_servers
@@ -47,17 +47,29 @@ async def _tried(home: Path, name: str, settings: ServerSettings) -> Finding:
         problem = await reach(place.hostname or "", place.port or (443 if place.scheme == "https" else 80))
         if problem:
             return Finding("mcp", Level.WARN, f"{name}: {problem}", "Check its url and the network.")
+    return _told(await try_server(home, name, settings, TRY_SECONDS))
+
+
+async def try_server(
+    home: Path,
+    name: str,
+    settings: ServerSettings,
+    seconds: float,
+    ends: Sequence[ServerState] = ENDS,
+    notice: Callable[[str], None] = lambda _: None,
+) -> ServerStatus:
+    """Start one server, at once and without a second try; return its state when it is one of `ends` or time is up."""
     eager = msgspec.structs.replace(settings, start=Start.EAGER)
     places = ServerPaths.in_home(home, config.workspace())
-    servers = Servers({name: eager}, places, spawner(this_process(home)), backoff=Backoff(tries=1))
+    servers = Servers({name: eager}, places, spawner(this_process(home)), notice, Backoff(tries=1))
     statuses: list[ServerStatus] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(servers.run)
-        with anyio.move_on_after(TRY_SECONDS):
-            await servers.reached(*ENDS)
+        with anyio.move_on_after(seconds):
+            await servers.reached(*ends)
         statuses.extend(servers.status())  # before the end, which disconnects it
         tasks.cancel_scope.cancel()
-    return _told(statuses[0])
+    return statuses[0]
 
 
 def _told(status: ServerStatus) -> Finding:

@@ -6,11 +6,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from hark.app.doctor.port_check import reach
-from hark.app.doctor.results import Finding, Level
-from hark.app.settings.detect import detect, local_servers
+from hark.app.doctor.results import Finding, Level, reach
+from hark.app.settings import SettingsError
+from hark.app.settings.presets import detect, local_servers
 from hark.app.settings.routes import RouteMaker, completed, opened_maker
-from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.app.settings.types import RouteSettings, Settings
 from hark.engine.turn.routes import Route
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ProviderError, Request, TransientProviderError

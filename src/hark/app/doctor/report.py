@@ -1,45 +1,24 @@
-"""`hark doctor`: whether a turn can run, what is in the way, and what to do about it."""
+"""The checks of `hark doctor` and `/doctor`: whether a turn can run, and what to do when not."""
 
-import argparse
 import asyncio
-import sys
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from hark.app.doctor import machine
 from hark.app.doctor.models import ANSWER, models
 from hark.app.doctor.results import Finding, Level, in_time
 from hark.app.doctor.terminal import terminal
-from hark.app.settings import config
-from hark.app.settings.types import Settings, SettingsError
-from hark.app.shutdown import COMPLETED, FAILED
-from hark.text.columns import look_of_output
+from hark.app.settings import SettingsError, config
+from hark.app.settings.types import Settings
 
 WELL, UNWELL = "A turn can run.", "No turn can run: see what is bad."
-
-
-async def doctor(options: argparse.Namespace) -> int:
-    """Print what is found, line by line, or with `json` all of it at the end; 0 when a turn could run."""
-    look, found = look_of_output(), list[Finding]()
-    async for finding in findings():
-        found.append(finding)
-        if not options.json:
-            _print("\n".join(finding.lines(look)) if sys.stdout.isatty() else str(finding))
-    can_run = _can_run(found)
-    if options.json:
-        _print(msgspec.json.encode({"can_run": can_run, "findings": found}).decode())
-    else:
-        _print(WELL if can_run else UNWELL)
-    return COMPLETED if can_run else FAILED
 
 
 async def report() -> str:
     """Return what is found as a text."""
     found = [finding async for finding in findings()]
-    return "\n".join([*map(str, found), WELL if _can_run(found) else UNWELL])
+    return "\n".join([*map(str, found), WELL if can_run(found) else UNWELL])
 
 
 async def findings() -> AsyncGenerator[Finding]:
@@ -99,13 +78,8 @@ def _settings(home: Path) -> tuple[Settings | None, list[Finding]]:
     return settings, found
 
 
-def _can_run(found: Sequence[Finding]) -> bool:
+def can_run(found: Sequence[Finding]) -> bool:
     """Tell whether nothing is bad but, perhaps, some of several models."""
     others = [finding for finding in found if finding.name not in (ANSWER, "route")]
     answers = any(finding.name == ANSWER and finding.level is Level.OK for finding in found)
     return answers and all(finding.level is not Level.BAD for finding in others)
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -1,16 +1,17 @@
 """What `hark doctor` finds, and looks that can't hold it."""
 
 import asyncio
-import threading
+import socket
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from enum import StrEnum
 
 from msgspec import Struct
 
 from hark.text.columns import TerminalStyle, one_line, wrap
+from hark.tools.web.abandonable_thread import aside
 
 LOOK_SECONDS = 2.0
+REACH_SECONDS = 2.0
 NAME_COLUMNS = 10
 INDENT = 18
 
@@ -53,25 +54,33 @@ async def in_time(name: str, look: Callable[[], Iterable[Finding]], seconds: flo
 
     It runs in a thread that nothing waits for: a dead network disk or name server can't hold the program's end.
     """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[Finding]] = loop.create_future()
 
-    def give(findings: list[Finding]) -> None:
-        if not found.done():
-            found.set_result(findings)
-
-    def work() -> None:
+    def work() -> list[Finding]:
         try:
-            findings = list(look())
+            return list(look())
         except OSError as error:
-            findings = [Finding(name, Level.BAD, f"It can't be looked at: {error}.")]
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(give, findings)
+            return [Finding(name, Level.BAD, f"It can't be looked at: {error}.")]
 
-    threading.Thread(target=work, name=f"doctor: {name}", daemon=True).start()
     try:
         async with asyncio.timeout(seconds):
-            return await found
+            return await aside(work, f"doctor: {name}")
     except TimeoutError:
         text = f"Looking at it took longer than {seconds:g} s, and was given up."
         return [Finding(name, Level.WARN, text, "Look whether its disk, or the network, hangs.")]
+
+
+async def reach(host: str, port: int) -> str:
+    """Return why nothing listens at that address, or "". Bounded, also where no name server answers."""
+
+    def look() -> list[Finding]:
+        try:
+            socket.create_connection((host, port), REACH_SECONDS).close()
+        except socket.gaierror:
+            return [Finding(host, Level.BAD, f"the name {host} is not known: no network, or a wrong address.")]
+        except TimeoutError:
+            return [Finding(host, Level.BAD, f"{host} does not answer: no network, or a firewall.")]
+        except OSError as error:
+            return [Finding(host, Level.BAD, f"nothing listens at {host}:{port}: {error.strerror or error}.")]
+        return []
+
+    return "".join(finding.text for finding in await in_time(host, look, REACH_SECONDS))

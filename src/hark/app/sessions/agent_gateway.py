@@ -3,21 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from hark.app.build import Agent
 from hark.app.loop_lag import LoopLag
 from hark.app.sessions.api_session import AgentApiSession
-from hark.app.sessions.handle import check_name
 from hark.app.sessions.import_history import bring
-from hark.cli.trace import children_of
+from hark.app.slash.table import find
 from hark.protocol.commands import Say
 from hark.protocol.gateway import Busy, GatewayState, Lag, PastMessage, RouteRow, ServerRow, SessionRow
+from hark.protocol.names import check_name
 from hark.protocol.receipts import Receipt
 from hark.protocol.store import BACKGROUND, Hit, Query
 from hark.schedules.service import ScheduleDesk
 from hark.tools.delegate import CHILD
-from hark.trace.from_journal import story_of, turns_of
+from hark.trace.from_journal import children_of, story_of, turns_of
+from hark.trace.turn_trace import as_json
 
 
 class AgentGateway:
@@ -47,7 +46,7 @@ class AgentGateway:
 
         agent, bench = self._agent, self._bench
         book = agent.parts.schedule_book()
-        return ScheduleDesk(book, bench.store.journal, agent.settings.schedules, bench.clock, say)
+        return ScheduleDesk(book, bench.store.journal, agent.settings.schedules, bench.clock, say, find)
 
     def new_id(self) -> str:
         """Return a name that nothing else has."""
@@ -86,7 +85,7 @@ class AgentGateway:
         if turn not in turns_of(records):
             return None
         children = await children_of(self._bench.store.journal, records, [turn])
-        return msgspec.to_builtins(story_of(records, turn, children))
+        return as_json(story_of(records, turn, children))
 
     def routes(self) -> list[RouteRow]:
         """Return the routes, in their order."""

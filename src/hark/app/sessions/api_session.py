@@ -9,9 +9,9 @@ from hark.app.build import Agent
 from hark.app.sessions.attachments import kept
 from hark.app.sessions.export import as_rows
 from hark.app.sessions.handle import SessionHandle
+from hark.app.sessions.load_state import load_state
 from hark.app.sessions.remote_session import Caller
 from hark.app.slash.table import find
-from hark.cli.sessions import load
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import ChooseRoute, Delivery, Say
 from hark.protocol.events import AnyEvent
@@ -102,7 +102,7 @@ class AgentApiSession:
             await door.known()
             state = door.state
         if not state.length:  # nobody has it open, or it is just being closed
-            state = await load(self._agent.bench.store, self.id)
+            state = await load_state(self._agent.bench.store.journal, self.id)
         return Past(
             [_told(row) for row in as_rows(state)], [turn for turn in state.cut if state.transcript.knows(turn)]
         )

@@ -7,6 +7,7 @@ import re
 from itertools import count
 from pathlib import Path
 
+from hark.disk.private_files import private_folder
 from hark.protocol.messages import Attachment
 from hark.protocol.store import StoreError
 
@@ -26,7 +27,7 @@ def kept(home: Path, session: str, message: str, attachment: Attachment) -> Atta
     root = home / "attachments"
     folder = root / _folder(session) / _folder(message)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         # Somebody may have put a link where the folder belongs: what strangers send goes nowhere else.
         if folder.resolve() != root.resolve() / folder.relative_to(root):
             raise StoreError(f"{attachment.name or 'An attachment'} could not be kept: {folder} leads elsewhere.")

@@ -1,7 +1,7 @@
 """Going on with a turn that the program's own end cut: once, by a person's wish, and never by running a call again."""
 
 from hark.app.sessions.handle import SessionHandle
-from hark.cli.sessions import load
+from hark.app.sessions.load_state import load_state
 from hark.engine.session.state import GOES_ON, SessionState
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, UserMessage
@@ -21,7 +21,7 @@ async def go_on(session: SessionHandle, words: str) -> str:
     await session.opened()
     state = session.door.state
     if not state.length:  # it is being closed here: what the store has is the truth
-        state = await load(session.bench.store, session.id)
+        state = await load_state(session.bench.store.journal, session.id)
     turn = turn_meant(session.id, words) if words else next(iter(reversed(state.cut)), "")
     if not turn or turn not in state.cut:
         return _refusal(state, turn)

@@ -12,7 +12,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from hark.app.sessions.editor_folders import EditorSessions
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError
 from hark.protocol.editor import CommandLine, Listed, PlaceError, UnknownSession, Workspace
 from hark.protocol.store import StoreError
 from hark.text.clean import first_of

@@ -1,10 +1,11 @@
 """Which folder each session of an editor works in, kept in a file of the home."""
 
-import os
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+
+from hark.disk.private_files import append_private
 
 
 class SessionFolder(Struct, frozen=True):
@@ -28,11 +29,7 @@ class EditorSessions:
         """
         if self.folders().get(session) == folder:
             return
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(descriptor, msgspec.json.encode(SessionFolder(session, folder)) + b"\n")
-        finally:
-            os.close(descriptor)
+        append_private(self._path, msgspec.json.encode(SessionFolder(session, folder)) + b"\n", is_durable=False)
 
     def folders(self) -> dict[str, str]:
         """Return each session's folder. What can't be read is not there."""

@@ -1,7 +1,6 @@
 """A session in a program's hand: the Python API of one conversation."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from typing import Unpack
 
@@ -16,22 +15,10 @@ from hark.engine.session.router import Router
 from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
 from hark.protocol.events import AnyEvent
 from hark.protocol.messages import Message
+from hark.protocol.names import check_name
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.surface import Details
-
-_NAME = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
-
-
-def check_name(session: str) -> str:
-    """Return the name if a session can have it.
-
-    Raises:
-        ValueError: It can't.
-    """
-    if not _NAME.fullmatch(session):
-        raise ValueError(f"{session!r} can't name a session: use 1 to 200 letters, digits and . _ : @ + -")
-    return session
 
 
 def told(receipt: Receipt) -> str:

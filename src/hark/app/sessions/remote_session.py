@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from hark.app.clock import SystemClock
-from hark.app.sessions.handle import check_name
+from hark.app.sessions.load_state import load_state
 from hark.engine.session.arrivals import Arrivals
 from hark.engine.session.decide import Moment, on_backlog, on_queue_command
 from hark.engine.session.fanout import Fanout
@@ -13,6 +13,7 @@ from hark.engine.session.follower import Follower
 from hark.engine.session.receipts import queue_items
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.names import check_name
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.records import Refused
 from hark.protocol.store import Store, StoreError
@@ -87,9 +88,7 @@ class Caller:
 
     async def _preview(self) -> SessionState:
         """Return the state as the next owner will find it once it has read the inbox."""
-        state = SessionState()
-        for record in await self._store.journal.read(self._guest.id):
-            state.apply(record)
+        state = await load_state(self._store.journal, self._guest.id)
         for entry in await self._store.inbox.after(self._guest.id, state.cursor):
             moment = Moment(0.0, self._guest.id, entry.seq)
             match entry.command:

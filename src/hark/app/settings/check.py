@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from hark.app.services import servers_of
+from hark.app.settings import SettingsError
 from hark.app.settings.routes import problem_of
 from hark.app.settings.serve_options import choose
 from hark.app.settings.surface_check import surface_errors, surface_warnings
-from hark.app.settings.types import Settings, SettingsError
+from hark.app.settings.types import Settings
 from hark.protocol.rules import ApprovalMode
 from hark.voice.settings import complaint
 

@@ -1,4 +1,7 @@
-"""Where settings come from: the home's file, the project's over it, the environment over both, the caller last."""
+"""Where settings come from: the home's file, the project's over it, the environment over both, the caller last.
+
+Until a project is trusted, its settings may not reach keys, start programs, or ask less often.
+"""
 
 import os
 import tomllib
@@ -8,24 +11,29 @@ from typing import Any, cast
 
 import msgspec
 
-from hark.app.settings.trust import is_trusted, without_trust
-from hark.app.settings.types import RouteSettings, Settings, SettingsError
+from hark.app.settings import SettingsError, home_directory, workspace
+from hark.app.settings.types import RouteSettings, Settings
+from hark.disk.private_files import append_private
 from hark.protocol.commands import Delivery
+from hark.protocol.rules import ApprovalMode
 
 Layer = dict[str, Any]
 
 _DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfaces")
 _ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
+_LOOSENING = ("allow", "writable")
+# Routes, voice and web would send the person's keys and words to servers of the project's choice, mcp and voice start
+# programs, serve and surfaces open doors, sandbox takes walls away, and store and telemetry put what is said elsewhere.
+_TRUSTED_ALONE = ("routes", "mcp", "serve", "surfaces", "voice", "web", "sandbox", "store", "telemetry")
 
 
-def home_directory(home: str | Path | None = None) -> Path:
-    """Return the directory that holds settings and sessions."""
-    return Path(home or os.environ.get("HARK_HOME") or Path.home() / ".hark").expanduser()
+def load_here() -> Settings:
+    """Return the settings of the home and the current directory.
 
-
-def workspace() -> Path:
-    """Return the directory that the agent works in."""
-    return Path.cwd()
+    Raises:
+        SettingsError: A file can't be read, or something in it is wrong.
+    """
+    return load(home_directory(), workspace())
 
 
 def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:
@@ -36,7 +44,7 @@ def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:
     """
     settings = _read_checked(home / "config.toml")
     project = _read_checked(workspace / ".hark" / "config.toml")
-    settings = _merge(settings, project if is_trusted(home, workspace) else without_trust(project)[0])
+    settings = _merge(settings, project if is_trusted(home, workspace) else _without_trust(project)[0])
     environment = _environment(os.environ)
     _convert(environment, "the environment (HARK_...)")
     return _convert(_merge(_merge(settings, environment), given or {}), "the given settings")
@@ -44,10 +52,49 @@ def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:
 
 def left_out(home: Path, workspace: Path) -> str:
     """Return what to tell of the project's settings that don't hold, since it is not trusted; "" when all do."""
-    left = without_trust(_read(workspace / ".hark" / "config.toml"))[1]
+    left = _without_trust(_read(workspace / ".hark" / "config.toml"))[1]
     if not left or is_trusted(home, workspace):
         return ""
     return f"{', '.join(left)} of this project's .hark/config.toml do not hold until you trust it: hark config trust"
+
+
+def is_trusted(home: Path, workspace: Path) -> bool:
+    """Tell whether the person has said that this project's settings hold."""
+    try:
+        lines = (home / "trusted").read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return False
+    return str(workspace.resolve()) in lines
+
+
+def trust(home: Path, workspace: Path) -> None:
+    """Keep that this project's settings hold.
+
+    Raises:
+        OSError: It could not be kept.
+    """
+    if not is_trusted(home, workspace):
+        append_private(home / "trusted", f"{workspace.resolve()}\n".encode(), is_durable=False)
+
+
+def _without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a project's settings as they hold without trust, and what was left out of them.
+
+    It may always ask more often and deny more.
+    """
+    kept = dict(layer)
+    left: list[str] = []
+    left.extend(key for key in _TRUSTED_ALONE if kept.pop(key, None))
+    approvals = kept.get("approvals")
+    if isinstance(approvals, dict):
+        given: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it
+        loose = [key for key in _LOOSENING if given.pop(key, None)]
+        if given.get("mode") not in (None, ApprovalMode.ASK):
+            loose.append("mode")
+            del given["mode"]
+        left.extend(f"approvals.{key}" for key in loose)
+        kept["approvals"] = given
+    return kept, left
 
 
 def _read_checked(path: Path) -> Layer:

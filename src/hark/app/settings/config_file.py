@@ -1,6 +1,5 @@
 """config.toml as a text: a route goes in, everything else stays as it is written."""
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -9,7 +8,9 @@ from typing import Any
 
 import msgspec
 
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings import SettingsError
+from hark.app.settings.types import RouteSettings
+from hark.disk.private_files import replace_private
 
 _HEADER = re.compile(r"\s*\[")
 _ROUTES_HEADER = re.compile(r"\s*\[\[?\s*routes\s*[.\]]")
@@ -36,18 +37,7 @@ def with_route(text: str, route: RouteSettings) -> str:
 
 def write_private(file: Path, text: str) -> None:
     """Write a file that its owner alone may read: it may hold a key. Whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        draft.replace(file)
-    except OSError:
-        draft.unlink()
-        raise
+    replace_private(file, text.encode())
 
 
 def _filled(route: RouteSettings) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import anyio
 from msgspec import structs
 
+from hark.app.settings import SettingsError
 from hark.app.settings.presets import ANTHROPIC, OPENAI, PRESETS
 from hark.app.settings.secrets import without_secrets
-from hark.app.settings.types import RouteSettings, SettingsError
+from hark.app.settings.types import RouteSettings
 from hark.engine.turn.routes import Route
 from hark.protocol.provider import Provider
 from hark.providers.catalog import Catalog, ModelFacts
@@ -64,17 +65,17 @@ class RouteMaker:
 
     def _route(self, recipe: Recipe, *, starts: bool) -> Route:
         route, facts = recipe.route, recipe.facts
-        if route.provider == "local":
-            return self._embedded(recipe, starts=starts)
+        is_embedded = route.provider == "local"
         return Route(
             route.name,
-            self._provider(route, _endpoint(recipe)),
+            self._embedded(starts=starts) if is_embedded else self._provider(route, _endpoint(recipe)),
             facts.input_price,
             facts.output_price,
             facts.cached_price,
             facts.context_tokens,
-            model=route.model,
-            is_local=_is_local(route.base_url),
+            model=EMBEDDED_MODEL if is_embedded else route.model,
+            is_local=is_embedded or _is_local(route.base_url),
+            offers_tools=not is_embedded,
             first_byte_seconds=route.first_byte_seconds,
             idle_seconds=route.idle_seconds,
             gate=self._gate(route),
@@ -107,24 +108,14 @@ class RouteMaker:
 
                 return OpenAIChat(self._http, endpoint)
 
-    def _embedded(self, recipe: Recipe, *, starts: bool) -> Route:
+    def _embedded(self, *, starts: bool) -> Provider:
         from hark.providers.local.provider import LocalModel
 
         model = LocalModel(self._http, self._notice)
         self._ends.push_async_callback(model.close)
         if starts:
             model.server.start()  # while the person still types
-        facts = recipe.facts
-        return Route(
-            recipe.route.name,
-            model,
-            facts.input_price,
-            facts.output_price,
-            context_tokens=facts.context_tokens,
-            model=EMBEDDED_MODEL,
-            is_local=True,
-            offers_tools=False,
-        )
+        return model
 
 
 @asynccontextmanager

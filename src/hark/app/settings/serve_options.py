@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError
 from hark.surfaces.web.guard.access import is_loopback
 from hark.surfaces.web.settings import ServeSettings
 

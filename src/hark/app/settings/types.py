@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from hark.app.log_format import LogSettings
+from hark.app.logs import LogSettings
 from hark.app.slash.stop_words import STOP_WORDS
 from hark.processes.sandbox import Sandbox
 from hark.protocol.commands import Delivery
@@ -16,10 +16,6 @@ from hark.surfaces.web.settings import ServeSettings
 from hark.tools.skills.settings import SkillSettings
 from hark.tools.web.settings import WebSettings
 from hark.voice.settings import VoiceSettings
-
-
-class SettingsError(Exception):
-    """The settings can't be used; the text says where, why, and what to do."""
 
 
 class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

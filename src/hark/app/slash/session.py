@@ -7,11 +7,11 @@ import msgspec
 
 from hark.app.sessions.export import as_markdown, as_rows
 from hark.app.sessions.fork import fork as fork_session
-from hark.app.sessions.handle import SessionHandle, check_name
+from hark.app.sessions.handle import SessionHandle
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import ChooseRoute, Compact, Interrupt, Remark, Rewind
 from hark.protocol.messages import UserMessage
-from hark.protocol.names import turn_meant
+from hark.protocol.names import check_name, turn_meant
 from hark.protocol.snapshots import Undone, UndoRefused
 
 BUSY = "A turn runs. Stop it, or wait for its end, and ask again."
@@ -148,8 +148,7 @@ async def export(session: SessionHandle, words: str) -> str:
 
 async def trace(session: SessionHandle, words: str) -> str:
     """Draw where a turn's time went."""
-    from hark.cli.trace import children_of
-    from hark.trace.from_journal import turns_of
+    from hark.trace.from_journal import children_of, turns_of
     from hark.trace.terminal import trace_text
 
     journal = session.bench.store.journal

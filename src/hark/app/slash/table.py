@@ -130,7 +130,7 @@ COMMANDS = {
         _row("memory", "", "show what is remembered", "slash.tools"),
         _row("children", "[stop NAME]", "list the child agents, or stop one alone", "slash.tools"),
         _row("processes", "[stop ID | detach ID]", "list what runs in the background, or let go of it", "slash.tools"),
-        _row("voice", "[on|off|auto]", "have replies spoken: always, never, or those to voice messages", "slash.voice"),
+        _row("voice", "[on|off|auto]", "have replies spoken: always, never, or those to voice messages", "slash.tools"),
         SlashCommand(
             "schedule",
             '[add "WHEN" PROMPT | remove NAME | pause NAME | resume NAME]',

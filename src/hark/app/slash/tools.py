@@ -1,8 +1,15 @@
 """Slash commands about what the agent can do, and what it has running."""
 
 from hark.app.sessions.handle import SessionHandle
+from hark.app.voice.narrator import SpeechPreference
 from hark.processes.background import BackgroundRefused
 from hark.tools.notes.notes import notes_of_person, notes_of_project
+
+VOICE_MEANINGS = {
+    SpeechPreference.ON: "every reply comes as a voice message, too",
+    SpeechPreference.OFF: "replies are written only",
+    SpeechPreference.AUTO: "a reply to a voice message comes as a voice message, too",
+}
 
 
 async def tools(session: SessionHandle, words: str) -> str:
@@ -71,3 +78,17 @@ async def processes(session: SessionHandle, words: str) -> str:
         await process.stop()
         return f"{process.name} was stopped."
     return "\n".join(map(str, background.of(session.id))) or "Nothing runs in the background."
+
+
+async def voice(session: SessionHandle, words: str) -> str:
+    """Show or change whether replies are spoken."""
+    wishes = session.parts.wishes()
+    if words:
+        if words not in tuple(SpeechPreference):
+            return "Say /voice on, /voice off or /voice auto."
+        try:
+            wishes.keep(session.id, SpeechPreference(words))
+        except OSError as error:
+            return f"It could not be kept: {error}."
+    wish = wishes.of(session.id)
+    return f"Voice is {wish} here: {VOICE_MEANINGS[wish]}. (/voice on|off|auto)"

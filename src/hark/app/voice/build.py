@@ -1,13 +1,8 @@
 """Voice, as the settings want it: each part is loaded only when it is needed."""
 
-from typing import TYPE_CHECKING
-
-from hark.protocol.processes import Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker, Transcriber
 from hark.voice.settings import VoiceSettings
-
-if TYPE_CHECKING:
-    from hark.app.build import Agent
 
 
 def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | None:
@@ -23,16 +18,6 @@ def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | Non
             return OpenAiSpeech(settings)
         case "off":
             return None
-
-
-async def warm_up(agent: "Agent") -> None:
-    """Have voice ready before the first voice message comes, so that it need not wait for the model to be loaded.
-
-    Only where chats are served: elsewhere few speak, and the process takes hundreds of megabytes.
-    """
-    transcriber = agent.parts.transcriber() if agent.settings.surfaces else None
-    if transcriber is not None:
-        transcriber.warm_up()
 
 
 def make_speaker(settings: VoiceSettings, spawn: Spawn) -> Speaker:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from hark.disk.private_files import create_private
 from hark.protocol.speech import Audio, SpeechError, Transcriber
 from hark.voice.media_types import ending
 from hark.voice.program_microphone import ProgramMicrophone
@@ -55,8 +56,6 @@ class ProgramDictation:
             return f"The recording could not be kept: {error}."
 
     def _written(self, audio: Audio) -> Path:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"{secrets.token_hex(8)}{ending(audio.media_type) or '.audio'}"
-        path.touch(0o600)
-        path.write_bytes(audio.data)
+        create_private(path, audio.data)
         return path

@@ -1,13 +1,13 @@
 """Who wants to hear replies, and the voice messages that are made of them."""
 
-import os
 from collections.abc import AsyncIterator
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
-from hark.protocol.processes import Spawn
+from hark.disk.private_files import replace_private
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker
 from hark.voice.ogg import join_as_ogg
 
@@ -50,13 +50,7 @@ class SpeechPreferences:
             OSError: It could not be kept.
         """
         self.of(session)
-        half = self._path.with_name(f"{self._path.name}.part")
-        half.parent.mkdir(parents=True, exist_ok=True)
-        with half.open("wb") as file:
-            file.write(msgspec.json.encode({**self._known, session: wish}))
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(self._path)
+        replace_private(self._path, msgspec.json.encode({**self._known, session: wish}))
 
 
 class AgentNarrator:

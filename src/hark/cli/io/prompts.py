@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from getpass import getpass
 from typing import TextIO
 
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError
 from hark.app.shutdown import INTERRUPTED
 
 LEFT = "You left before the end: nothing was written."

@@ -1,4 +1,4 @@
-"""Standard input: whole for a prompt, as lines for a chat, whatever it is connected to."""
+"""Standard input: whole for a prompt, as lines for a chat, as bytes for a protocol, whatever it is connected to."""
 
 import asyncio
 import os
@@ -23,24 +23,26 @@ def is_terminal() -> bool:
 async def line_reader() -> asyncio.StreamReader:
     """Return the lines to come."""
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
-    if not _is_open():
-        reader.feed_eof()
-        return reader
-    descriptor = sys.stdin.fileno()
-    mode = os.fstat(descriptor).st_mode
-    if sys.stdin.isatty():
-        # The loop makes what it reads non-blocking. The terminal's own description is shared with stdout, where a
-        # write would then fail on a busy screen, and with the shell; so the terminal is opened once more.
-        source = os.fdopen(os.open(os.ttyname(descriptor), os.O_RDONLY | os.O_NOCTTY), "rb", buffering=0)
-    elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        source = sys.stdin
-    else:  # a file, or /dev/null: no event tells of these, and they never make anyone wait
-        reader.feed_data(sys.stdin.buffer.read())
-        reader.feed_eof()
-        return reader
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+    await read_input(asyncio.StreamReaderProtocol(reader))
     return reader
+
+
+async def read_input(protocol: asyncio.Protocol) -> None:
+    """Feed standard input to a protocol, whatever it is connected to. A closed one has ended."""
+    if not _is_open():
+        protocol.eof_received()
+        return
+    # The loop makes what it reads non-blocking. The terminal's own description is shared with stdout, where a write
+    # would then fail on a busy screen, and with the shell; so the terminal is opened once more.
+    descriptor = os.open(os.ttyname(0), os.O_RDONLY | os.O_NOCTTY) if os.isatty(0) else os.dup(0)
+    source = os.fdopen(descriptor, "rb", buffering=0)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or source.isatty():
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, source)
+        return
+    with source:  # a file, or /dev/null: no event tells of these, and they never make anyone wait
+        protocol.data_received(source.read())
+    protocol.eof_received()
 
 
 def _is_open() -> bool:

@@ -17,7 +17,7 @@ from msgspec import structs
 from hark.app.build import Agent
 from hark.app.pairing import Pairing
 from hark.app.sessions.chat_session import ChatSessionHandle
-from hark.app.settings.types import SettingsError
+from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatError, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.names import session_of

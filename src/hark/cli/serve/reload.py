@@ -4,17 +4,18 @@ import argparse
 import asyncio
 import logging
 import signal
-import sys
 from collections.abc import Callable
 
 import anyio
 
-from hark.app.log_format import apply_log_settings
+from hark.app.logs import apply_log_settings
 from hark.app.reload import Follow, Followed
+from hark.app.settings import SettingsError
 from hark.app.settings.check import require
 from hark.app.settings.known_secrets import known_secrets
 from hark.app.settings.serve_options import Chosen, choose
-from hark.app.settings.types import Settings, SettingsError
+from hark.app.settings.types import Settings
+from hark.cli.io.printing import print_error
 from hark.cli.serve.systemd import notify, notify_reloading
 
 LOG = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class ServeReload:
             except SettingsError as error:
                 told = f"the settings were not read again, and the old ones stay: {error}"
                 LOG.warning("%s", told)
-            sys.stderr.write(f"hark: {told}\n")
+            print_error(told)
             notify("READY=1", f"STATUS={told.replace(chr(10), ' ')}")
 
     async def _reload(self) -> Followed:

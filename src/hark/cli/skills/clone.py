@@ -9,8 +9,8 @@ import anyio
 
 from hark.app.settings.secrets import without_secrets
 from hark.cli.skills.offers import SourceError
-from hark.processes.command import Launch, start_command
 from hark.processes.cookies import Owner, with_cookie
+from hark.processes.start import Launch, start_command
 
 MAX_PRINTED = 4_000
 

@@ -44,12 +44,19 @@ class SkillsContext(Struct, frozen=True):
     ask_seconds: float = ASK_SECONDS
 
 
-async def skills(options: argparse.Namespace, settings: SkillSettings) -> int:
-    """Run the command; a signal ends what it started, and leaves nothing half.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", nargs="?", choices=("list", "search", "install"), default="list")
+    parser.add_argument("value", nargs="*", help="the words to search for, or what to install")
+    parser.add_argument("--from", dest="source", help="a folder, a git address or an index file")
+    parser.add_argument("--project", action="store_true", help="install into this project")
+    parser.add_argument("--force", action="store_true", help="put it in the place of one that is there")
 
-    `options` has `action` (list, search, install), `value`, `source` (--from), `project` and `force`.
-    """
-    wish = InstallRequest(options.action, options.value or "", options.source or "", options.project, options.force)
+
+async def run(options: argparse.Namespace) -> int:
+    """Run the command; a signal ends what it started, and leaves nothing half."""
+    settings = config.load_here().skills
+    wish = InstallRequest(options.action, " ".join(options.value), options.source or "", options.project, options.force)
     scope = anyio.CancelScope()
     signals = Signals(Watchdog(EXIT_SECONDS), lambda _: scope.cancel())
     signals.listen()
@@ -131,7 +138,10 @@ async def _install(wish: InstallRequest, room: SkillsContext) -> int:
             return FAILED
         into = (room.workspace / ".hark" if wish.is_project else room.home) / "skills"
         try:
-            _tell_installed(await install(offer.folder, into, offer.sha256, is_forced=wish.is_forced), offer.source)
+            installed = await install(
+                offer.folder, into, offer.sha256, is_forced=wish.is_forced, is_private=not wish.is_project
+            )
+            _tell_installed(installed, offer.source)
         except NotInstalled as error:
             _warn(str(error))
             return FAILED

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio.lowlevel
 from msgspec import Struct
 
+from hark.disk.private_files import tighten
 from hark.tools.skills.folder import UNLISTED, BadSkill, Skill, read_skill
 
 MAX_FILES = 1_000
@@ -35,8 +36,12 @@ class _Contents(Struct, frozen=True):
     executables: tuple[str, ...]
 
 
-async def install(source: Path, into: Path, sha256: str = "", *, is_forced: bool = False) -> Installed:
+async def install(
+    source: Path, into: Path, sha256: str = "", *, is_forced: bool = False, is_private: bool = False
+) -> Installed:
     """Put the skill that stands in `source` into a folder of skills. Cancelling leaves nothing of it behind.
+
+    With `is_private` only its owner can access it.
 
     Raises:
         NotInstalled: It is no skill, has something in it that may not be, or is there already.
@@ -54,6 +59,10 @@ async def install(source: Path, into: Path, sha256: str = "", *, is_forced: bool
     try:
         _prepare(draft, place, is_forced=is_forced)
         await _copy(source, draft, contents)
+        if is_private:
+            for path in (into, draft, *draft.rglob("*")):
+                if not path.is_symlink():
+                    tighten(path)
         _put(draft, place)
     except OSError as error:
         raise NotInstalled(f"{place} could not be written: {error.strerror or error}.") from error

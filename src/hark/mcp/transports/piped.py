@@ -1,21 +1,21 @@
-"""The way to a server that is a program of ours: messages through its pipes."""
+"""The way to a server that is a program of ours: lines of JSON through its pipes."""
 
 import os
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from hark.mcp.failure import ServerFailure
-from hark.mcp.server_log import ServerLog
+from hark.mcp.failures import ServerFailure
+from hark.mcp.logs import ServerLog
 from hark.mcp.settings import ServerSettings, expanded
-from hark.mcp.transports.json_lines import Lines, read_message
-from hark.mcp.transports.transport import Streams
-from hark.protocol.processes import PipedProcess, Spawn
+from hark.mcp.transports.transport import MESSAGE_BYTES, Streams
+from hark.processes.piped import PipedProcess, Spawn
 
 REST_SECONDS = 0.1
 WAITING_MESSAGES = 1000
@@ -32,6 +32,38 @@ _INHERITED = frozenset((
 ))
 # fmt: on
 _INHERITED_KINDS = ("LC_", "XDG_", "NPM_CONFIG_", "UV_", "PIP_")
+
+
+class Lines:
+    """Takes bytes as they come and gives whole lines."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Give the lines that end in this piece.
+
+        Raises:
+            ServerFailure: A line is too long to be kept.
+        """
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            yield b"".join((*self._pieces, end))
+            self._pieces, self._size = [], 0
+        if rest:
+            self._pieces.append(rest)
+            self._size += len(rest)
+        if self._size > MESSAGE_BYTES:
+            raise ServerFailure(f"it sent a message of more than {MESSAGE_BYTES // 1024 // 1024} MB")
+
+
+def read_message(line: bytes) -> SessionMessage | None:
+    """Return the message in a line; None when it is none."""
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        return None
 
 
 class PipedLink:

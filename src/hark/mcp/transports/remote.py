@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
-from hark.mcp.oauth import OAuthLogin
+from hark.mcp.auth import OAuthLogin
 from hark.mcp.settings import ServerSettings, expanded
 from hark.mcp.transports.transport import MESSAGE_BYTES, Streams
 

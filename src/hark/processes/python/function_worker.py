@@ -15,7 +15,7 @@ import msgspec
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.output import OutputBuffer
 from hark.processes.pipe import PipeReader
-from hark.processes.subreaper import adopt_orphans
+from hark.processes.start import adopt_orphans
 from hark.processes.tree import ProcessTree
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput

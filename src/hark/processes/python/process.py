@@ -9,12 +9,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hark.processes.command import start_command
-from hark.processes.high_pair import high_pair
-from hark.processes.kill import has_exited
-from hark.processes.launcher import Launcher
 from hark.processes.pipe import PipeReader, PipeWriter
-from hark.processes.race import first_of
+from hark.processes.start import Launcher, first_of, high_pair, start_command
+from hark.processes.tree import has_exited
 
 WORKER = Path(__file__).with_name("interpreter.py")
 BETWEEN_BYTES = 10_000

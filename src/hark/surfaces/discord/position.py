@@ -1,11 +1,13 @@
 """How far the events of Discord's gateway were dealt with: what lies behind is asked for again."""
 
-import os
+import contextlib
 import time
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, structs
+
+from hark.disk.private_files import replace_private
 
 MOST_CHATS = 500
 SAVE_SECONDS = 0.5
@@ -125,11 +127,5 @@ class Position:
         self._saved_at = time.monotonic()
         if self._file is None:
             return
-        draft = self._file.with_name(f".{self._file.name}.new")
-        try:
-            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(self.place))
-            draft.replace(self._file)
-        except OSError:
-            return  # a full disk costs no more than the resuming
+        with contextlib.suppress(OSError):  # a full disk costs no more than the resuming
+            replace_private(self._file, msgspec.json.encode(self.place), is_durable=False)

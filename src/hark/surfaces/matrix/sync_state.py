@@ -1,12 +1,12 @@
 """What must outlive the process: how far the news were dealt with, and which late messages are in which thread."""
 
-import os
 import re
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
+from hark.disk.private_files import replace_private
 from hark.protocol.chat import ChatError
 
 MOST_THREADED = 300
@@ -69,13 +69,7 @@ class SyncState:
         Raises:
             ChatError: It can't be written.
         """
-        partial = self._path.with_suffix(".new")
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._path)
+            replace_private(self._path, content)
         except OSError as error:
             raise ChatError(f"{self._path} can't be written: {error}. Check its folder.") from error

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from hark.protocol.commands import Delivery
 from hark.protocol.desk import ChildLine
 from hark.protocol.receipts import QueueItem
-from hark.surfaces.terminal.safe_text import safe_line, typed_text
-from hark.surfaces.terminal.status_text import counted
 from hark.surfaces.terminal.widgets.footer import CHILD
 from hark.surfaces.terminal.widgets.picker import Picker, PickerResult
 from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
+from hark.text.safe_text import safe_line, typed_text
+from hark.text.status_text import counted
 
 if TYPE_CHECKING:
     from hark.surfaces.terminal.app import TerminalApp

@@ -20,13 +20,12 @@ from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.terminal.actions import Acts
 from hark.surfaces.terminal.conversation_log import ConversationLog
 from hark.surfaces.terminal.draft import SavedDraft
-from hark.surfaces.terminal.driver import GatedApp
+from hark.surfaces.terminal.driver import ControlFilter, GatedApp
 from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
 from hark.surfaces.terminal.history import History
 from hark.surfaces.terminal.pending_messages import PendingMessages
 from hark.surfaces.terminal.progress import TurnProgress
 from hark.surfaces.terminal.push_to_talk import Talk
-from hark.surfaces.terminal.safe_text import NoControls
 from hark.surfaces.terminal.terminal_commands import OwnCommands
 from hark.surfaces.terminal.widgets.completion_list import CompletionList
 from hark.surfaces.terminal.widgets.composer import Composer
@@ -91,7 +90,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """No control character passes, and with NO_COLOR no colour."""
         usual = [NoColor() if isinstance(one, Monochrome) else one for one in super().get_line_filters()]
-        return [*usual, NoControls()]
+        return [*usual, ControlFilter()]
 
     # The beginning and the end.
 

@@ -23,10 +23,10 @@ from hark.protocol.messages import Message
 from hark.protocol.receipts import Receipt
 from hark.surfaces.terminal.message_status import Fates
 from hark.surfaces.terminal.past_turns import past_blocks
-from hark.surfaces.terminal.safe_text import safe, safe_line
 from hark.surfaces.terminal.widgets.blocks import Block, Called, Ended, Thought, Told, UserBlock
 from hark.surfaces.terminal.widgets.prose import Prose
 from hark.surfaces.terminal.widgets.scroll import Scroll
+from hark.text.safe_text import safe, safe_line
 
 FRAME_SECONDS = 1 / 20
 KEPT_MESSAGES = 500

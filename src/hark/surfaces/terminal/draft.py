@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Container
 from pathlib import Path
 
+from hark.disk.private_files import replace_private
+
 
 class SavedDraft:
     """One session's unsent text in a file. A disk that refuses costs nothing but the draft's safety."""
@@ -34,11 +36,7 @@ class SavedDraft:
             if not text:
                 self._path.unlink(missing_ok=True)
                 return
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            partial = self._path.with_name(f"{self._path.name}.new")
-            partial.write_text(text, "utf-8")
-            partial.chmod(0o600)
-            partial.replace(self._path)
+            replace_private(self._path, text.encode(), is_durable=False)
 
 
 def adopt(folder: Path, session: str, known: Container[str]) -> None:

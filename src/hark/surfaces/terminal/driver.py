@@ -10,12 +10,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from rich.segment import Segment
 from textual import constants, events
 from textual._xterm_parser import XTermParser
 from textual.app import App
+from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 
-from hark.surfaces.terminal.safe_text import typed_text
+from hark.text.safe_text import typed_text, without_controls
 
 _PIECE_BYTES = 65_536
 _PASTE_START = "\x1b[200~"
@@ -28,6 +31,19 @@ _LEAVE_KEYS = ("\x03", "\x1b[99;5u")  # Ctrl+C, plain and as newer terminals sen
 _DEAF = "\x1b7\x1b[999;1H\x1b[7m Something holds Hark up and it can't hear you. Ctrl+C once more leaves. \x1b[0m\x1b8"
 # A little more than the parser's own limit: when the wait is over, it is over for the parser too.
 _ESCAPE_SECONDS = constants.ESCAPE_DELAY + 0.002
+
+
+class ControlFilter(LineFilter):
+    """The last filter before the terminal: replaces control characters in the text that widgets draw."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the segments without control characters."""
+        if all(control is not None or without_controls(text) == text for text, _, control in segments):
+            return segments
+        return [
+            Segment(text if control is not None else without_controls(text, " "), style, control)
+            for text, style, control in segments
+        ]
 
 
 class GatedApp(App[None]):

@@ -1,8 +1,11 @@
 """What was sent before: walked through with the arrow keys, and kept for the next start."""
 
+import contextlib
 from pathlib import Path
 
 import msgspec
+
+from hark.disk.private_files import append_private
 
 KEPT = 500
 
@@ -40,13 +43,8 @@ class History:
         return self._unsent if self._place == len(self._texts) else self._texts[self._place]
 
     def _append(self, text: str) -> None:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab") as file:
-                self._path.chmod(0o600)
-                file.write(msgspec.json.encode(text) + b"\n")
-        except OSError:
-            return  # the history of this run is still there
+        with contextlib.suppress(OSError):  # the history of this run is still there
+            append_private(self._path, msgspec.json.encode(text) + b"\n", is_durable=False)
 
 
 def _read(path: Path) -> list[str]:

@@ -3,7 +3,7 @@
 from hark.protocol.events import AnyEvent, ReceiptChanged, StepStart, TurnEnd
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.surfaces.terminal.status_text import milliseconds, turn_number
+from hark.text.status_text import milliseconds, turn_number
 
 KEPT = 200
 

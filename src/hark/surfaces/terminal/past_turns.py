@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
-from hark.surfaces.terminal.safe_text import safe
-from hark.surfaces.terminal.status_text import effect_words
 from hark.surfaces.terminal.widgets.blocks import Block, Called, Told, UserBlock
 from hark.surfaces.terminal.widgets.prose import Prose, ProseBlock
+from hark.text.safe_text import safe
+from hark.text.status_text import effect_words
 
 MOST_BLOCKS = 120
 

@@ -13,7 +13,7 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
-from hark.surfaces.terminal.safe_text import safe_line
+from hark.text.safe_text import safe_line
 
 IDLE = ""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hark.protocol.speech import SpeechError
 from hark.surfaces.terminal.keys import shown
-from hark.surfaces.terminal.safe_text import typed_text
+from hark.text.safe_text import typed_text
 
 if TYPE_CHECKING:
     from hark.surfaces.terminal.app import TerminalApp

@@ -11,9 +11,8 @@ from typing import Any
 import anyio
 import msgspec
 
-from hark.processes.command import Launch, start_command
 from hark.processes.cookies import Owner, with_cookie
-from hark.processes.race import first_of
+from hark.processes.start import Launch, first_of, start_command
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
 from hark.tools.files.errors import ToolRefused, refuse_if

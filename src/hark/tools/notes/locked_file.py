@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hark.disk.private_files import sync_folder
+
 LOCK_SECONDS = 5.0
 _LOOK_SECONDS = 0.01
 
@@ -56,7 +58,7 @@ def replace_file(path: Path, content: bytes) -> None:
         writer.flush()
         os.fsync(writer.fileno())
     new.replace(place)
-    _sync_folder(place.parent)
+    sync_folder(place.parent)
 
 
 def make_folder(folder: Path) -> None:
@@ -64,12 +66,4 @@ def make_folder(folder: Path) -> None:
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)
-        _sync_folder(one.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        sync_folder(one.parent)

@@ -1,6 +1,6 @@
 """Contents of files, each kept once under the hash of its bytes."""
 # Names of files are bytes here, and needn't be text.
-# ruff: noqa: PTH102, PTH103, PTH105, PTH108, PTH110, PTH112, PTH120
+# ruff: noqa: PTH102, PTH105, PTH108, PTH110, PTH112, PTH120
 
 import fcntl
 import hashlib
@@ -10,6 +10,8 @@ import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+from hark.disk.private_files import private_folder
 
 SMALL_BYTES = 256 * 1024  # read at once; what is bigger is copied by the kernel where it can
 CHUNK_BYTES = 1024 * 1024
@@ -110,7 +112,7 @@ class Blobs:
 
     def _temporary(self) -> bytes:
         if not os.path.isdir(self._folder):
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            private_folder(Path(os.fsdecode(self._folder)))
         self._count += 1
         return b"%s/new-%s-%d" % (self._folder, self._name, self._count)
 

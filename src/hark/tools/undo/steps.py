@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from hark.disk.private_files import open_private, sync_folder
 from hark.protocol.snapshots import StepName
 from hark.tools.undo.blobs import digest_of
 from hark.tools.undo.manifest import Difference
@@ -166,20 +167,10 @@ def write_whole(path: Path, content: bytes, *, is_synced: bool = False) -> None:
         sync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 @contextmanager
 def locked(folder: Path, *, is_shared: bool) -> Generator[None]:
     """Hold the store's lock among processes: shared to add to it, alone to remove from it or to undo."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = open_private(folder / "lock", os.O_RDWR)
     try:
         fcntl.lockf(file, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
         yield

@@ -5,8 +5,8 @@ from rich.text import Text
 
 from hark.protocol.events import CallEnd, CallStart, TurnEnd
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
-from hark.surfaces.terminal.safe_text import safe
-from hark.surfaces.terminal.status_text import call_title, counted, effect_words, end_words
+from hark.text.safe_text import safe
+from hark.text.status_text import call_title, counted, effect_words, end_words
 
 LIVE_LINES = 8
 ENDED_LINES = 6

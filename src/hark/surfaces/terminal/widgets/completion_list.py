@@ -10,8 +10,8 @@ from textual.widgets import Static
 
 from hark.protocol.desk import CommandLine
 from hark.surfaces.terminal.completion import Completion, word_length
-from hark.surfaces.terminal.safe_text import safe_line
 from hark.surfaces.terminal.widgets.composer import Composer
+from hark.text.safe_text import safe_line
 
 
 class CompletionList(Static):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from hark.surfaces.terminal.keys import shown
-from hark.surfaces.terminal.safe_text import safe_line
+from hark.text.safe_text import safe_line
 
 if TYPE_CHECKING:
     from hark.surfaces.terminal.app import TerminalApp

@@ -9,7 +9,7 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from hark.surfaces.terminal.safe_text import safe_line
+from hark.text.safe_text import safe_line
 
 _ROW_CHARACTERS = 300
 

@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from hark.protocol.events import QuestionAsked
 from hark.protocol.tool import QuestionKind
-from hark.surfaces.terminal.safe_text import safe
+from hark.text.safe_text import safe
 
 # A key that was on its way before the question could be read is no answer to it.
 READ_SECONDS = 0.5

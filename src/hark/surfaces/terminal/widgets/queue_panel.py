@@ -7,7 +7,7 @@ from textual.widgets.option_list import Option
 
 from hark.protocol.receipts import QueueItem
 from hark.surfaces.terminal.keys import QUEUE_KEYS
-from hark.surfaces.terminal.safe_text import safe_line
+from hark.text.safe_text import safe_line
 
 _ACTS = {key: act for key, (act, _) in QUEUE_KEYS.items()} | {"delete": "withdraw", "ctrl+c": "leave"}
 _TEXT_CHARACTERS = 200

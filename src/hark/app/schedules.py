@@ -1,0 +1,28 @@
+"""Runs the schedules of the home on an agent."""
+
+from hark.app.build import Agent
+from hark.app.slash.table import find
+from hark.schedules.firing import ScheduleServices
+from hark.schedules.runner import ScheduleRunner
+
+SURFACE = "schedule"
+
+
+def schedule_services(agent: Agent) -> ScheduleServices:
+    """Return what the runner of schedules needs of an agent."""
+    bench = agent.bench
+    return ScheduleServices(
+        agent.parts.schedule_book(),
+        bench.store,
+        bench.clock,
+        agent.settings.schedules,
+        session=lambda name: agent.session(name, SURFACE),
+        notice=lambda name, text: agent.session(name, SURFACE).door.notice("schedule", text),
+        find_command=find,
+        lapses=lambda: bench.tenure.lapses,
+    )
+
+
+async def run_schedules(agent: Agent) -> None:
+    """Run the schedules of the agent's home, until cancelled."""
+    await ScheduleRunner(schedule_services(agent)).run()

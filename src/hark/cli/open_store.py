@@ -1,0 +1,22 @@
+"""The store of the home, opened for one command."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from hark.app.clock import SystemClock
+from hark.app.settings import home_directory
+from hark.protocol.store import Store
+from hark.store.sqlite import SqliteStore
+
+CLOCK = SystemClock()
+
+
+@asynccontextmanager
+async def opened_store() -> AsyncGenerator[Store]:
+    """Open the store of the home, and close it at the end."""
+    store = await SqliteStore.open(home_directory() / "hark.db", f"{os.getpid()}-{CLOCK.new_id()}", CLOCK)
+    try:
+        yield store
+    finally:
+        await store.close()

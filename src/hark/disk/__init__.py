@@ -1,0 +1,1 @@
+"""Files on disk: private files and folders, and SQLite databases."""

@@ -1,0 +1,194 @@
+"""The folder and the exported variables carry over from one shell call to the next."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from hark.processes.cookies import this_process
+from hark.processes.shell import ShellState, read_state
+from hark.processes.start import Launcher
+from hark.protocol.messages import Effect
+from hark.protocol.tool import ToolOutput
+from hark.tools.shell import Shell
+from tests.tools.context import FakeContext
+
+
+class Calls:
+    """Shell calls of one session."""
+
+    def __init__(self, workspace: Path, shell: Shell | None = None) -> None:
+        self.workspace = workspace
+        self.shell = shell or Shell(Launcher(this_process(workspace)))
+
+    async def run(self, command: str, session: str = "session", **arguments: float) -> ToolOutput:
+        context = FakeContext(self.workspace)
+        context.session = session
+        return await self.shell.run({"command": command, **arguments}, context)
+
+    async def says(self, command: str, session: str = "session") -> str:
+        return (await self.run(command, session)).text.removesuffix("\n[exit code 0]")
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Calls:
+    return Calls(tmp_path)
+
+
+async def test_folder_and_exports_carry_over_but_not_functions_or_plain_variables(calls: Calls) -> None:
+    await calls.run("mkdir sub; cd sub; export A='1 2\n3' B=x; plain=1; f() { :; }; export -f f; unset HOME")
+    assert await calls.says("pwd") == str(calls.workspace / "sub")
+    assert await calls.says('echo "$A|$B|${plain-none}|${HOME-none}"; type f') == (
+        "1 2\n3|x|none|none\nbash: line 1: type: f: not found\n[exit code 1]"
+    )
+
+
+async def test_the_folder_of_the_next_command_is_told(calls: Calls) -> None:
+    folder_of = calls.shell.spec.folder_of
+    assert folder_of is not None
+    assert folder_of("session") is None
+    await calls.run("mkdir sub; cd sub")
+    assert folder_of("session") == calls.workspace / "sub"
+    assert folder_of("other") is None
+    await calls.run("rmdir ../sub")
+    assert folder_of("session") is None
+
+
+async def test_each_session_has_its_own(calls: Calls) -> None:
+    await calls.run("cd /; export A=1")
+    assert await calls.says("pwd; echo ${A-none}", session="other") == f"{calls.workspace}\nnone"
+    assert await calls.says("pwd; echo ${A-none}") == "/\n1"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("cd /; export A=1; exit 3", 3),
+        ("set -e; cd /; export A=1; false; echo not reached", 1),
+        ("set -u; cd /; export A=1; echo $nothing", 127),
+        ("set -x; cd /; export A=1", 0),
+        ("cd /; export A=1; trap 'echo bye $?' EXIT; exit 4", 4),
+        ("set -e; cd /; export A=1; trap 'echo bye $?; exit 9' EXIT; false", 9),
+        ("trap 'echo bye' EXIT; trap - EXIT; cd /; export A=1; exit 5", 5),
+        ("cd /; export A=1; (cd /usr; export A=2; trap 'echo sub' EXIT; exit 2)", 2),
+        ("cd /; export A=1; exec >/dev/null 2>&1; echo hidden", 0),
+        ("cd /; export A=1; exec 3>/dev/null 9>/dev/null; echo hi >&3", 0),
+        ("cd /; export A=1 PATH=/nowhere; true", 0),
+        ("cd /; export A=1; IFS=1; false", 1),
+        ("set -a; cd /; A=1; trap 'exit 6' EXIT", 6),
+        ("set -o posix; cd /; export A=1 POSIXLY_CORRECT=1; false", 1),
+    ],
+)
+async def test_however_a_shell_ends_its_exit_code_is_true_and_its_state_is_kept(
+    command: str, code: int, calls: Calls
+) -> None:
+    assert (await calls.run(command)).text.endswith(f"[exit code {code}]")
+    assert await calls.says("builtin pwd; echo $A") == "/\n1"
+
+
+@pytest.mark.parametrize(
+    ("command", "ending"),
+    [
+        ("if then", "[exit code 2]"),
+        ("echo 'open", "[exit code 2]"),
+        ("cd /; exec sh -c 'exit 6'", "[exit code 6]"),
+        ("cd /; kill -9 $$", "[ended by signal 9: Killed]"),
+        ("cd /; exec 100>&- 101>&- 102>&- 103>&-", "[exit code 0]"),
+    ],
+)
+async def test_a_shell_that_could_not_tell_its_state_leaves_it_as_it_was(
+    command: str, ending: str, calls: Calls
+) -> None:
+    await calls.run("mkdir -p sub; cd sub; export A=1")
+    assert (await calls.run(command)).text.endswith(ending)
+    assert await calls.says("echo $A") == "1"
+
+
+async def test_traps_of_the_command_still_work(calls: Calls) -> None:
+    said = await calls.says("trap 'echo usr1' USR1; trap 'echo bye $?' EXIT; kill -USR1 $$; trap -p USR1; (exit 7)")
+    assert said == "usr1\ntrap -- 'echo usr1' SIGUSR1\nbye 7\n[exit code 7]"
+
+
+async def test_a_shell_in_its_posix_mode_works_and_stays_so(calls: Calls) -> None:
+    await calls.run("export POSIXLY_CORRECT=1 A=1")
+    assert await calls.says("trap 'echo bye' EXIT; echo $SHELLOPTS | grep -o posix; echo $A") == "posix\n1\nbye"
+
+
+async def test_arguments_and_here_documents_are_those_of_a_plain_shell(calls: Calls) -> None:
+    assert await calls.says('echo "$0 $#"; cat <<EOF\nhello $((1+1))\nEOF') == "bash 0\nhello 2"
+
+
+async def test_a_call_that_runs_into_its_limit_leaves_the_state_as_it_was(calls: Calls) -> None:
+    await calls.run("export A=1")
+    output = await calls.run("cd /; export A=2; sleep 60", timeout_seconds=0.2)
+    assert output.effect is Effect.CANCELLED
+    assert await calls.says("pwd; echo $A") == f"{calls.workspace}\n1"
+
+
+async def test_a_call_that_is_cut_leaves_the_state_as_it_was(calls: Calls) -> None:
+    context = FakeContext(calls.workspace)
+    task = asyncio.create_task(calls.shell.run({"command": "cd /; export A=2; echo ready; sleep 60"}, context))
+    await context.until(lambda shown: "ready" in shown)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await calls.says("pwd; echo ${A-none}") == f"{calls.workspace}\nnone"
+
+
+async def test_of_parallel_calls_the_last_to_end_wins(calls: Calls) -> None:
+    slow = asyncio.create_task(calls.run("until [ -e go ]; do sleep 0.01; done; export A=last"))
+    await calls.run("export A=first")
+    (calls.workspace / "go").touch()
+    await slow
+    assert await calls.says("echo $A") == "last"
+
+
+async def test_a_folder_that_is_gone_is_told_and_the_workspace_takes_its_place(calls: Calls) -> None:
+    await calls.run("mkdir sub; cd sub; rmdir ../sub; export A=1")
+    assert await calls.says("pwd; echo $A") == (
+        f"{calls.workspace}\n1\n[the folder {calls.workspace}/sub is gone: this ran in {calls.workspace}]"
+    )
+    assert await calls.says("pwd") == str(calls.workspace)
+
+
+async def test_no_cookie_is_carried_over(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARK_COOKIE", "outer")
+    first, second = [await calls.says("echo $HARK_COOKIE") for _ in range(2)]
+    assert [first.count(","), second.count(",")] == [1, 1]
+    assert first.startswith("outer,")
+    assert first != second
+
+
+async def test_a_command_that_ended_is_not_waited_for(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.processes.start.DRAIN_SECONDS", 60.0)
+    async with asyncio.timeout(30):
+        await calls.run("echo hi")
+
+
+async def test_the_shell_does_not_wait_for_what_it_adopts(calls: Calls) -> None:
+    script = "(sleep 60 &); (sleep 60 &) & wait; sleep 0.01 & wait -n; echo $?; jobs"
+    assert (await calls.says(script)).startswith("0\n[stopped 2 background processes left behind: ")
+
+
+async def test_no_call_can_change_how_the_next_shell_begins(calls: Calls) -> None:
+    (calls.workspace / "begin").write_text("echo surprise; exit 3")
+    await calls.run("export BASH_ENV=$PWD/begin A=1; set -n; export SHELLOPTS")
+    await calls.run("export BASH_ENV=$PWD/begin SHELLOPTS A=1")
+    assert await calls.says("echo $A ${BASH_ENV-none}") == "1 none"
+
+
+async def test_a_large_environment_carries_over(calls: Calls) -> None:
+    await calls.run("for i in {1..40}; do export BIG$i=$(head -c 20000 /dev/zero | tr '\\0' x); done")
+    assert await calls.says("echo ${#BIG1} ${#BIG40}") == "20000 20000"
+
+
+async def test_nothing_of_it_goes_to_disk(calls: Calls) -> None:
+    await calls.run("export SECRET=hunter2")
+    assert [path for path in calls.workspace.rglob("*") if path.is_file()] == []
+
+
+def test_a_state_is_read_from_what_a_shell_tells() -> None:
+    told = b"/some\nfolder\n\0A=1\0B=x=y\nz\0PWD=/\0_=env\0HARK_COOKIE=c\0BASH_FUNC_f%%=() { :; }\0C=\xff"
+    assert read_state(told) == ShellState(Path("/some\nfolder"), {"A": "1", "B": "x=y\nz", "C": os.fsdecode(b"\xff")})
+    assert read_state(b"") is None
