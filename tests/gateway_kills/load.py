@@ -14,12 +14,12 @@ from tests.waiting import until
 
 UNCONFIRMED_EACH = 2.5  # things that a person has written and that are not taken; then all wait
 TRAP_SHARE = 0.6  # of the kills wait for a moment
-TRAP_SECONDS = 5.0
+KILL_POINT_SECONDS = 5.0
 CONNECT_SECONDS = 180.0
 ROUNDS = 5
 
 
-async def burn(world: World, tell: Callable[[str], None]) -> None:
+async def run_load(world: World, tell: Callable[[str], None]) -> None:
     """Have all people act while the gateway is killed; then let it come to rest."""
     plan = world.plan
     chance = random.Random(plan.seed + 1)
@@ -36,7 +36,7 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
                     task.result()  # a person who fell out of the play: the fault is ours
             await asyncio.sleep(chance.uniform(0.3, 1.7) * plan.kill_seconds)
             if chance.random() < TRAP_SHARE:
-                await world.trap.set(chance.choice(MOMENTS), world.gateway.strike, TRAP_SECONDS)
+                await world.kill_point.set(chance.choice(MOMENTS), world.gateway.strike, KILL_POINT_SECONDS)
             await world.gateway.kill()
             tell(f"{len(world.book.written)} messages, {world.gateway.kills} kills, {world.backlog} not yet taken")
             if chance.random() < 0.2:  # one more, before it is up
