@@ -43,6 +43,7 @@ class McpServer:
         self._state = ServerState.IDLE if place.settings.enabled else ServerState.DISABLED
         self._moved = asyncio.Event()
         self._connection: McpConnection | None = None
+        self._is_loading = False
         self._starting: McpConnection | None = None
         self._activity: ProcessActivity | None = None
         self._verdict: ConnectResult[McpConnection] = ConnectResult()
@@ -110,7 +111,9 @@ class McpServer:
         return not self._settled.is_set()
 
     def has_progressed(self) -> bool:
-        """Return whether the program of a server that starts has worked since the last call."""
+        """Return whether a server that starts has worked since the last call, be it only on loading our own modules."""
+        if self._is_loading:
+            return True
         pid = self._starting.pid if self._starting else None
         if pid is None:
             return False
@@ -262,11 +265,14 @@ class McpServer:
         await self._wanted.wait()
 
     async def _live(self) -> ServerFailure:
+        self._is_loading = True
         try:
             # In a thread, as loading the SDK for the first time takes a second that nobody else should lose.
             opening = await asyncio.to_thread(importlib.import_module, "hark.mcp.opening")
         except ImportError as error:
             return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
+        finally:
+            self._is_loading = False
         connection: McpConnection = opening.make_connection(self._place, self, self._wants_login)
         self._starting = connection
         return await connection.run()

@@ -1,6 +1,5 @@
 """All MCP servers of the app: started once, shared by every session."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
@@ -98,7 +97,7 @@ class Servers:
         while server.is_coming:
             with anyio.move_on_after(LOOK_SECONDS):
                 await server.settled()
-            if "hark.mcp.opening" not in sys.modules or server.has_progressed():
+            if server.has_progressed():
                 last_sign = anyio.current_time()
             if anyio.current_time() - last_sign > SILENT_SECONDS:
                 server.give_up_waiting()
