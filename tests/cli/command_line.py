@@ -153,3 +153,13 @@ def gated(gate: asyncio.Event, words: str) -> Behaviour:
         await exchange.end()
 
     return play
+
+
+@asynccontextmanager
+async def owned(tmp_path: Path, *script: Behaviour) -> AsyncGenerator[tuple[Hark, Running]]:
+    """A chat in session `demo` that has said its first line and waits for the model."""
+    async with opened(tmp_path, script) as hark:
+        owner = await hark.start("--plain", "--session", "demo")
+        owner.type("first\n")
+        await hark.reached(1, owner)
+        yield hark, owner

@@ -46,15 +46,15 @@ async def opened_telemetry(
     from hark.app.settings.presets import WITH_KEYS
     from hark.app.settings.secrets import known_secrets
     from hark.trace.otel_export import Exporter
-    from hark.trace.otel_spans import Masked
+    from hark.trace.otel_spans import SpanWriter
     from hark.trace.otel_turns import EndedTurns
     from hark.version import __version__
 
     exporter = Exporter(wanted.endpoint, __version__)
     keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)
     known = chain(known_secrets(msgspec.to_builtins(settings)), known_secrets(list(routes)), keys)
-    masked = Masked(SecretMask(known).hide, has_content=wanted.content)
-    ended = EndedTurns(bench.store.journal, exporter, masked, partial(_model_name, bench.routes))
+    hide = SecretMask(known).hide if wanted.content else None
+    ended = EndedTurns(bench.store.journal, SpanWriter(exporter.tracer, partial(_model_name, bench.routes), hide).write)
     bench.ends.listen(ended.put)
     telling = asyncio.create_task(ended.run(), name="telemetry")
     try:

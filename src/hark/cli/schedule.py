@@ -20,7 +20,7 @@ from hark.protocol.schedules import ScheduleOrder, ScheduleRefused, ScheduleRow
 from hark.protocol.store import Store
 from hark.schedules.runner import RUNNER
 from hark.schedules.service import ScheduleDesk
-from hark.schedules.table import NOTHING, line_of, next_words, told
+from hark.schedules.table import NOTHING, change_words, line_of, next_words, told
 from hark.store.schedule_store import SqliteScheduleBook
 from hark.text.columns import plain_text
 
@@ -98,7 +98,8 @@ async def _act(options: argparse.Namespace, desk: ScheduleDesk, store: Store) ->
                 "remove": desk.remove,
             }
             row = await acts[action](options.name)
-            _print(row if options.json else _said(action, row))
+            words = told(row) if action == "show" else change_words(action, row, f"hark stop {row.session}")
+            _print(row if options.json else words)
     return COMPLETED
 
 
@@ -113,18 +114,6 @@ async def _list(desk: ScheduleDesk, store: Store, *, as_json: bool) -> None:
         sys.stderr.write(f"{NOTHING}\n")
     elif any(row.state == "active" for row in rows):
         await _warn(store)
-
-
-def _said(action: str, row: ScheduleRow) -> str:
-    match action:
-        case "show":
-            return told(row)
-        case "remove":
-            return f"{row.name} is removed."
-        case "pause":
-            return f"{row.name} is paused. What runs of it goes on: hark stop {row.session} stops that."
-        case _:
-            return f"{row.name} comes again, {next_words(row)} ({row.timezone})."
 
 
 async def _warn(store: Store) -> None:

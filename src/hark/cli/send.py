@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from hark.app.sessions.remote_session import Caller
-from hark.app.settings import config
 from hark.app.shutdown import COMPLETED
 from hark.app.slash.table import SlashCommand, brought, find, help_text
 from hark.cli.io.printing import print_error, print_json
@@ -32,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Put a message into a session and print its receipt. One that is a slash command is that command."""
+    from hark.app.settings import config  # it loads the type of every setting: --help needs none
+
     settings = config.load_here()
     text, delivery = options.text, Delivery(options.delivery) if options.delivery else settings.delivery.default
     async with opened_store() as store:

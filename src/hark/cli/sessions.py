@@ -14,10 +14,9 @@ from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_json, print_line
 from hark.cli.open_store import opened_store
 from hark.protocol.store import BACKGROUND, Query, SessionLine, Store
-from hark.text.columns import TerminalStyle, cut, look_of_output, plain_text, width, wrap
+from hark.text.columns import BOLD, DIM, TerminalStyle, cut, look_of_output, plain_text, width, wrap
 from hark.tools.delegate import CHILD
 from hark.tools.notes.todo import todo_file
-from hark.trace.terminal_symbols import BOLD, DIM
 
 FOUND = 50
 NAME_COLUMNS = 24

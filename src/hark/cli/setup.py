@@ -18,7 +18,6 @@ from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEY
 from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts
-from hark.providers.connections import open_session
 from hark.text.columns import look_of_output
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Ask, and write the route into the home's settings; what else stands there stays. Nothing is replaced unasked."""
+    from hark.providers.connections import open_session
+
     file = config.home_directory() / "config.toml"
     questions = TerminalPrompts(sys.stdin, sys.stdout)
     async with open_session() as http:
@@ -62,6 +63,8 @@ async def run(options: argparse.Namespace) -> int:
 
 async def _try(questions: TerminalPrompts, route: RouteSettings) -> None:
     """Have the model say something, so that a wrong key is known now and not in the first conversation."""
+    from hark.providers.connections import open_session
+
     questions.say("Trying it ... (Ctrl-C leaves; the settings are written)")
     async with open_session() as http:
         for finding in await tried(Settings(routes=(route,)), http):

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import Receipt
 
+TEXT_CHARACTERS = 200
+MOST_PROMPT = 100_000
+ShortText = Annotated[str, Meta(max_length=TEXT_CHARACTERS)]
 SCHEDULED = "schedule:"  # how the id of every message begins that a schedule sent
 
 
@@ -85,15 +88,15 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
 
 
 class ScheduleOrder(Struct, frozen=True):
-    """What a person asks for; what is "" is chosen for them."""
+    """A request for a new schedule. Empty fields get a default."""
 
-    when: str
-    prompt: str
-    session: str = ""
-    name: str = ""
-    timezone: str = ""
+    when: Annotated[ShortText, Meta(examples=["0 9 * * mon-fri", "every 30 minutes", "at 18:30", "2026-12-01 09:00"])]
+    prompt: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MOST_PROMPT})]
+    session: ShortText = ""
+    name: ShortText = ""
+    timezone: Annotated[ShortText, Meta(examples=["Europe/Zurich", "UTC"])] = ""
     delivery: Delivery = Delivery.QUEUE
-    is_once: bool = False
+    is_once: bool = field(name="once", default=False)
 
 
 class ScheduleRow(Struct, frozen=True):
@@ -107,7 +110,7 @@ class ScheduleRow(Struct, frozen=True):
     timezone: str
     delivery: Delivery
     once: bool
-    state: str
+    state: Literal["active", "paused", "over"]
     next_at: float | None
     next: str | None
     last: Run | None

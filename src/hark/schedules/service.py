@@ -11,6 +11,7 @@ from hark.protocol.commands import Say
 from hark.protocol.names import check_name
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
+    MOST_PROMPT,
     SCHEDULED,
     Run,
     RunState,
@@ -29,7 +30,6 @@ from hark.schedules.times import moments_of
 from hark.text.clean import clean
 
 MOST_SCHEDULES = 1_000
-MOST_PROMPT = 100_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_WORDS = 4
 

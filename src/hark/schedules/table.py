@@ -41,6 +41,17 @@ def told(row: ScheduleRow) -> str:
     return "\n".join(f"{name + ':':10}{text}" for name, text in lines.items())
 
 
+def change_words(action: str, row: ScheduleRow, stop: str) -> str:
+    """Return what a user reads after `remove`, `pause` or `resume`; `stop` is the command that stops a running turn."""
+    match action:
+        case "remove":
+            return f"{row.name} is removed."
+        case "pause":
+            return f"{row.name} is paused. What runs of it goes on: {stop} stops that."
+        case _:
+            return f"{row.name} comes again, {next_words(row)} ({row.timezone})."
+
+
 def next_words(row: ScheduleRow) -> str:
     """Return when it comes next, or why it does not."""
     if row.state != "active":

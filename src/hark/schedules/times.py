@@ -1,8 +1,8 @@
 """The moments that a rule means: in real time, and across the days on which clocks are changed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Protocol
 
 from hark.schedules.cron import Cron, read_cron
 
@@ -10,60 +10,35 @@ EVERY = "every "
 SEARCHED_DAYS = 366 * 9  # a 29th of February is never farther away
 
 
-class Moments(Protocol):
-    """The moments of a schedule, in Unix time."""
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The moments of a schedule, in Unix time.
 
-    def next(self, since: float) -> float | None:
-        """Return the first moment behind `since`; None when there is none."""
-        ...
+    `next(since)` is the first one after `since`, `last(since, now)` the last one after `since` up to `now`; None when
+    there is none.
+    """
 
-    def last(self, since: float, now: float) -> float | None:
-        """Return the last moment behind `since`, up to `now`; None when there is none."""
-        ...
+    next: Callable[[float], float | None]
+    last: Callable[[float, float], float | None]
 
 
 def moments_of(rule: str, zone: tzinfo) -> Moments:
-    """Return the moments of a rule.
+    """Return the moments of a rule: an interval counts from `since`, whatever the clocks say.
 
     Raises:
         ScheduleRefused: It is no rule.
     """
     if rule.startswith(EVERY):
-        return Interval(int(rule.split()[1]))
+        seconds = int(rule.split()[1])
+        return Moments(
+            lambda since: since + seconds,
+            lambda since, now: since + (now - since) // seconds * seconds if now - since >= seconds else None,
+        )
     if rule.endswith("Z"):
-        return Once(datetime.fromisoformat(rule).timestamp())
-    return CronMoments(read_cron(rule), zone)
-
-
-class Once:
-    """One moment."""
-
-    def __init__(self, at: float) -> None:
-        self._at = at
-
-    def next(self, since: float) -> float | None:
-        """Return it, if it is to come."""
-        return self._at if self._at > since else None
-
-    def last(self, since: float, now: float) -> float | None:
-        """Return it, if it came."""
-        return self._at if since < self._at <= now else None
-
-
-class Interval:
-    """So many seconds behind each other, whatever the clocks say."""
-
-    def __init__(self, seconds: int) -> None:
-        self._seconds = seconds
-
-    def next(self, since: float) -> float | None:
-        """Return the moment one interval later."""
-        return since + self._seconds
-
-    def last(self, since: float, now: float) -> float | None:
-        """Return the last of the moments that came."""
-        count = int((now - since) // self._seconds)
-        return since + count * self._seconds if count > 0 else None
+        at = datetime.fromisoformat(rule).timestamp()
+        return Moments(lambda since: at if at > since else None, lambda since, now: at if since < at <= now else None)
+    cron = CronMoments(read_cron(rule), zone)
+    return Moments(cron.next, cron.last)
 
 
 class CronMoments:

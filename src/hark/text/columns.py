@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 USUAL_COLUMNS = 80
 WIDEST_COLUMNS = 160
+RED, BOLD, DIM, CYAN = "31", "1", "2", "36"
 
 
 @dataclass(frozen=True, slots=True)

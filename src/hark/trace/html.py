@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
 from pathlib import Path
+from string import Template
 
 from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.clean import clean
@@ -23,50 +24,20 @@ from hark.trace.turn_trace import (
     time_words,
 )
 
-_STYLE = Path(__file__).with_name("html.css")
+_PAGE = Path(__file__).with_name("page.html")
 TICKS = 6
 LEAST_PERCENT = 0.35
 ONE_LINE_CHARACTERS = 80
-LEGEND = (
-    ("model", "model (pale: before its first word)"),
-    ("tool", "tool"),
-    ("question", "waits for a person"),
-    ("pause", "pause before a retry"),
-    ("snapshot", "snapshot for undo"),
-    ("message", "message"),
-    ("cut", "interrupt, and what settled after it"),
-)
 
 
 def picture(title: str, stories: Sequence[TurnTrace]) -> str:
-    """Return the page. All text in it is escaped, whatever a model or a tool has said."""
+    """Return the page. All text in it is escaped, whatever a model or a tool has said.
+
+    The page's policy is a second lock: even a mistake in escaping could neither run nor fetch anything.
+    """
     turns = "\n".join(_turn(story) for story in stories)
-    head = _text(title or "A session")
-    # The policy is a second lock: even a mistake in escaping could neither run nor fetch anything.
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{head}: timeline</title>
-<style>
-{_STYLE.read_text("utf-8")}</style>
-</head>
-<body>
-<svg width="0" height="0" aria-hidden="true" class="defs"><defs>
-<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-<rect width="6" height="6" class="hatch-ground"/><rect width="2.5" height="6" class="hatch-line"/></pattern>
-</defs></svg>
-<main>
-<h1>{head}</h1>
-{_legend()}
-{turns}
-</main>
-</body>
-</html>
-"""
+    page = Template(_PAGE.read_text("utf-8"))
+    return page.substitute(title=_text(title or "A session"), turns=turns)
 
 
 def _turn(story: TurnTrace) -> str:
@@ -203,11 +174,6 @@ def _cost_of_interrupt(story: TurnTrace) -> str:
     return f"""<div class="interrupt"><h3>The interrupt fell at {_text(time_words(story.interrupted_at))}
 and the turn was over {_text(time_words(story.settle))} later</h3>
 {rows or '<p class="hint">Nothing had to be ended.</p>'}</div>"""
-
-
-def _legend() -> str:
-    marks = "".join(f'<li><span class="swatch {look}"></span>{words}</li>' for look, words in LEGEND)
-    return f'<ul class="legend" aria-label="Colours">{marks}</ul>'
 
 
 def _outcome_class(outcome: Outcome | None) -> str:

@@ -5,14 +5,10 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
-
-from hark.trace.otel_spans import TraceSpan
 
 MOST_SPANS = 4_096
 BATCH_SPANS = 512
@@ -22,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Exporter:
-    """Takes traces and sends them in batches; what a collector does not take in time is left out."""
+    """Sends the spans of its tracer in batches; what a collector does not take in time is left out."""
 
     def __init__(self, endpoint: str, version: str) -> None:
         """Without an endpoint, the standard OTEL_EXPORTER_OTLP_... variables say where to and with which headers."""
@@ -33,25 +29,7 @@ class Exporter:
         self._provider.add_span_processor(
             BatchSpanProcessor(exporter, MOST_SPANS, DELAY_MS, max_export_batch_size=BATCH_SPANS)
         )
-        self._tracer = self._provider.get_tracer("hark", version)
-
-    def put(self, trace: TraceSpan) -> None:
-        """Take a trace; waits for nothing."""
-        self._put(trace, Context())
-
-    def _put(self, one: TraceSpan, parent: Context) -> None:
-        kind = SpanKind.CLIENT if one.is_client else SpanKind.INTERNAL
-        span = self._tracer.start_span(one.name, parent, kind, one.attributes, start_time=_nanoseconds(one.start))
-        for event in one.events:
-            span.add_event(event.name, event.attributes, _nanoseconds(event.at))
-        if one.error is not None:
-            span.set_status(Status(StatusCode.ERROR, one.error))
-        elif one.is_ok:
-            span.set_status(Status(StatusCode.OK))
-        inside = set_span_in_context(span, parent)
-        for child in one.children:
-            self._put(child, inside)
-        span.end(_nanoseconds(one.end))
+        self.tracer = self._provider.get_tracer("hark", version)
 
     async def close(self) -> None:
         """Send what waits. Cancelling leaves it behind: the thread ends with the process."""
@@ -102,7 +80,3 @@ def named(resource: Resource) -> Resource:
     if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
         return resource.merge(Resource({SERVICE_NAME: "hark"}))
     return resource
-
-
-def _nanoseconds(seconds: float) -> int:
-    return round(seconds * 1_000_000_000)

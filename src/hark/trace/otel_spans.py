@@ -1,9 +1,10 @@
-"""A turn as a trace: its steps, and in them model calls, tools and pauses, in the words of OpenTelemetry."""
+"""A turn's trace as OpenTelemetry spans: the turn, its steps, and in them model calls, tools and pauses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from hark.protocol.names import session_of
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Usage
@@ -13,108 +14,74 @@ from hark.trace.turn_trace import COMPACTION, MODEL, TOOL, Segment, TurnTrace
 SHOWN_CHARACTERS = 10_000
 
 Attributes = dict[str, str | int | float | bool]
+Hide = Callable[[str], str]
 ModelName = Callable[[str], tuple[str, str]]  # a route's API, as OpenTelemetry names it, and its model
 
 
-@dataclass(frozen=True, slots=True)
-class TraceEvent:
-    """Something that happened at a moment, in Unix seconds."""
+class SpanWriter:
+    """Writes the spans of turns. Texts of people, models and tools are left out unless there is a `hide`.
 
-    name: str
-    at: float
-    attributes: Attributes
+    `hide` returns a text without secrets.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class TraceSpan:
-    """A stretch of time, in Unix seconds. `error` says why it failed, if it did; `is_ok`: it surely went well."""
-
-    name: str
-    start: float
-    end: float
-    attributes: Attributes
-    error: str | None = None
-    is_ok: bool = False
-    is_client: bool = False
-    events: tuple[TraceEvent, ...] = ()
-    children: tuple["TraceSpan", ...] = ()
-
-
-class Masked:
-    """What may be exported: no texts unless `has_content`, and each only as `hide` returns it, without secrets."""
-
-    def __init__(self, hide: Callable[[str], str], *, has_content: bool = False) -> None:
-        self._hide = hide
-        self._has_content = has_content
-
-    def content(self, texts: Mapping[str, str]) -> Attributes:
-        """Return texts of people, models and tools as attributes, if they may be exported."""
-        if not self._has_content:
-            return {}
-        return {name: self._hide(cut_middle(text, SHOWN_CHARACTERS)) for name, text in texts.items() if text}
-
-
-def trace_of(trace: TurnTrace, masked: Masked, model_name: ModelName) -> TraceSpan:
-    """Return the span of a turn that ended, with its steps inside."""
-    outcome = trace.outcome
-    assert outcome is not None, "only what ended is told"
-    session = session_of(trace.turn)
-    began = trace.ended_at - (trace.total / 1000 if trace.is_measured else 0.0)
-    attributes: Attributes = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "hark",
-        "gen_ai.conversation.id": session,
-        "hark.session": session,
-        "hark.turn": trace.turn,
-        "hark.outcome": str(outcome.__struct_config__.tag),
-        **_usage(trace.usage),
-        **({} if trace.cost is None else {"hark.cost_usd": trace.cost}),
-        **_outcome(outcome),
-        **masked.content({"gen_ai.input.messages": _said(trace), "error.message": _message(outcome)}),
-    }
-    return TraceSpan(
-        "invoke_agent hark",
-        began,
-        trace.ended_at,
-        attributes,
-        _error(outcome),
-        isinstance(outcome, Completed),
-        events=tuple(_interrupt(outcome, trace, began)),
-        children=tuple(_SegmentSpans(masked, model_name, began).steps(trace)),
-    )
-
-
-class _SegmentSpans:
-    """Makes a span of each segment, and sorts them into steps."""
-
-    def __init__(self, masked: Masked, model_name: ModelName, began: float) -> None:
-        self._masked = masked
+    def __init__(self, tracer: Tracer, model_name: ModelName, hide: Hide | None) -> None:
+        self._tracer = tracer
         self._model_name = model_name
-        self._began = began
+        self._hide = hide
 
-    def steps(self, trace: TurnTrace) -> Iterator[TraceSpan]:
-        """Yield the steps: one begins when the model is asked after the tools of the one before."""
-        number, has_tools, children = 1, False, list[TraceSpan]()
-        for part in trace.parts if trace.is_measured else ():
-            if not part.is_started:
-                continue
-            if has_tools and part.kind in (MODEL, COMPACTION):
-                yield _step(number, children)
-                number, has_tools, children = number + 1, False, []
-            has_tools |= part.kind == TOOL
-            children.append(self._part(part))
-        if children:
-            yield _step(number, children)
+    def write(self, trace: TurnTrace) -> None:
+        """Write the spans of a turn that ended; waits for nothing."""
+        outcome = trace.outcome
+        assert outcome is not None, "only turns that ended are exported"
+        session = session_of(trace.turn)
+        began = trace.ended_at - (trace.total / 1000 if trace.is_measured else 0.0)
+        attributes: Attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": "hark",
+            "gen_ai.conversation.id": session,
+            "hark.session": session,
+            "hark.turn": trace.turn,
+            "hark.outcome": str(outcome.__struct_config__.tag),
+            **_usage(trace.usage),
+            **({} if trace.cost is None else {"hark.cost_usd": trace.cost}),
+            **_outcome(outcome),
+            **self._content({"gen_ai.input.messages": _said(trace), "error.message": _message(outcome)}),
+        }
+        turn = self._start("invoke_agent hark", Context(), began, attributes)
+        if trace.interrupted_at is not None:
+            source = outcome.source if isinstance(outcome, Interrupted) else ""
+            told: Attributes = {"hark.interrupt.source": source, "hark.interrupt.settle_ms": trace.settle}
+            turn.add_event("interrupt", told, _nanoseconds(began + trace.interrupted_at / 1000))
+        _set_status(turn, _error(outcome), is_ok=isinstance(outcome, Completed))
+        for number, parts in enumerate(_steps(trace), 1):
+            start, end = began + parts[0].start / 1000, began + max(part.end for part in parts) / 1000
+            step = self._start(f"step {number}", set_span_in_context(turn), start, {"hark.step": number})
+            for part in parts:
+                self._part(part, set_span_in_context(step), began)
+            step.end(_nanoseconds(end))
+        turn.end(_nanoseconds(trace.ended_at))
 
-    def _part(self, part: Segment) -> TraceSpan:
+    def _part(self, part: Segment, parent: Context, began: float) -> None:
+        name, attributes, error = self._described(part)
+        if part.settle:
+            attributes["hark.settle_ms"] = part.settle
+        if error:
+            attributes["error.type"] = error
+        kind = SpanKind.CLIENT if part.kind in (MODEL, COMPACTION) else SpanKind.INTERNAL
+        span = self._start(name, parent, began + part.start / 1000, attributes, kind)
+        _set_status(span, error)
+        span.end(_nanoseconds(began + part.end / 1000))
+
+    def _described(self, part: Segment) -> tuple[str, Attributes, str | None]:
+        """Return a segment's name, its attributes, and why it failed."""
         if part.kind == TOOL:
-            return self._tool(part)
+            return f"execute_tool {part.name}", self._tool(part), "tool_error" if part.is_bad else None
         if part.kind in (MODEL, COMPACTION):
-            return self._model(part)
-        return self._span(part, f"{part.kind} {part.name}", {"hark.waits_for": part.kind})
+            system, model = self._model_name(part.name)
+            return f"chat {model}", self._model(part, system, model), "model_failed" if part.is_bad else None
+        return f"{part.kind} {part.name}", {"hark.waits_for": part.kind}, None
 
-    def _model(self, part: Segment) -> TraceSpan:
-        system, model = self._model_name(part.name)
+    def _model(self, part: Segment, system: str, model: str) -> Attributes:
         attributes: Attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.system": system,
@@ -125,39 +92,50 @@ class _SegmentSpans:
         }
         if part.reply is not None:
             attributes |= {**_usage(part.reply.usage), "hark.is_cut": part.reply.message.is_partial}
-            attributes |= self._masked.content({"gen_ai.output.messages": part.reply.message.text})
-        return self._span(part, f"chat {model}", attributes, "model_failed" if part.is_bad else None, is_client=True)
+            attributes |= self._content({"gen_ai.output.messages": part.reply.message.text})
+        return attributes
 
-    def _tool(self, part: Segment) -> TraceSpan:
+    def _tool(self, part: Segment) -> Attributes:
         attributes: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": part.name}
         if part.request is not None:
             attributes["gen_ai.tool.call.id"] = part.call
-            attributes |= self._masked.content({"gen_ai.tool.call.arguments": part.request.arguments})
+            attributes |= self._content({"gen_ai.tool.call.arguments": part.request.arguments})
         if part.result is not None:
             attributes["hark.effect"] = str(part.result.effect)
-            attributes |= self._masked.content({"gen_ai.tool.call.result": part.result.text})
-        return self._span(part, f"execute_tool {part.name}", attributes, "tool_error" if part.is_bad else None)
+            attributes |= self._content({"gen_ai.tool.call.result": part.result.text})
+        return attributes
 
-    def _span(
-        self, part: Segment, name: str, attributes: Attributes, error: str | None = None, *, is_client: bool = False
-    ) -> TraceSpan:
-        settle: Attributes = {"hark.settle_ms": part.settle} if part.settle else {}
-        failure: Attributes = {"error.type": error} if error else {}
-        start, end = self._began + part.start / 1000, self._began + part.end / 1000
-        return TraceSpan(name, start, end, {**attributes, **settle, **failure}, error, is_client=is_client)
+    def _content(self, texts: Mapping[str, str]) -> Attributes:
+        """Return texts of people, models and tools as attributes, if they may be exported."""
+        if self._hide is None:
+            return {}
+        return {name: self._hide(cut_middle(text, SHOWN_CHARACTERS)) for name, text in texts.items() if text}
 
-
-def _step(number: int, children: Sequence[TraceSpan]) -> TraceSpan:
-    start, end = min(one.start for one in children), max(one.end for one in children)
-    return TraceSpan(f"step {number}", start, end, {"hark.step": number}, children=tuple(children))
+    def _start(
+        self, name: str, parent: Context, start: float, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL
+    ) -> Span:
+        return self._tracer.start_span(name, parent, kind, attributes, start_time=_nanoseconds(start))
 
 
-def _interrupt(outcome: Outcome, trace: TurnTrace, began: float) -> Iterator[TraceEvent]:
-    """Yield where the interrupt fell, and how long it took until the turn was over."""
-    if trace.interrupted_at is not None:
-        source = outcome.source if isinstance(outcome, Interrupted) else ""
-        told: Attributes = {"hark.interrupt.source": source, "hark.interrupt.settle_ms": trace.settle}
-        yield TraceEvent("interrupt", began + trace.interrupted_at / 1000, told)
+def _steps(trace: TurnTrace) -> Iterator[Sequence[Segment]]:
+    """Yield the segments of each step. A step begins when the model is asked after the tools of the one before."""
+    step: list[Segment] = []
+    for part in trace.parts if trace.is_measured else ():
+        if not part.is_started:
+            continue
+        if part.kind in (MODEL, COMPACTION) and any(one.kind == TOOL for one in step):
+            yield step
+            step = []
+        step.append(part)
+    if step:
+        yield step
+
+
+def _set_status(span: Span, error: str | None, *, is_ok: bool = False) -> None:
+    if error is not None:
+        span.set_status(Status(StatusCode.ERROR, error))
+    elif is_ok:
+        span.set_status(Status(StatusCode.OK))
 
 
 def _outcome(outcome: Outcome) -> Attributes:
@@ -202,3 +180,7 @@ def _usage(usage: Usage) -> Attributes:
         "gen_ai.usage.output_tokens": usage.output_tokens,
         **cached,
     }
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000_000)

@@ -2,34 +2,24 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from typing import Protocol
+from collections.abc import Callable
 
 from hark.protocol.names import session_of
 from hark.protocol.records import AnyRecord, TurnEnded
 from hark.protocol.store import Journal, StoreError
 from hark.trace.from_journal import story_of, turns_of
-from hark.trace.otel_spans import Masked, ModelName, TraceSpan, trace_of
+from hark.trace.turn_trace import TurnTrace
 
 MOST_WAITING = 1_000
 MOST_SESSIONS = 10_000
 
 
-class Sink(Protocol):
-    """Where traces go."""
-
-    def put(self, trace: TraceSpan) -> None:
-        """Take a trace; waits for nothing."""
-        ...
-
-
 class EndedTurns:
     """Turns whose trace is to be told; of too many, the oldest are left out."""
 
-    def __init__(self, journal: Journal, sink: Sink, masked: Masked, model_name: ModelName) -> None:
+    def __init__(self, journal: Journal, export: Callable[[TurnTrace], None]) -> None:
         self._journal = journal
-        self._sink = sink
-        self._masked = masked
-        self._model_name = model_name
+        self._export = export
         self._waiting: deque[TurnEnded] = deque(maxlen=MOST_WAITING)
         self._changed = asyncio.Event()
         self._empty = asyncio.Event()
@@ -57,8 +47,7 @@ class EndedTurns:
                     records = await self._records(end)
                 except StoreError:
                     records = []  # what was measured is enough for a trace
-                trace = story_of([*records, end], end.turn)
-                self._sink.put(trace_of(trace, self._masked, self._model_name))
+                self._export(story_of([*records, end], end.turn))
                 await asyncio.sleep(0)
             self._empty.set()
 

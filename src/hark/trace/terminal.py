@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from hark.protocol.records import AnyRecord
-from hark.text.columns import TerminalStyle, cut, fit, one_line, width, wrap
+from hark.text.columns import BOLD, CYAN, DIM, RED, TerminalStyle, cut, fit, one_line, width, wrap
 from hark.text.status_text import outcome_words
 from hark.trace.from_journal import Journals, find_turn, story_of
-from hark.trace.terminal_symbols import BOLD, COLOURS, CYAN, DIM, RED, outcome_colour, signs_for
+from hark.trace.terminal_symbols import COLOURS, outcome_colour, signs_for
 from hark.trace.turn_trace import (
     TOOL,
     MessageArrival,

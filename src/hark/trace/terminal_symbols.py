@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 from hark.protocol.outcomes import Completed, Failed, Outcome
-from hark.text.columns import TerminalStyle
+from hark.text.columns import BOLD, CYAN, RED, TerminalStyle
 from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, QUESTION, SNAPSHOT, TOOL
 
-RED, BOLD, DIM, CYAN = "31", "1", "2", "36"
 COLOURS = {MODEL: "34", TOOL: "32", QUESTION: "35", PAUSE: "33", SNAPSHOT: CYAN, COMPACTION: CYAN}
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from hark.protocol.records import AnyRecord
-from hark.text.columns import TerminalStyle, cut, fit, width
+from hark.text.columns import DIM, TerminalStyle, cut, fit, width
 from hark.text.status_text import outcome_words
 from hark.trace.from_journal import story_of, turns_of
-from hark.trace.terminal_symbols import COLOURS, DIM, outcome_colour, signs_for
+from hark.trace.terminal_symbols import COLOURS, outcome_colour, signs_for
 from hark.trace.turn_trace import COMPACTION, MODEL, TOOL, WAITS, TurnTrace, time_words
 
 TIME_COLUMNS = 8

@@ -1,5 +1,6 @@
 """`hark skills`, with real repositories, indexes, and sources that are dead or hang."""
 
+import argparse
 import asyncio
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from hark.cli.skills.command import InstallRequest, SkillsContext, act
+from hark.cli.skills.command import SkillsContext, act
 from hark.processes.cookies import this_process
 from hark.tools.skills.settings import SkillSettings
 from tests.cli.skills.skill_sources import make_repository
@@ -19,6 +20,12 @@ from tests.tools.context import living
 from tests.tools.skills.skill_files import write_skill
 from tests.tools.web.servers import raw_serving, serving
 from tests.waiting import at_most
+
+
+def request(
+    action: str, value: str = "", source: str = "", *, project: bool = False, force: bool = False
+) -> argparse.Namespace:
+    return argparse.Namespace(action=action, value=value.split(), source=source, project=project, force=force)
 
 
 def room(tmp_path: Path, *sources: str, seconds: float = 20.0) -> SkillsContext:
@@ -32,12 +39,12 @@ def home_skills(tmp_path: Path) -> list[str]:
 
 
 async def test_a_list_shows_what_is_here(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert await act(InstallRequest("list"), room(tmp_path)) == 0
+    assert await act(request("list"), room(tmp_path)) == 0
     assert "There are no skills yet" in capfd.readouterr().out
     folder = write_skill(tmp_path / "home" / "skills", "one", "does one")
     (tmp_path / "home" / "skills" / "bad").mkdir()
     (tmp_path / "home" / "skills" / "bad" / "SKILL.md").touch()
-    assert await act(InstallRequest("list"), room(tmp_path)) == 0
+    assert await act(request("list"), room(tmp_path)) == 0
     printed = capfd.readouterr()
     assert "does one" in printed.out
     assert str(folder) in printed.out
@@ -57,7 +64,7 @@ async def test_all_kinds_of_sources_are_searched(tmp_path: Path, capfd: pytest.C
 
     async with serving(answer) as server:
         sources = (str(tmp_path / "folder"), address, str(tmp_path / "index.json"), f"{server.url}/index.json")
-        code = await act(InstallRequest("search", "PDF"), room(tmp_path, *sources))
+        code = await act(request("search", "PDF"), room(tmp_path, *sources))
     printed = capfd.readouterr()
     assert code == 0
     assert not printed.err
@@ -87,7 +94,7 @@ async def test_a_dead_source_holds_nothing_and_is_named(tmp_path: Path, capfd: p
             str(tmp_path / "folder"),
         )
         started = time.perf_counter()
-        code = await act(InstallRequest("search"), room(tmp_path, *sources, seconds=3))
+        code = await act(request("search"), room(tmp_path, *sources, seconds=3))
         assert time.perf_counter() - started < at_most(15)
         assert not living(this_process(tmp_path / "home").home)
     printed = capfd.readouterr()
@@ -107,8 +114,8 @@ async def test_a_dead_source_holds_nothing_and_is_named(tmp_path: Path, capfd: p
 
 
 async def test_when_all_sources_are_dead_the_search_failed(tmp_path: Path) -> None:
-    assert await act(InstallRequest("search", "x"), room(tmp_path, str(tmp_path / "nothing"))) == 1
-    assert await act(InstallRequest("search", "x"), room(tmp_path)) == 2
+    assert await act(request("search", "x"), room(tmp_path, str(tmp_path / "nothing"))) == 1
+    assert await act(request("search", "x"), room(tmp_path)) == 2
 
 
 async def test_an_install_by_name_comes_from_git(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -116,16 +123,16 @@ async def test_an_install_by_name_comes_from_git(tmp_path: Path, capfd: pytest.C
     (source / "run.sh").chmod(0o755)
     write_skill(tmp_path / "repository", "two")
     address = make_repository(tmp_path / "repository")
-    assert await act(InstallRequest("install", "one"), room(tmp_path, address)) == 0
+    assert await act(request("install", "one"), room(tmp_path, address)) == 0
     out = capfd.readouterr().out
     assert f"Installed one in {tmp_path}/home/skills/one, from {address}" in out
     assert "  run.sh (executable)\n" in out
     assert "look at them before you use it" in out
     assert home_skills(tmp_path) == ["one"]
-    assert await act(InstallRequest("install", "one"), room(tmp_path, address)) == 1
+    assert await act(request("install", "one"), room(tmp_path, address)) == 1
     assert "--force" in capfd.readouterr().err
-    assert await act(InstallRequest("install", "one", is_forced=True), room(tmp_path, address)) == 0
-    assert await act(InstallRequest("install", "one", is_project=True), room(tmp_path, address)) == 0
+    assert await act(request("install", "one", force=True), room(tmp_path, address)) == 0
+    assert await act(request("install", "one", project=True), room(tmp_path, address)) == 0
     assert (tmp_path / "work" / ".hark" / "skills" / "one" / "SKILL.md").exists()
 
 
@@ -133,14 +140,14 @@ async def test_an_install_takes_a_part_of_a_repository(tmp_path: Path, capfd: py
     write_skill(tmp_path / "repository" / "deep" / "er", "one")
     write_skill(tmp_path / "repository" / "deep" / "er", "two")
     address = make_repository(tmp_path / "repository")
-    assert await act(InstallRequest("install", f"{address}#deep/er/one"), room(tmp_path)) == 0
-    assert await act(InstallRequest("install", f"git+{address}#deep/er"), room(tmp_path)) == 1
+    assert await act(request("install", f"{address}#deep/er/one"), room(tmp_path)) == 0
+    assert await act(request("install", f"git+{address}#deep/er"), room(tmp_path)) == 1
     assert "it has several skills" in capfd.readouterr().err
-    assert await act(InstallRequest("install", "two", source=f"{address}#deep/er"), room(tmp_path)) == 0
+    assert await act(request("install", "two", source=f"{address}#deep/er"), room(tmp_path)) == 0
     assert home_skills(tmp_path) == ["one", "two"]
-    assert await act(InstallRequest("install", f"{address}#../.."), room(tmp_path)) == 1
+    assert await act(request("install", f"{address}#../.."), room(tmp_path)) == 1
     assert "leads out of the repository" in capfd.readouterr().err
-    assert await act(InstallRequest("install", address), room(tmp_path)) == 1
+    assert await act(request("install", address), room(tmp_path)) == 1
     assert "there is no SKILL.md in it" in capfd.readouterr().err
 
 
@@ -156,11 +163,11 @@ async def test_an_install_follows_an_index(tmp_path: Path, capfd: pytest.Capture
     ]
     (tmp_path / "index.json").write_text(json.dumps({"skills": entries}))
     here = room(tmp_path, str(tmp_path / "index.json"))
-    assert await act(InstallRequest("install", "one"), here) == 0
+    assert await act(request("install", "one"), here) == 0
     assert "'../x' can't be the name of a skill" in capfd.readouterr().err
-    assert await act(InstallRequest("install", "two"), here) == 1
+    assert await act(request("install", "two"), here) == 1
     assert "not what the index says" in capfd.readouterr().err
-    assert await act(InstallRequest("install", "three"), here) == 1
+    assert await act(request("install", "three"), here) == 1
     assert home_skills(tmp_path) == ["one"]
 
 
@@ -172,7 +179,7 @@ async def test_an_index_on_the_web_cannot_name_files_here(tmp_path: Path, capfd:
         return web.json_response({"skills": [{"name": "one", "description": "d", "source": one} for one in sources]})
 
     async with serving(answer) as server:
-        assert await act(InstallRequest("install", "one", source=f"{server.url}/i.json"), room(tmp_path)) == 1
+        assert await act(request("install", "one", source=f"{server.url}/i.json"), room(tmp_path)) == 1
     assert capfd.readouterr().err.count("is a place on this machine") == 4
     assert not home_skills(tmp_path)
 
@@ -182,17 +189,17 @@ async def test_a_name_that_several_sources_offer_must_be_chosen(
 ) -> None:
     first, second = write_skill(tmp_path / "a", "one").parent, write_skill(tmp_path / "b", "one").parent
     here = room(tmp_path, str(first), str(second))
-    assert await act(InstallRequest("install", "one"), here) == 1
+    assert await act(request("install", "one"), here) == 1
     assert f"choose one with --from:\n  {first}\n  {second}" in capfd.readouterr().err
-    assert await act(InstallRequest("install", "one", source=str(second)), here) == 0
-    assert await act(InstallRequest("install", "none"), here) == 1
-    assert await act(InstallRequest("install"), here) == 2
+    assert await act(request("install", "one", source=str(second)), here) == 0
+    assert await act(request("install", "none"), here) == 1
+    assert await act(request("install"), here) == 2
 
 
 async def test_a_repository_with_links_out_of_it_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = write_skill(tmp_path / "repository", "one")
     (source / "keys").symlink_to("/etc/passwd")
-    assert await act(InstallRequest("install", make_repository(tmp_path / "repository")), room(tmp_path)) == 1
+    assert await act(request("install", make_repository(tmp_path / "repository")), room(tmp_path)) == 1
     assert "keys is a link that leads out of the skill" in capfd.readouterr().err
     assert not home_skills(tmp_path)
 

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from hark.surfaces.web.live import recent_events
-from hark.surfaces.web.live.events import Events
+from hark.surfaces.web.live.events import event_pieces
 from hark.surfaces.web.live.feed import Feed
 from tests.cli.command_line import gated
 from tests.fakes.models.behaviours import hanging, text, tokens
@@ -99,7 +99,7 @@ async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         session = world.place.gateway.session("demo")
         feed = world.place.feeds.of(session)
-        pieces = Events(world.place, keep_alive_seconds=0.01).pieces("demo", feed, feed.kept.end, "")
+        pieces = event_pieces("demo", feed, feed.kept.end, "", keep_alive_seconds=0.01)
         assert [await anext(pieces), await anext(pieces)] == [b"retry: 1000\n\n", b": still here\n\n"]
         await pieces.aclose()
         assert feed.readers == 0

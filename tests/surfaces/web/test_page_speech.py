@@ -133,7 +133,7 @@ async def test_sentences_are_spoken_as_soon_as_they_are_whole(chromium: Browser,
     async with visiting(chromium, tmp_path, []) as visit:
         page = await visit.page()
         told = await page.evaluate("""async () => {
-            const { Sentences } = await import("/page/sentences.js");
+            const { Sentences } = await import("/page/sentence_splitter.js");
             const one = new Sentences();
             const pieces = ["Hel", "lo. How a", "re you? Lo", "ok:\\n```py", "thon\\nx\\n`", "``\\nThere. T", "he end"];
             const told = [...pieces.map((piece) => one.add(piece)), one.end()];

@@ -66,6 +66,24 @@ async def test_every_bad_body_is_told_and_nothing_is_accepted(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("GET", "/api/sessions?limit=1001", None, "limit is invalid: expected `int` <= 1000."),
+        ("GET", "/api/search?limit=many", None, "limit is invalid: expected `int`, got `str`."),
+        ("POST", SAY, {"text": "x", "shown": {"turn": "t", "characters": -1}}, "shown.characters is invalid: expected"),
+        ("POST", SAY, ["x"], "The body is invalid: expected `object`, got `array`."),
+        ("POST", "/v1/chat/completions", {"messages": [{"role": "boss"}]}, "messages[0].role is invalid: invalid enum"),
+        ("POST", "/api/schedules", {"when": "@daily\n", "prompt": "x"}, "when has letters that can't be printed."),
+    ],
+)
+async def test_a_refusal_names_the_invalid_field(tmp_path: Path, method: str, path: str, body: Any, words: str) -> None:
+    async with served(tmp_path) as world:
+        status, answer = await world.call(method, path, body)
+        assert (status, answer["error"]["code"]) == (400, "bad_request")
+        assert answer["error"]["message"].startswith(words)
+
+
+@pytest.mark.parametrize(
     "name", ["a b", "a%00b", "%2e%2e", "...", "ä", "%C3%A4", "a" * 201, "a%5Cb", "a;b", "%F0%28%8C%28"]
 )
 async def test_names_that_no_session_can_have(tmp_path: Path, name: str) -> None:

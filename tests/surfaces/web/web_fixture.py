@@ -18,10 +18,10 @@ from hark.app.sessions.agent_gateway import AgentGateway
 from hark.app.slash.stop_words import STOP_WORDS, StopWords
 from hark.app.voice.build import spoken
 from hark.protocol.speech import Transcriber
-from hark.surfaces.web.api.context import WebPlace
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.app import make_app
 from hark.surfaces.web.guard.access import Access
-from hark.surfaces.web.live.feeds import Feeds
+from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
 from hark.surfaces.web.server import bound_socket, make_server
 from hark.surfaces.web.settings import ServeSettings
@@ -74,7 +74,7 @@ class World:
     """A client of the gateway, and the model behind it."""
 
     def __init__(
-        self, base: str, client: aiohttp.ClientSession, agent: Agent, model: ModelServer, place: WebPlace
+        self, base: str, client: aiohttp.ClientSession, agent: Agent, model: ModelServer, place: WebContext
     ) -> None:
         self.base = base
         self.client = client
@@ -149,7 +149,7 @@ async def served(
             gateway = AgentGateway(agent, lag)
             ingress = VoiceIngress(transcriber, PendingRecordings(agent.home / "voice"), VoiceSettings())
             agent.bench.ends.listen(metrics.ended)
-            place = WebPlace(
+            place = WebContext(
                 gateway,
                 Access(chosen, token),
                 feeds,
@@ -157,8 +157,9 @@ async def served(
                 ingress,
                 StopWords(STOP_WORDS).fits,
                 speak=partial(spoken, agent.parts.speaker()),
+                version="0",
             )
-            server = make_server(make_app(place, "0"))
+            server = make_server(make_app(place))
             serving = asyncio.create_task(server.serve([listener]))
             try:
                 yield World(base, client, agent, model, place)

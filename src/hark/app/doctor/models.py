@@ -14,7 +14,6 @@ from hark.app.settings.types import RouteSettings, Settings
 from hark.engine.turn.routes import Route
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ProviderError, Request, TransientProviderError
-from hark.providers.connections import open_session
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,6 +27,8 @@ TRIAL = Request("", (UserMessage("doctor", "Say: hi"),), max_tokens=16)
 
 async def models(settings: Settings) -> list[Finding]:
     """Look for servers on this machine, and try every configured route side by side, or the one that is detected."""
+    from hark.providers.connections import open_session
+
     async with open_session() as http:
         answering, routes = await asyncio.gather(local_servers(http), tried(settings, http))
     servers = [f"{preset.title} ({route.model})" for preset, route in answering]

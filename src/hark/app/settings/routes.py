@@ -39,12 +39,12 @@ class Recipe:
 
 
 class RouteMaker:
-    """Makes routes over one pool of connections; `close` ends what they started."""
+    """Makes routes over one pool of connections; `ends` gets what ends the processes that they start."""
 
-    def __init__(self, http: "aiohttp.ClientSession", notice: Callable[[str], None]) -> None:
+    def __init__(self, http: "aiohttp.ClientSession", notice: Callable[[str], None], ends: AsyncExitStack) -> None:
         self._http = http
         self._notice = notice
-        self._ends = AsyncExitStack()
+        self._ends = ends
         self._made: dict[Recipe, Route] = {}
         self._gates: dict[tuple[str, str], anyio.CapacityLimiter] = {}
 
@@ -89,10 +89,6 @@ class RouteMaker:
         gate.total_tokens = route.max_concurrent
         return gate
 
-    async def close(self) -> None:
-        """End what the routes started."""
-        await self._ends.aclose()
-
     def _provider(self, route: RouteSettings, endpoint: "Endpoint") -> Provider:
         match route.provider:
             case "anthropic":
@@ -121,11 +117,8 @@ class RouteMaker:
 @asynccontextmanager
 async def opened_maker(http: "aiohttp.ClientSession", notice: Callable[[str], None]) -> AsyncGenerator[RouteMaker]:
     """A maker of routes, for as long as they are needed. `notice` gets lines that a person should see."""
-    maker = RouteMaker(http, notice)
-    try:
-        yield maker
-    finally:
-        await maker.close()
+    async with AsyncExitStack() as ends:
+        yield RouteMaker(http, notice, ends)
 
 
 def completed(route: RouteSettings) -> RouteSettings:

@@ -6,7 +6,7 @@ from hark.protocol.commands import Say
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import ScheduleOrder, ScheduleRefused
 from hark.schedules.service import ScheduleDesk
-from hark.schedules.table import line_of, next_words
+from hark.schedules.table import change_words, line_of, next_words
 
 USAGE = 'Say /schedule, /schedule add "WHEN" PROMPT, or /schedule remove|pause|resume NAME.'
 QUOTES = {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"'}  # phones turn quotes into these
@@ -25,13 +25,9 @@ async def schedule(session: SessionHandle, words: str) -> str:
                 row = await desk.add(_order(session.id, rest))
                 once = " once" if row.once else ""
                 return f"{row.name} runs{once} here, {next_words(row)} ({row.timezone})."
-            case "remove" if rest:
-                return f"{(await desk.remove(rest)).name} is removed."
-            case "pause" if rest:
-                return f"{(await desk.pause(rest)).name} is paused. What runs of it goes on: /stop stops that."
-            case "resume" if rest:
-                row = await desk.resume(rest)
-                return f"{row.name} comes again, {next_words(row)} ({row.timezone})."
+            case ("remove" | "pause" | "resume") as change if rest:
+                acts = {"remove": desk.remove, "pause": desk.pause, "resume": desk.resume}
+                return change_words(change, await acts[change](rest), "/stop")
             case _:
                 return USAGE
     except ScheduleRefused as refused:

@@ -18,10 +18,9 @@ from anyio import to_thread
 from hark.app.build import Agent, open_agent
 from hark.app.logs import apply_log_settings, start_logs
 from hark.app.settings import SettingsError
-from hark.app.settings.check import require
+from hark.app.settings.check import Chosen, address_of, choose, require
 from hark.app.settings.config import home_directory
 from hark.app.settings.known_secrets import known_secrets
-from hark.app.settings.serve_options import Chosen, address_of, choose
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.voice.build import spoken
 from hark.cli.io.printing import print_error
@@ -126,11 +125,11 @@ class ServedAgent:
     @asynccontextmanager
     async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator["Access"]:
         """Have the app stand behind the doorway, with what it needs running."""
-        from hark.surfaces.web.api.context import WebPlace
+        from hark.surfaces.web.api.context import WebContext
         from hark.surfaces.web.api.voice import take_up
         from hark.surfaces.web.app import make_app
         from hark.surfaces.web.guard.access import Access
-        from hark.surfaces.web.live.feeds import Feeds
+        from hark.surfaces.web.live.feed import Feeds
         from hark.surfaces.web.metrics import Metrics
         from hark.version import __version__
 
@@ -148,9 +147,9 @@ class ServedAgent:
             ingress = self._agent.parts.ingress()
             speak = partial(spoken, self._agent.parts.speaker())
             is_stop = self._agent.parts.stop_words.fits
-            place = WebPlace(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak)
-            await take_up(place, await to_thread.run_sync(lambda: list(ingress.left())))
-            doorway.app = make_app(place, __version__)
+            web = WebContext(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak, __version__)
+            await take_up(web, await to_thread.run_sync(lambda: list(ingress.left())))
+            doorway.app = make_app(web)
             yield access
             tasks.cancel_scope.cancel()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from hark.app.settings.secrets import without_secrets
-from hark.cli.skills.offers import SourceError
+from hark.cli.skills.index import SourceError
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.start import Launch, start_command
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED, INTERRUPTED, Signals, Watchdog
 from hark.cli.skills.clone import Clones
+from hark.cli.skills.index import SkillOffer, SourceResult
 from hark.cli.skills.install import Installed, NotInstalled, install
-from hark.cli.skills.offers import SkillOffer, SourceResult
 from hark.cli.skills.sources import ask_all, is_address, shown_source
 from hark.processes.cookies import this_process
 from hark.tools.skills.catalog import SkillCatalogs, short, skill_places
@@ -23,16 +23,6 @@ from hark.tools.skills.settings import SkillSettings
 ASK_SECONDS = 5.0
 FETCH_SECONDS = 120.0
 EXIT_SECONDS = 5.0
-
-
-class InstallRequest(Struct, frozen=True):
-    """What was asked for. `source` is where to look instead of the settings' sources."""
-
-    action: str
-    value: str = ""
-    source: str = ""
-    is_project: bool = False
-    is_forced: bool = False
 
 
 class SkillsContext(Struct, frozen=True):
@@ -56,24 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(options: argparse.Namespace) -> int:
     """Run the command; a signal ends what it started, and leaves nothing half."""
     settings = config.load_here().skills
-    wish = InstallRequest(options.action, " ".join(options.value), options.source or "", options.project, options.force)
     scope = anyio.CancelScope()
     signals = Signals(Watchdog(EXIT_SECONDS), lambda _: scope.cancel())
     signals.listen()
     with scope:
-        return await act(wish, SkillsContext(config.home_directory(), config.workspace(), settings))
+        return await act(options, SkillsContext(config.home_directory(), config.workspace(), settings))
     return signals.code or INTERRUPTED
 
 
-async def act(wish: InstallRequest, room: SkillsContext) -> int:
+async def act(options: argparse.Namespace, room: SkillsContext) -> int:
     """Do what was asked for, and return the exit code. Cancelling leaves nothing half."""
-    match wish.action:
+    match options.action:
         case "list":
             return _list(room)
         case "search":
-            return await _search(wish, room)
+            return await _search(options, room)
         case _:
-            return await _install(wish, room)
+            return await _install(options, room)
 
 
 def _list(room: SkillsContext) -> int:
@@ -88,38 +77,39 @@ def _list(room: SkillsContext) -> int:
     return COMPLETED
 
 
-async def _search(wish: InstallRequest, room: SkillsContext) -> int:
-    sources = [wish.source] if wish.source else room.settings.sources
+async def _search(options: argparse.Namespace, room: SkillsContext) -> int:
+    sources = [options.source] if options.source else room.settings.sources
     if not sources:
         return _no_sources()
     with tempfile.TemporaryDirectory(prefix="hark-skills-") as scratch:
         answers = await ask_all(sources, _clones(scratch, room), room.ask_seconds)
-    found = _matching([offer for answer in answers for offer in answer.offers], wish.value)
+    found = _matching([offer for answer in answers for offer in answer.offers], options.value)
     here = SkillCatalogs(skill_places(room.workspace, room.home, room.settings.folders)).look().skills
     for offer in found:
         marks = f" {offer.version}" * bool(offer.version) + " (installed)" * (offer.name in here)
         _print(short(f"{offer.name}{marks}: {offer.description}"))
         _print(f"    from {offer.source}")
     if not found:
-        _print("Nothing matches." if wish.value else "The sources offer nothing.")
+        _print("Nothing matches." if options.value else "The sources offer nothing.")
     _tell_problems(answers)
     return FAILED if all(answer.is_dead for answer in answers) else COMPLETED
 
 
-def _matching(offers: Sequence[SkillOffer], query: str) -> list[SkillOffer]:
+def _matching(offers: Sequence[SkillOffer], query: Sequence[str]) -> list[SkillOffer]:
     """Return the offers that have all words, those with one in their name first."""
-    words = query.lower().split()
+    words = " ".join(query).lower().split()
     found = [one for one in offers if all(word in f"{one.name} {one.description}".lower() for word in words)]
     return sorted(found, key=lambda one: not any(word in one.name.lower() for word in words))
 
 
-async def _install(wish: InstallRequest, room: SkillsContext) -> int:
-    if not wish.value:
+async def _install(options: argparse.Namespace, room: SkillsContext) -> int:
+    value = " ".join(options.value)
+    if not value:
         _warn("say what to install: hark skills install NAME, or a folder or git repository")
         return BAD_USAGE
-    is_source = not wish.source and _is_source(wish.value)
-    sources = [wish.value] if is_source else [wish.source] if wish.source else list(room.settings.sources)
-    name = "" if is_source else wish.value
+    is_source = not options.source and _is_source(value)
+    sources = [value] if is_source else [options.source] if options.source else list(room.settings.sources)
+    name = "" if is_source else value
     if not sources:
         return _no_sources()
     with tempfile.TemporaryDirectory(prefix="hark-skills-") as scratch:
@@ -136,10 +126,10 @@ async def _install(wish: InstallRequest, room: SkillsContext) -> int:
         _tell_problems(answers)
         if offer is None or offer.folder is None:
             return FAILED
-        into = (room.workspace / ".hark" if wish.is_project else room.home) / "skills"
+        into = (room.workspace / ".hark" if options.project else room.home) / "skills"
         try:
             installed = await install(
-                offer.folder, into, offer.sha256, is_forced=wish.is_forced, is_private=not wish.is_project
+                offer.folder, into, offer.sha256, is_forced=options.force, is_private=not options.project
             )
             _tell_installed(installed, offer.source)
         except NotInstalled as error:

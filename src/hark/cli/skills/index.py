@@ -1,15 +1,42 @@
-"""An index of skills: a JSON file, here or on the web, that says what there is and where."""
+"""What a source of skills offers, and the index: a JSON file, here or on the web, that says what there is and where."""
 
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from hark.cli.skills.offers import SkillOffer, SourceError, SourceResult
 from hark.tools.skills.folder import is_skill_name
 from hark.tools.skills.plain_file import read_plain
 
 MAX_BYTES = 2_000_000
+
+
+class SourceError(Exception):
+    """A source could not be asked; the text says why."""
+
+
+class SkillOffer(Struct, frozen=True):
+    """A skill that could be installed.
+
+    `folder` is where it stands; None when it must be fetched from `origin` first. `sha256`: what its files must be.
+    """
+
+    name: str
+    description: str
+    source: str
+    version: str = ""
+    folder: Path | None = None
+    origin: str = ""
+    sha256: str = ""
+
+
+class SourceResult(Struct, frozen=True):
+    """What came of asking a source: its offers, and what is wrong with it or with some of them."""
+
+    source: str
+    offers: tuple[SkillOffer, ...] = ()
+    problems: tuple[str, ...] = ()
+    is_dead: bool = False
 
 
 class _Entry(Struct):

@@ -9,8 +9,7 @@ import anyio
 
 from hark.app.settings.secrets import without_secrets
 from hark.cli.skills.clone import Clones
-from hark.cli.skills.index import local_index, remote_index
-from hark.cli.skills.offers import SkillOffer, SourceError, SourceResult
+from hark.cli.skills.index import SkillOffer, SourceError, SourceResult, local_index, remote_index
 from hark.tools.skills.folder import SKILL_FILE, BadSkill, read_skill
 from hark.tools.web.abandonable_thread import aside
 

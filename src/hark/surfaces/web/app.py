@@ -1,109 +1,86 @@
-"""The app: which address leads to which endpoint, and the guard before all of them."""
+"""The ASGI app: the routes of the endpoint table, the hooks before them, and the guard before both."""
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.surfaces.web.api.answers import Answers
-from hark.surfaces.web.api.context import WebPlace
-from hark.surfaces.web.api.errors import HANDLERS, ApiError, error_answer
-from hark.surfaces.web.api.json_response import json_answer
-from hark.surfaces.web.api.messages import Messages
-from hark.surfaces.web.api.queue import Queue
-from hark.surfaces.web.api.schedules import ScheduleTable
-from hark.surfaces.web.api.sessions import Reading
-from hark.surfaces.web.api.speech import Speech
-from hark.surfaces.web.api.voice import Voice
+from hark.protocol.gateway import GatewayState
+from hark.protocol.hooks import RETRY_SECONDS, Hook, HookRequest
+from hark.surfaces.web.api.body import read_body
+from hark.surfaces.web.api.context import WebContext
+from hark.surfaces.web.api.endpoint import HttpEndpoint
+from hark.surfaces.web.api.errors import HANDLERS, ApiError, error_response, json_response
+from hark.surfaces.web.endpoints import ENDPOINTS
 from hark.surfaces.web.guard.guard import Guard
-from hark.surfaces.web.guard.login import PageLogin
-from hark.surfaces.web.hook_routes import HookRoutes
-from hark.surfaces.web.live.events import Events
 from hark.surfaces.web.metrics import Metrics
-from hark.surfaces.web.openai.completions import Completions
-from hark.surfaces.web.openapi.document import document
-from hark.surfaces.web.page_files import PageFiles
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-_SESSION = "/api/sessions/{session}"
 OTHER = "other"
 METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})
 
 
-def make_app(place: WebPlace, version: str) -> ASGIApp:
-    """Return the app over the agent that `place` knows. Its feeds must run as long as it does."""
-    app = Starlette(routes=[HookRoutes(place), *routes_of(place, version)], exception_handlers=dict(HANDLERS))
+def make_app(web: WebContext) -> ASGIApp:
+    """Return the app. The feeds of `web` must run as long as it does."""
+    app = Starlette(routes=[HookRoutes(web), *routes_of(web)], exception_handlers=dict(HANDLERS))
     app.router.redirect_slashes = False
-    return Guard(Counted(app, place.metrics), place.access, place.hooks)
+    return Guard(RequestCounter(app, web.metrics), web.access, web.hooks)
 
 
-def routes_of(place: WebPlace, version: str) -> list[Route]:
-    """Return the addresses, and what answers there; what surfaces bring comes before them."""
-    messages, queue, reading = Messages(place), Queue(place), Reading(place, version)
-    completions, login, page = Completions(place), PageLogin(place), PageFiles()
-    schedules = ScheduleTable(place)
-
-    async def openapi(request: Request) -> Response:
-        return json_answer(document(version, place.hooks.known))
-
-    table: list[tuple[str, str, Endpoint]] = [
-        ("POST", f"{_SESSION}/messages", messages.say),
-        ("POST", f"{_SESSION}/voice", Voice(place).hear),
-        ("POST", f"{_SESSION}/interrupt", messages.interrupt),
-        ("GET", f"{_SESSION}/events", Events(place).stream),
-        ("GET", f"{_SESSION}/transcript", reading.transcript),
-        ("GET", f"{_SESSION}/queue", queue.show),
-        ("POST", f"{_SESSION}/answers/{{question}}", Answers(place).answer),
-        ("POST", "/api/speech", Speech(place).speak),
-        ("GET", "/api/sessions", reading.sessions),
-        ("POST", "/api/schedules/{name}/run", schedules.run),
-        ("GET", "/api/search", reading.search),
-        ("GET", "/api/turns/{turn}/timeline", reading.timeline),
-        ("GET", "/api/status", reading.status),
-        ("GET", "/healthz", reading.health),
-        ("GET", "/metrics", reading.metrics),
-        ("GET", "/openapi.json", openapi),
-        ("POST", "/v1/chat/completions", completions.complete),
-        ("GET", "/v1/models", completions.models),
-        ("POST", "/login", login.enter),
-        ("POST", "/logout", login.leave),
-        ("GET", "/", page.index),
-        ("GET", "/page/{name:path}", page.file),
-    ]
-    routes = [Route(path, endpoint, methods=[method]) for method, path, endpoint in table]
-    return [
-        *routes,
-        _TwoWays(f"{_SESSION}/queue/{{message}}", PATCH=queue.change, DELETE=queue.withdraw),
-        _TwoWays("/api/schedules", GET=schedules.show, POST=schedules.add),
-        _TwoWays("/api/schedules/{name}", PATCH=schedules.change, DELETE=schedules.remove),
-    ]
+def routes_of(web: WebContext) -> list[Route]:
+    """Return one route per path, so that a 405 response names all methods of the path."""
+    paths: dict[str, dict[str, HttpEndpoint]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    return [Route(path, partial(_respond, web, methods), methods=list(methods)) for path, methods in paths.items()]
 
 
-class _TwoWays(Route):
-    """One address with two methods; as two routes, a wrong third one would name only the first."""
-
-    def __init__(self, path: str, **ways: Endpoint) -> None:
-        async def act(request: Request) -> Response:
-            return await ways[request.method if request.method in ways else "GET"](request)  # HEAD is a GET
-
-        super().__init__(path, act, methods=list(ways))
+async def _respond(web: WebContext, methods: dict[str, HttpEndpoint], request: Request) -> Response:
+    method = request.method if request.method in methods else "GET"  # HEAD is a GET
+    return await methods[method].respond(web, request)
 
 
-class Counted:
-    """Counts the answers, by the address's pattern: names of sessions are nobody's business here."""
+class HookRoutes(BaseRoute):
+    """Goes before all other routes: the guard asks for no token there, so nothing else may answer there."""
+
+    def __init__(self, web: WebContext) -> None:
+        self._web = web
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match the path alone, whatever the method is."""
+        hook = self._web.hooks.known.get(scope["path"])
+        if hook is None:
+            return Match.NONE, {}
+        return Match.FULL, {"route": Route(hook.path, partial(self._answer, hook)), "path_params": {}}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that matched."""
+        await scope["route"].app(scope, receive, send)
+
+    async def _answer(self, hook: Hook, request: Request) -> Response:
+        if request.method != "POST":
+            raise HTTPException(405, headers={"Allow": "POST"})
+        if self._web.gateway.standing is not GatewayState.READY:
+            raise ApiError(503, "draining", "The agent restarts; send it again.", {"Retry-After": f"{RETRY_SECONDS}"})
+        body = await read_body(request, min(hook.most_bytes, self._web.access.max_body))
+        answer = await hook.answer(HookRequest(dict(request.headers.items()), body))
+        return Response(answer.text, answer.status, {"Cache-Control": "no-store", **answer.headers})
+
+
+class RequestCounter:
+    """Counts responses by method, path pattern and status. Names of sessions are not counted."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and note its status."""
+        """Pass a request on, and count its status."""
 
-        async def noting(message: Message) -> None:
+        async def counting(message: Message) -> None:
             if message["type"] == "http.response.start":
                 route = scope.get("route")
                 path = route.path if isinstance(route, Route) else OTHER
@@ -111,7 +88,7 @@ class Counted:
                 self._metrics.requests[method, path, message["status"]] += 1
             await send(message)
 
-        await self._app(scope, receive, noting)
+        await self._app(scope, receive, counting)
 
 
 class Doorway:
@@ -127,7 +104,7 @@ class Doorway:
         if self.app is not None:
             await self.app(scope, receive, send)
         elif scope["path"] == "/healthz":
-            await json_answer({"status": "starting"}, 503)(scope, receive, send)
+            await json_response({"status": "starting"}, 503)(scope, receive, send)
         else:
             error = ApiError(503, "starting", "The agent is starting; try again in a second.", {"Retry-After": "1"})
-            await error_answer(error, scope["path"])(scope, receive, send)
+            await error_response(error, scope["path"])(scope, receive, send)

@@ -1,4 +1,4 @@
-"""The addresses that platforms call, as chat surfaces bring them."""
+"""The paths that chat platforms call. Chat surfaces register them here."""
 
 from collections.abc import Mapping
 

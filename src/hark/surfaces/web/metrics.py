@@ -67,47 +67,39 @@ class Metrics:
 
     def text(self, gateway: Gateway) -> str:
         """Return all of it in Prometheus' words."""
-        return "".join(
-            line
-            for name, kind, words, samples in self._families(gateway)
-            for line in _family(name, kind, words, samples)
-        )
+        return "".join(line for family in self._families(gateway) for line in _family(*family))
 
-    def _families(self, gateway: Gateway) -> Iterator[tuple[str, str, str, Iterable[Sample]]]:
+    def _families(self, gateway: Gateway) -> list[tuple[str, str, str, Iterable[Sample]]]:
         busy, lag = gateway.busy(), gateway.lag()
-        is_ready = float(gateway.standing is GatewayState.READY)
-        yield "hark_ready", "gauge", "Whether new turns are begun.", [("", {}, is_ready)]
-        yield "hark_start_time_seconds", "gauge", "Unix time of the start.", [("", {}, self.started_at)]
-        yield "hark_sessions_open", "gauge", "Sessions that are loaded.", [("", {}, busy.sessions)]
-        yield "hark_turns_running", "gauge", "Turns that run.", [("", {}, len(busy.turns))]
-        yield "hark_turns_total", "counter", "Turns that ended, by outcome.", _counted("outcome", self.turns)
-        yield "hark_messages_total", "counter", "Messages accepted, by receipt.", _counted("state", self.messages)
-        yield "hark_tokens_total", "counter", "Tokens used.", _counted("kind", self.tokens)
-        yield "hark_cost_usd_total", "counter", "US dollars spent.", [("", {}, self.cost_usd)]
-        yield (
-            *("hark_interrupt_settle_seconds", "histogram", "From an interrupt to the end of its turn."),
-            self._histogram(),
-        )
-        yield (
-            *("hark_http_requests_total", "counter", "Requests answered."),
-            [
-                ("", {"method": method, "path": path, "status": str(status)}, count)
-                for (method, path, status), count in sorted(self.requests.items())
-            ],
-        )
+        is_ready = gateway.standing is GatewayState.READY
         quantiles = {"0.5": lag.p50, "0.99": lag.p99, "1": lag.most}
-        yield (
-            *("hark_event_loop_lag_seconds", "gauge", "How late the event loop was in the last minute."),
-            [("", {"quantile": quantile}, value / 1000) for quantile, value in quantiles.items()],
-        )
-        yield (
-            *("hark_route_well", "gauge", "Whether a route may serve."),
-            [("", {"route": row.name}, float(row.is_well)) for row in gateway.routes()],
-        )
-        yield (
-            *("hark_mcp_server", "gauge", "How an MCP server stands."),
-            [("", {"server": row.name, "state": row.state}, 1.0) for row in gateway.servers()],
-        )
+        lags = [("", {"quantile": quantile}, value / 1000) for quantile, value in quantiles.items()]
+        requests = [
+            ("", {"method": method, "path": path, "status": str(status)}, count)
+            for (method, path, status), count in sorted(self.requests.items())
+        ]
+        routes = [("", {"route": row.name}, float(row.is_well)) for row in gateway.routes()]
+        servers = [("", {"server": row.name, "state": row.state}, 1.0) for row in gateway.servers()]
+        return [
+            ("hark_ready", "gauge", "Whether new turns are begun.", [("", {}, float(is_ready))]),
+            ("hark_start_time_seconds", "gauge", "Unix time of the start.", [("", {}, self.started_at)]),
+            ("hark_sessions_open", "gauge", "Sessions that are loaded.", [("", {}, busy.sessions)]),
+            ("hark_turns_running", "gauge", "Turns that run.", [("", {}, len(busy.turns))]),
+            ("hark_turns_total", "counter", "Turns that ended, by outcome.", _counted("outcome", self.turns)),
+            ("hark_messages_total", "counter", "Messages accepted, by receipt.", _counted("state", self.messages)),
+            ("hark_tokens_total", "counter", "Tokens used.", _counted("kind", self.tokens)),
+            ("hark_cost_usd_total", "counter", "US dollars spent.", [("", {}, self.cost_usd)]),
+            (
+                "hark_interrupt_settle_seconds",
+                "histogram",
+                "From an interrupt to the end of its turn.",
+                self._histogram(),
+            ),
+            ("hark_http_requests_total", "counter", "Requests answered.", requests),
+            ("hark_event_loop_lag_seconds", "gauge", "How late the event loop was in the last minute.", lags),
+            ("hark_route_well", "gauge", "Whether a route may serve.", routes),
+            ("hark_mcp_server", "gauge", "How an MCP server stands.", servers),
+        ]
 
     def _histogram(self) -> list[Sample]:
         buckets: list[Sample] = [("_bucket", {"le": bound}, count) for bound, count in self.interrupts.buckets()]

@@ -6,33 +6,30 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 
-FOLDER = Path(__file__).parent / "page"
+FOLDER = (Path(__file__).parent / "page").resolve()
 
 
-class PageFiles:
-    """Serves a folder: only what lies in it, as the types that their names say."""
+async def index(web: WebContext, request: Request) -> Response:
+    """Return the web page."""
+    return _file("index.html")
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        self._folder = folder.resolve()
 
-    async def index(self, request: Request) -> Response:
-        """The page itself."""
-        return self._file("index.html")
+async def file(web: WebContext, request: Request) -> Response:
+    """Return a file of the web page."""
+    return _file(request.path_params["name"])
 
-    async def file(self, request: Request) -> Response:
-        """A file that the page needs."""
-        return self._file(request.path_params["name"])
 
-    def _file(self, name: str) -> Response:
-        try:
-            path = (self._folder / name).resolve()
-            is_there = path.is_relative_to(self._folder) and path.is_file()
-        except (OSError, ValueError):
-            is_there = False
-        if not is_there:
-            raise ApiError(404, "not_found", "There is no such file of the page.")
-        path = (self._folder / name).resolve()
-        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-        return FileResponse(path, media_type=kind, headers={"Cache-Control": "no-cache"})
+def _file(name: str) -> Response:
+    """Return a file that lies in the folder, with the type that its name implies."""
+    try:
+        path = (FOLDER / name).resolve()
+        is_there = path.is_relative_to(FOLDER) and path.is_file()
+    except (OSError, ValueError):
+        path, is_there = FOLDER, False
+    if not is_there:
+        raise ApiError(404, "not_found", "There is no such file of the page.")
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return FileResponse(path, media_type=kind, headers={"Cache-Control": "no-cache"})

@@ -3,24 +3,26 @@
 import base64
 import binascii
 import re
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from hark.protocol.messages import Attachment
 from hark.surfaces.web.api.errors import ApiError
 
 MOST_ATTACHMENTS = 20
 NAME_CHARACTERS = 200
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,100}")
+MEDIA_TYPE = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}$"
+_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
 class SentAttachment(Struct, frozen=True):
-    """A file as it is sent: `data` is base64. A path is never taken: what is on this machine is not theirs to send."""
+    """A file in base64. A path is never accepted: a client must not read the files of this machine."""
 
-    media_type: str
-    data: str
-    name: str = ""
+    media_type: Annotated[str, Meta(examples=["image/png"], extra_json_schema={"pattern": MEDIA_TYPE})]
+    data: Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64", "minLength": 4, "pattern": _BASE64})]
+    name: Annotated[str, Meta(extra_json_schema={"maxLength": NAME_CHARACTERS, "pattern": r"^[^/\\]*$"})] = ""
 
 
 def checked(sent: SentAttachment) -> Attachment:
@@ -30,7 +32,7 @@ def checked(sent: SentAttachment) -> Attachment:
         ApiError: Something is wrong with it.
     """
     media_type = sent.media_type.partition(";")[0].strip().lower()
-    if not _MEDIA_TYPE.fullmatch(media_type):
+    if not re.fullmatch(MEDIA_TYPE, media_type):
         raise _bad(f"{sent.media_type[:80]!r} is no media type, such as image/png")
     if sent.name and (len(sent.name) > NAME_CHARACTERS or not sent.name.isprintable()):
         raise _bad(f"its name must be of at most {NAME_CHARACTERS} letters that can be printed")

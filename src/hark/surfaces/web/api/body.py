@@ -1,9 +1,10 @@
-"""The body of a request: bounded in size and time, and read as what it must be."""
+"""Reading a request: its body, bounded in size and time, and its query, each decoded to a struct."""
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import anyio
 import msgspec
+from msgspec import Meta
 from starlette.requests import ClientDisconnect, Request
 
 from hark.protocol.commands import Shown
@@ -12,10 +13,20 @@ from hark.surfaces.web.api.errors import ApiError
 BODY_SECONDS = 300.0
 ID_CHARACTERS = 200
 _CLOSE = {"Connection": "close"}
-MOST_SHOWN = 2**31
 JSON_TYPES = ("application/json", "text/json")
 
+Label = Annotated[str, Meta(max_length=ID_CHARACTERS)]
+TurnName = Annotated[str, Meta(max_length=2 * ID_CHARACTERS)]
+CharacterCount = Annotated[int, Meta(ge=0, lt=2**31, description="Characters of the reply the user has seen or heard")]
+
 T = TypeVar("T")
+
+
+class SentShown(Shown, frozen=True):
+    """How much of a turn's reply the user has seen or heard."""
+
+    turn: TurnName
+    characters: CharacterCount
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -59,23 +70,22 @@ async def read_json(request: Request, kind: type[T], most: int, *, may_be_empty:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise ApiError(400, "bad_request", f"The body is not as it should be: {error}.") from error
+        raise _invalid("The body", error) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "bad_json", f"The body is not valid JSON: {error}.") from error
 
 
-def read_number(request: Request, name: str, usual: int, most: int) -> int:
-    """Return a number of the query, from 1 on.
+def read_query(request: Request, kind: type[T]) -> T:
+    """Return the query as a value of that type. An empty parameter counts as absent.
 
     Raises:
-        ApiError: It is none.
+        ApiError: A parameter has an invalid value.
     """
-    word = request.query_params.get(name)
-    if word is None:
-        return usual
-    if not word.isascii() or not word.isdigit() or len(word) > 9 or not 1 <= int(word) <= most:
-        raise ApiError(400, "bad_request", f"{name} must be a number from 1 to {most}.")
-    return int(word)
+    given = {name: value for name, value in request.query_params.items() if value}
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid("The query", error) from error
 
 
 def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) -> str:
@@ -92,26 +102,13 @@ def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) 
     return text
 
 
-def checked_names(name: str, author: str) -> tuple[str, str]:
-    """Return the id and the author that a client gives to a message.
-
-    Raises:
-        ApiError: One of them can't be used.
-    """
-    return checked_text(name, "id", ID_CHARACTERS), checked_text(author, "author", ID_CHARACTERS)
+def _invalid(whole: str, error: msgspec.ValidationError) -> ApiError:
+    """Return the error that names the invalid field, as in "limit is invalid: expected `int` <= 200."."""
+    what, _, field = str(error).partition(" - at `$.")
+    words = f"{field.removesuffix('`') or whole} is invalid: {what[:1].lower()}{what[1:]}."
+    return ApiError(400, "bad_request", f"{words} GET /openapi.json describes all fields.")
 
 
 def _too_large(most: int) -> ApiError:
     words = f"The body is larger than {most / 1_000_000:g} MB. A larger one is allowed by [serve] max_body_mb."
     return ApiError(413, "too_large", words, _CLOSE)
-
-
-def checked_shown(turn: str, characters: int) -> Shown:
-    """Return how much of a turn's reply was seen or heard.
-
-    Raises:
-        ApiError: It can't be that much.
-    """
-    if not 0 <= characters < MOST_SHOWN:
-        raise ApiError(400, "bad_request", "shown must be a number of characters, from 0 on.")
-    return Shown(checked_text(turn, "turn", ID_CHARACTERS * 2), characters)

@@ -1,22 +1,41 @@
-"""Errors as every endpoint tells them: `{"error": {"code", "message"}}`, and OpenAI's shape below /v1."""
+"""JSON responses and errors: `{"error": {"code", "message"}}`, with OpenAI's fields below /v1."""
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hark.protocol.schedules import ScheduleRefused
 from hark.protocol.store import StoreError
-from hark.surfaces.web.api.json_response import json_answer
 
 LOG = logging.getLogger(__name__)
 OPENAI_PATH = "/v1/"
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+_SCHEDULE_STATUSES = {"bad_schedule": 400, "unknown": 404, "exists": 409, "over": 409, "full": 409}
+
+
+class ErrorDetails(Struct, frozen=True):
+    """An error: a stable code, and a message that says what to do. `type` and `param` exist below /v1 only."""
+
+    code: str
+    message: str
+    type: str | UnsetType = UNSET
+    param: UnsetType | None = UNSET
+
+
+class ErrorResponse(Struct, frozen=True):
+    """The body of every error."""
+
+    error: ErrorDetails
 
 
 class ApiError(Exception):
-    """What is told instead of an answer: the status, a stable code, and words that say what to do."""
+    """Ends a request with an error response."""
 
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -26,50 +45,46 @@ class ApiError(Exception):
         self.headers = headers or {}
 
 
-def error_body(status: int, code: str, message: str, path: str) -> dict[str, object]:
+def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a value as JSON that must not be cached."""
+    body = msgspec.json.encode(value)
+    return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, "application/json")
+
+
+def error_body(status: int, code: str, message: str, path: str) -> ErrorResponse:
     """Return the body of an error."""
-    error: dict[str, object] = {"code": code, "message": message}
-    if path.startswith(OPENAI_PATH):
-        kind = _OPENAI_TYPES.get(
-            status, "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
-        )
-        error |= {"type": kind, "param": None}
-    return {"error": error}
+    if not path.startswith(OPENAI_PATH):
+        return ErrorResponse(ErrorDetails(code, message))
+    usual = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
+    return ErrorResponse(ErrorDetails(code, message, _OPENAI_TYPES.get(status, usual), None))
 
 
-def error_answer(error: ApiError, path: str) -> Response:
-    """Return an error as an answer."""
-    return json_answer(error_body(error.status, error.code, error.message, path), error.status, error.headers)
+def error_response(error: ApiError, path: str) -> Response:
+    """Return the response for an error."""
+    return json_response(error_body(error.status, error.code, error.message, path), error.status, error.headers)
 
 
-async def on_api_error(request: Request, error: Exception) -> Response:
-    """Tell an error of ours."""
-    assert isinstance(error, ApiError)
-    return error_answer(error, request.url.path)
+async def on_error(request: Request, error: Exception) -> Response:
+    """Return the response for any exception. This is the boundary of the surface: an unexpected one is logged."""
+    match error:
+        case ApiError():
+            found = error
+        case HTTPException(status_code=404):
+            words = "There is nothing under this address; /openapi.json tells what there is."
+            found = ApiError(404, "not_found", words)
+        case HTTPException(status_code=405):
+            words = f"{request.method} is not possible here."
+            found = ApiError(405, "method_not_allowed", words, dict(error.headers or {}))
+        case HTTPException(status_code=status):
+            found = ApiError(status, "bad_request", HTTPStatus(status).phrase, dict(error.headers or {}))
+        case ScheduleRefused():
+            found = ApiError(_SCHEDULE_STATUSES[error.code], error.code, str(error))
+        case StoreError():  # nothing was accepted
+            found = ApiError(503, "store", str(error), {"Retry-After": "1"})
+        case _:
+            LOG.error("a request failed: %s %s", request.method, request.url.path, exc_info=error)
+            found = ApiError(500, "internal", "Something went wrong inside; the log of hark has the details.")
+    return error_response(found, request.url.path)
 
 
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """Tell what the router found wrong: no such path, no such method."""
-    assert isinstance(error, HTTPException)
-    status = HTTPStatus(error.status_code)
-    code = {404: "not_found", 405: "method_not_allowed"}.get(status, "bad_request")
-    words = {
-        404: "There is nothing under this address; /openapi.json tells what there is.",
-        405: f"{request.method} is not possible here.",
-    }.get(status, status.phrase)
-    return error_answer(ApiError(status, code, words, dict(error.headers or {})), request.url.path)
-
-
-async def on_store_error(request: Request, error: Exception) -> Response:
-    """The sessions can't be read or written at present: nothing was accepted."""
-    return error_answer(ApiError(503, "store", str(error), {"Retry-After": "1"}), request.url.path)
-
-
-async def on_any_error(request: Request, error: Exception) -> Response:
-    """The surface's boundary: the log has what happened, the outside has a sentence."""
-    LOG.error("a request failed: %s %s", request.method, request.url.path, exc_info=error)
-    told = ApiError(500, "internal", "Something went wrong inside; the log of hark has the details.")
-    return error_answer(told, request.url.path)
-
-
-HANDLERS = {ApiError: on_api_error, HTTPException: on_http_error, StoreError: on_store_error, Exception: on_any_error}
+HANDLERS = dict.fromkeys((ApiError, HTTPException, ScheduleRefused, StoreError, Exception), on_error)

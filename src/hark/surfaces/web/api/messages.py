@@ -1,85 +1,91 @@
 """Saying something in a session: a text, and a stop."""
 
-from msgspec import Struct, field
-from starlette.requests import Request
-from starlette.responses import Response
+from typing import Annotated
 
-from hark.protocol.commands import Delivery, Shown
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from starlette.requests import Request
+
+from hark.protocol.commands import Delivery
+from hark.protocol.outcomes import Outcome, Timings
 from hark.protocol.receipts import Receipt, Settled
 from hark.protocol.surface import Details
-from hark.surfaces.web.api.attachments import SentAttachment, all_checked
-from hark.surfaces.web.api.body import ID_CHARACTERS, checked_names, checked_shown, checked_text, read_json
-from hark.surfaces.web.api.context import WebPlace
+from hark.surfaces.web.api.attachments import MOST_ATTACHMENTS, SentAttachment, all_checked
+from hark.surfaces.web.api.body import ID_CHARACTERS, CharacterCount, Label, SentShown, TurnName, checked_text
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.web.api.json_response import json_answer
 
 STOP = "/stop"
 SOURCE_CHARACTERS = 100
-_NOTHING = {"turn": None, "outcome": None}
 
 
 class SentMessage(Struct, frozen=True):
-    """The body of a message."""
+    """A message: a text, attachments, or both. A message with the `id` of an earlier one is a duplicate."""
 
     text: str = ""
-    id: str = ""
+    id: Label = ""
     delivery: Delivery | None = None
-    attachments: list[SentAttachment] = field(default_factory=list[SentAttachment])
-    author: str = ""
-    shown: Shown | None = None
+    attachments: Annotated[list[SentAttachment], Meta(extra_json_schema={"maxItems": MOST_ATTACHMENTS})] = field(
+        default_factory=list[SentAttachment]
+    )
+    author: Label = ""
+    shown: SentShown | None = None
+
+    def __post_init__(self) -> None:
+        checked_text(self.id, "id", ID_CHARACTERS)
+        checked_text(self.author, "author", ID_CHARACTERS)
+        if self.shown:
+            checked_text(self.shown.turn, "turn", 2 * ID_CHARACTERS)
+        if not self.text.strip() and not self.attachments:
+            raise ApiError(400, "empty", "The message says nothing: give it a text, or attachments.")
 
 
 class SentInterrupt(Struct, frozen=True):
-    """The body of a stop."""
+    """A stop. With `turn`, it stops only that turn."""
 
-    source: str = "user"
+    source: Annotated[str, Meta(min_length=1, max_length=SOURCE_CHARACTERS)] = "user"
+    turn: TurnName | None = None
+    shown: CharacterCount | None = None
+
+    def __post_init__(self) -> None:
+        checked_text(self.source, "source", SOURCE_CHARACTERS)
+        checked_text(self.turn or "", "turn", 2 * ID_CHARACTERS)
+
+
+class InterruptResult(Struct, frozen=True):
+    """The turn that was stopped, and how it ended; null if no such turn was running."""
+
     turn: str | None = None
-    shown: int | None = None
+    outcome: Outcome | None = None
+    timings: Timings | UnsetType = UNSET
 
 
-class Messages:
-    """What goes into a session."""
+async def say(web: WebContext, request: Request, body: SentMessage) -> Receipt:
+    """Accept a message. It is durable when the response arrives."""
+    session = web.session(request)
+    attachments = all_checked(body.attachments)
+    details = Details(id=body.id, author=body.author, attachments=attachments, shown=body.shown)
+    web.feeds.of(session)
 
-    def __init__(self, place: WebPlace) -> None:
-        self._place = place
+    async def post(is_stopped: bool) -> Receipt:
+        details["is_stopped"] = is_stopped
+        return await session.say(body.text, body.delivery, **details)
 
-    async def say(self, request: Request) -> Response:
-        """Accept a message; it is durable when the answer comes."""
-        session = self._place.session(request)
-        sent = await read_json(request, SentMessage, self._place.access.max_body)
-        name, author = checked_names(sent.id, sent.author)
-        attachments = all_checked(sent.attachments)
-        if not sent.text.strip() and not attachments:
-            raise ApiError(400, "empty", "The message says nothing: give it a text, or attachments.")
-        shown = checked_shown(sent.shown.turn, sent.shown.characters) if sent.shown else None
-        details = Details(id=name, author=author, attachments=attachments, shown=shown)
-        self._place.feeds.of(session)
-        ingress = self._place.ingress
+    if body.text.strip().lower() == STOP:
+        receipt = await web.ingress.stop(session.id, lambda: post(False))
+    elif web.ingress.waiting(session.id):  # a voice message is before it
+        receipt = await web.ingress.read(session.id, post)
+    else:
+        receipt = await post(False)
+    web.metrics.messages[receipt.state] += 1
+    return receipt
 
-        async def say(is_stopped: bool) -> Receipt:
-            details["is_stopped"] = is_stopped
-            return await session.say(sent.text, sent.delivery, **details)
 
-        if sent.text.strip().lower() == STOP:
-            receipt = await ingress.stop(session.id, lambda: say(False))
-        elif ingress.waiting(session.id):  # a voice message is before it
-            receipt = await ingress.read(session.id, say)
-        else:
-            receipt = await say(False)
-        self._place.metrics.messages[receipt.state] += 1
-        return json_answer(receipt, 202)
+async def interrupt(web: WebContext, request: Request, body: SentInterrupt) -> InterruptResult:
+    """Stop the running turn. The response arrives when it has settled."""
+    session, turn = web.session(request), body.turn or ""
 
-    async def interrupt(self, request: Request) -> Response:
-        """End the running turn; the answer comes when it has settled."""
-        session = self._place.session(request)
-        sent = await read_json(request, SentInterrupt, self._place.access.max_body, may_be_empty=True)
-        source = checked_text(sent.source, "source", SOURCE_CHARACTERS, may_be_empty=False)
-        turn = checked_text(sent.turn or "", "turn", ID_CHARACTERS * 2)
-        if sent.shown is not None:
-            checked_shown(turn, sent.shown)
+    async def stop() -> Settled | None:
+        return await session.interrupt(body.source, turn, body.shown)
 
-        async def interrupt() -> Settled | None:
-            return await session.interrupt(source, turn, sent.shown)
-
-        settled = await (interrupt() if turn else self._place.ingress.stop(session.id, interrupt))
-        return json_answer(settled or _NOTHING)
+    settled = await (stop() if turn else web.ingress.stop(session.id, stop))
+    return InterruptResult(settled.turn, settled.outcome, settled.timings) if settled else InterruptResult()

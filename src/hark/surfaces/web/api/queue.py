@@ -1,62 +1,103 @@
-"""What waits in a session, changes to it, and answers to what is asked."""
+"""A session's queue and its open questions."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 from starlette.requests import Request
-from starlette.responses import Response
 
 from hark.protocol.gateway import ApiSession
-from hark.protocol.receipts import Refusal
-from hark.surfaces.web.api.body import read_json
-from hark.surfaces.web.api.context import WebPlace
+from hark.protocol.receipts import QueueItem, Refusal
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.web.api.json_response import json_answer
 
 MOST_POSITION = 1_000_000
+Position = Annotated[float, Meta(ge=1, le=MOST_POSITION, extra_json_schema={"multipleOf": 1})]
+SpokenText = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})]
 
 
 class SentChange(Struct, frozen=True):
-    """The body of a change: another text, another position, or both."""
+    """A change of a queued message: another text, another position (from 1), or both."""
 
-    text: str | None = None
-    position: int | float | None = None
+    text: SpokenText | None = None
+    position: Position | None = None
 
-
-class Queue:
-    """A session's queue."""
-
-    def __init__(self, place: WebPlace) -> None:
-        self._place = place
-
-    async def show(self, request: Request) -> Response:
-        """Tell what waits."""
-        return json_answer({"queue": await self._place.session(request).queue()})
-
-    async def change(self, request: Request) -> Response:
-        """Edit a message that waits, or move it."""
-        session, message = self._place.session(request), request.path_params["message"]
-        sent = await read_json(request, SentChange, self._place.access.max_body)
-        if sent.text is None and sent.position is None:
+    def __post_init__(self) -> None:
+        if self.text is None and self.position is None:
             raise ApiError(400, "bad_request", "Say the new text or the new position, from 1.")
-        if sent.position is not None and not (1 <= sent.position <= MOST_POSITION and sent.position % 1 == 0):
+        if self.position is not None and self.position % 1:
             raise ApiError(400, "bad_request", "position must be a whole number from 1 on.")
-        if sent.text is not None:
-            if not sent.text.strip():
-                raise ApiError(400, "empty", "The new text is empty; DELETE takes the message out of the queue.")
-            await self._check(session, message, await session.edit(message, sent.text))
-        if sent.position is not None:
-            await self._check(session, message, await session.move(message, int(sent.position)))
-        return json_answer({"queue": await session.queue()})
+        if self.text is not None and not self.text.strip():
+            raise ApiError(400, "empty", "The new text is empty; DELETE takes the message out of the queue.")
 
-    async def withdraw(self, request: Request) -> Response:
-        """Take a message that waits out of the queue."""
-        session, message = self._place.session(request), request.path_params["message"]
-        await self._check(session, message, await session.withdraw(message))
-        return json_answer({"queue": await session.queue()})
 
-    async def _check(self, session: ApiSession, message: str, refusal: Refusal | None) -> None:
-        if refusal is None:
-            return
-        if refusal.code == "store":
-            raise ApiError(503, "store", refusal.message, {"Retry-After": "1"})
-        status = 409 if await session.has_known(message) else 404
-        raise ApiError(status, refusal.code, refusal.message)
+class SentAnswer(Struct, frozen=True):
+    """An answer to a question: one of its choices, or a text. Exactly one of both."""
+
+    choice: SpokenText | None = None
+    text: SpokenText | None = None
+
+    def __post_init__(self) -> None:
+        if (self.choice is None) == (self.text is None):
+            raise ApiError(400, "bad_request", "Say either a choice or a text.")
+        if not (self.choice or self.text or "").strip():
+            raise ApiError(400, "empty", "The answer is empty.")
+
+
+class SessionQueue(Struct, frozen=True):
+    """The queued messages, in the order in which they will run."""
+
+    queue: list[QueueItem]
+
+
+class AnsweredQuestion(Struct, frozen=True):
+    """A question and its answer."""
+
+    question: str
+    answer: str
+
+
+async def show(web: WebContext, request: Request) -> SessionQueue:
+    """List the queued messages."""
+    return SessionQueue(await web.session(request).queue())
+
+
+async def change(web: WebContext, request: Request, body: SentChange) -> SessionQueue:
+    """Edit or move a queued message."""
+    session, message = web.session(request), request.path_params["message"]
+    if body.text is not None:
+        await _check(session, message, await session.edit(message, body.text))
+    if body.position is not None:
+        await _check(session, message, await session.move(message, int(body.position)))
+    return SessionQueue(await session.queue())
+
+
+async def withdraw(web: WebContext, request: Request) -> SessionQueue:
+    """Remove a message from the queue."""
+    session, message = web.session(request), request.path_params["message"]
+    await _check(session, message, await session.withdraw(message))
+    return SessionQueue(await session.queue())
+
+
+async def answer(web: WebContext, request: Request, body: SentAnswer) -> AnsweredQuestion:
+    """Answer an open question."""
+    session, question = web.session(request), request.path_params["question"]
+    text = body.choice or body.text or ""
+    feed = web.feeds.known(session.id)
+    if feed is not None:
+        await feed.level()
+    asked = feed.questions.get(question) if feed else None
+    if body.choice and asked is not None and asked.choices and text not in asked.choices:
+        raise ApiError(400, "bad_choice", f"The choices are: {', '.join(asked.choices)}.")
+    refusal = await session.answer(question, text)
+    if refusal is not None:
+        raise ApiError(503 if refusal.code == "store" else 409, refusal.code, refusal.message)
+    return AnsweredQuestion(question, text)
+
+
+async def _check(session: ApiSession, message: str, refusal: Refusal | None) -> None:
+    if refusal is None:
+        return
+    if refusal.code == "store":
+        raise ApiError(503, "store", refusal.message, {"Retry-After": "1"})
+    status = 409 if await session.has_known(message) else 404
+    raise ApiError(status, refusal.code, refusal.message)

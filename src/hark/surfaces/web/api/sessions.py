@@ -1,96 +1,148 @@
-"""What there is to read: sessions, what was said in them, where a turn's time went, and how all of it stands."""
+"""Reading: sessions, transcripts, search, a turn's timeline, health and status."""
 
 import time
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from hark.protocol.gateway import GatewayState, RunningTurn
-from hark.surfaces.web.api.body import read_number
-from hark.surfaces.web.api.context import WebPlace
-from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.web.api.json_response import json_answer
+from hark.protocol.gateway import GatewayState, Lag, RouteRow, RunningTurn, ServerRow, SessionRow
+from hark.protocol.store import Hit
+from hark.surfaces.web.api.context import WebContext
+from hark.surfaces.web.api.errors import ApiError, json_response
 from hark.surfaces.web.metrics import TEXT_FORMAT
 
 MOST_SESSIONS = 1_000
 USUAL_SESSIONS = 200
-WORDS_CHARACTERS = 500
+_ROW = {
+    "required": ["role", "text", "turn"],
+    "properties": {name: {"type": "string"} for name in ("role", "text", "turn")},
+}
 
 
-class Reading:
-    """The endpoints that change nothing."""
+class SessionQuery(Struct, frozen=True):
+    """Which sessions to list: words of the name or title, and how many at most."""
 
-    def __init__(self, place: WebPlace, version: str) -> None:
-        self._place = place
-        self._version = version
-
-    async def sessions(self, request: Request) -> Response:
-        """List the sessions; `q` are words of a name or title."""
-        limit = read_number(request, "limit", USUAL_SESSIONS, MOST_SESSIONS)
-        return json_answer({"sessions": await self._place.gateway.sessions(_words(request), limit)})
-
-    async def search(self, request: Request) -> Response:
-        """Find messages in which all the words stand."""
-        limit = read_number(request, "limit", 50, USUAL_SESSIONS)
-        return json_answer({"hits": await self._place.gateway.search(_words(request), limit)})
-
-    async def transcript(self, request: Request) -> Response:
-        """Tell what was said; and what runs, so that a reader can go on with the events behind `seq`."""
-        session = self._place.session(request)
-        feed = self._place.feeds.known(session.id)
-        if feed is not None:
-            await feed.level()
-        running = session.running()
-        if feed is not None:
-            asked = tuple(feed.questions.values())
-            running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
-        seq = feed.kept.last if feed is not None else None
-        past = await session.past()
-        return json_answer({"messages": past.rows, "running": running, "seq": seq, "cut": past.cut})
-
-    async def timeline(self, request: Request) -> Response:
-        """Tell where a turn's time went."""
-        turn = request.path_params["turn"]
-        timeline = await self._place.gateway.timeline(turn)
-        if timeline is None:
-            raise ApiError(404, "unknown_turn", "There is no such turn; a turn's name is like demo.t4.")
-        return json_answer(timeline)
-
-    async def health(self, request: Request) -> Response:
-        """Tell whether new turns are begun."""
-        standing = self._place.gateway.standing
-        return json_answer({"status": standing}, 200 if standing is GatewayState.READY else 503)
-
-    async def metrics(self, request: Request) -> Response:
-        """Tell the counters, in Prometheus' words."""
-        return PlainTextResponse(self._place.metrics.text(self._place.gateway), media_type=TEXT_FORMAT)
-
-    async def status(self, request: Request) -> Response:
-        """Tell how all of it stands."""
-        gateway, metrics = self._place.gateway, self._place.metrics
-        busy = gateway.busy()
-        running = [{"session": session, "turn": turn} for session, turn in sorted(busy.turns.items())]
-        return json_answer(
-            {
-                "status": gateway.standing,
-                "version": self._version,
-                "uptime_seconds": time.time() - metrics.started_at,
-                "sessions": {"open": busy.sessions, "running": len(busy.turns)},
-                "running": running[:MOST_SESSIONS],
-                "turns": metrics.turns,
-                "messages": metrics.messages,
-                "interrupts": metrics.interrupts_told(),
-                "routes": gateway.routes(),
-                "mcp": gateway.servers(),
-                "lag_ms": gateway.lag(),
-                "tokens": metrics.tokens,
-                "cost_usd": {"since_start": metrics.cost_usd, "today": await gateway.cost_today()},
-            }
-        )
+    q: Annotated[str, Meta(max_length=500, description="Words that must all occur")] = ""
+    limit: Annotated[int, Meta(ge=1, le=MOST_SESSIONS)] = USUAL_SESSIONS
 
 
-def _words(request: Request) -> str:
-    words = request.query_params.get("q", "")
-    if len(words) > WORDS_CHARACTERS:
-        raise ApiError(400, "bad_request", f"q must have at most {WORDS_CHARACTERS} characters.")
-    return words
+class MessageQuery(SessionQuery, frozen=True):
+    """Which messages to find."""
+
+    limit: Annotated[int, Meta(ge=1, le=USUAL_SESSIONS)] = 50
+
+
+class SessionList(Struct, frozen=True):
+    """Sessions, the last changed first."""
+
+    sessions: list[SessionRow]
+
+
+class SearchHits(Struct, frozen=True):
+    """Messages with all the words, newest first."""
+
+    hits: list[Hit]
+
+
+class SessionTranscript(Struct, frozen=True):
+    """The messages and the running turn. The events after `seq` continue exactly here.
+
+    `cut` names the turns that a restart cut and that `/continue` would resume.
+    """
+
+    messages: list[Annotated[dict[str, Any], Meta(extra_json_schema=_ROW)]]
+    running: RunningTurn | None
+    seq: int | None
+    cut: list[str]
+
+
+class HealthStatus(Struct, frozen=True):
+    """Whether new turns are started."""
+
+    status: GatewayState
+
+
+class AgentStatus(Struct, frozen=True):
+    """The state of the process and its counters since the start."""
+
+    status: GatewayState
+    version: str
+    uptime_seconds: float
+    sessions: dict[str, int]
+    running: list[dict[str, str]]
+    turns: dict[str, int]
+    messages: dict[str, int]
+    interrupts: dict[str, Any]
+    routes: list[RouteRow]
+    mcp: list[ServerRow]
+    lag_ms: Lag
+    tokens: dict[str, int]
+    cost_usd: dict[str, float]
+
+
+async def show(web: WebContext, request: Request, query: SessionQuery) -> SessionList:
+    """List the sessions, the last changed first."""
+    return SessionList(await web.gateway.sessions(query.q, query.limit))
+
+
+async def search(web: WebContext, request: Request, query: MessageQuery) -> SearchHits:
+    """Find the messages that contain all the words."""
+    return SearchHits(await web.gateway.search(query.q, query.limit))
+
+
+async def transcript(web: WebContext, request: Request) -> SessionTranscript:
+    """Return the messages of a session and its running turn."""
+    session = web.session(request)
+    feed = web.feeds.known(session.id)
+    if feed is not None:
+        await feed.level()
+    running = session.running()
+    if feed is not None:
+        asked = tuple(feed.questions.values())
+        running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
+    seq = feed.kept.last if feed is not None else None
+    past = await session.past()
+    return SessionTranscript(past.rows, running, seq, past.cut)
+
+
+async def timeline(web: WebContext, request: Request) -> dict[str, Any]:
+    """Show where a turn's time went."""
+    found = await web.gateway.timeline(request.path_params["turn"])
+    if found is None:
+        raise ApiError(404, "unknown_turn", "There is no such turn; a turn's name is like demo.t4.")
+    return found
+
+
+async def health(web: WebContext, request: Request) -> Response:
+    """Report whether new turns are started: 200 if so, else 503."""
+    standing = web.gateway.standing
+    return json_response(HealthStatus(standing), 200 if standing is GatewayState.READY else 503)
+
+
+async def metrics(web: WebContext, request: Request) -> Response:
+    """Return the counters in Prometheus' text format."""
+    return PlainTextResponse(web.metrics.text(web.gateway), media_type=TEXT_FORMAT)
+
+
+async def status(web: WebContext, request: Request) -> AgentStatus:
+    """Report the state of the process, its routes and MCP servers, and its counters."""
+    gateway, counters = web.gateway, web.metrics
+    busy = gateway.busy()
+    running = [{"session": session, "turn": turn} for session, turn in sorted(busy.turns.items())]
+    return AgentStatus(
+        status=gateway.standing,
+        version=web.version,
+        uptime_seconds=time.time() - counters.started_at,
+        sessions={"open": busy.sessions, "running": len(busy.turns)},
+        running=running[:MOST_SESSIONS],
+        turns=counters.turns,
+        messages=counters.messages,
+        interrupts=counters.interrupts_told(),
+        routes=gateway.routes(),
+        mcp=gateway.servers(),
+        lag_ms=gateway.lag(),
+        tokens=counters.tokens,
+        cost_usd={"since_start": counters.cost_usd, "today": await gateway.cost_today()},
+    )

@@ -1,61 +1,40 @@
-"""Words spoken aloud, for pages and programs that want to hear a reply."""
+"""Text to speech, for pages and programs that play replies."""
 
-import anyio
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.speech import SpeechError
-from hark.surfaces.web.api.body import read_json
-from hark.surfaces.web.api.context import WebPlace
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
+from hark.surfaces.web.live.stream import while_connected
 
 TEXT_CHARACTERS = 5_000
-AT_ONCE = 4
 
 
 class SentText(Struct, frozen=True):
-    """What is to be spoken, as Markdown."""
+    """The text to speak, as Markdown."""
 
-    text: str
+    text: Annotated[str, Meta(extra_json_schema={"maxLength": TEXT_CHARACTERS})]
 
-
-class Speech:
-    """Speaks texts. One whose listener goes away is ended at once."""
-
-    def __init__(self, place: WebPlace) -> None:
-        self._place = place
-        self._places = anyio.Semaphore(AT_ONCE)
-
-    async def speak(self, request: Request) -> Response:
-        """Answer with a WAV, or with nothing (204) when there is nothing in it that can be said."""
-        sent = await read_json(request, SentText, self._place.access.max_body)
-        if len(sent.text) > TEXT_CHARACTERS:
+    def __post_init__(self) -> None:
+        if len(self.text) > TEXT_CHARACTERS:
             raise ApiError(400, "too_long", f"A text may have {TEXT_CHARACTERS} characters. Send it in parts.")
-        answer: Response | ApiError = Response(status_code=499)  # nobody is there to read it
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_until_left, request, tasks.cancel_scope)
-            try:
-                answer = await self._spoken(sent.text)
-            except ApiError as error:  # unwrapped, as the group would not leave it
-                answer = error
-            tasks.cancel_scope.cancel()
-        if isinstance(answer, ApiError):
-            raise answer
-        return answer
-
-    async def _spoken(self, text: str) -> Response:
-        if self._place.speak is None:
-            raise ApiError(404, "no_speech", "Nothing is spoken here.")
-        async with self._places:
-            try:
-                audio = await self._place.speak(text)
-            except SpeechError as error:
-                raise ApiError(404, "no_speech", str(error)) from error
-        return Response(audio.data, media_type=audio.media_type) if audio.data else Response(status_code=204)
 
 
-async def _until_left(request: Request, scope: anyio.CancelScope) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
+async def speak(web: WebContext, request: Request, body: SentText) -> Response:
+    """Return the text as a WAV, or 204 if nothing in it can be spoken. A client that disconnects cancels it."""
+    return await while_connected(request, lambda: _spoken(web, body.text))
+
+
+async def _spoken(web: WebContext, text: str) -> Response:
+    if web.speak is None:
+        raise ApiError(404, "no_speech", "Nothing is spoken here.")
+    async with web.speakers:
+        try:
+            audio = await web.speak(text)
+        except SpeechError as error:
+            raise ApiError(404, "no_speech", str(error)) from error
+    return Response(audio.data, media_type=audio.media_type) if audio.data else Response(status_code=204)

@@ -1,35 +1,50 @@
 """Voice over HTTP: a recording becomes words before it reaches its session, in order with the texts around it."""
 
-from msgspec import structs
+from msgspec import Struct, structs
 from starlette.requests import Request
-from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, Shown
 from hark.protocol.gateway import ApiSession
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.speech import Audio, SpeechError
 from hark.protocol.voice_messages import Fate, VoiceDelivery, VoiceNote
-from hark.surfaces.web.api.body import MOST_SHOWN, checked_names, checked_shown, read_body
-from hark.surfaces.web.api.context import WebPlace
+from hark.surfaces.web.api.body import ID_CHARACTERS, CharacterCount, Label, TurnName, checked_text, read_body
+from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.web.api.json_response import json_answer
 
 VOICE = "voice"
 API = "api"
 _OTHER_AUDIO = ("application/octet-stream", "application/ogg", "video/webm", "video/mp4")
 
 
+class VoiceQuery(Struct, frozen=True):
+    """The parameters of a voice message. `turn` and `shown` say how much of that turn's reply the user has heard."""
+
+    delivery: Delivery | None = None
+    id: Label = ""
+    author: Label = ""
+    turn: TurnName = ""
+    shown: CharacterCount | None = None
+
+    def __post_init__(self) -> None:
+        checked_text(self.id, "id", ID_CHARACTERS)
+        checked_text(self.author, "author", ID_CHARACTERS)
+        checked_text(self.turn, "turn", 2 * ID_CHARACTERS)
+        if bool(self.turn) != (self.shown is not None):
+            raise ValueError("turn and shown go together")
+
+
 class ApiListener:
     """Brings the words of one recording to its session, as the message that the client named."""
 
-    def __init__(self, place: WebPlace, session: ApiSession, note: VoiceNote) -> None:
-        self._place = place
+    def __init__(self, web: WebContext, session: ApiSession, note: VoiceNote) -> None:
+        self._web = web
         self._session = session
         self._note = note
 
     def is_stop(self, text: str) -> bool:
         """Tell whether these words are a wish to stop."""
-        return self._place.is_stop(text)
+        return self._web.is_stop(text)
 
     def echo(self, text: str) -> None:
         """Show what was heard to whoever reads along."""
@@ -65,67 +80,45 @@ class ApiListener:
         """Nothing to note: the recording on the shelf is all that would bring it back."""
 
 
-class Voice:
-    """The endpoint of recordings."""
-
-    def __init__(self, place: WebPlace) -> None:
-        self._place = place
-
-    async def hear(self, request: Request) -> Response:
-        """Take a recording; the answer comes when its words are known and have their receipt."""
-        session = self._place.session(request)
-        if not self._place.ingress.is_on:
-            raise ApiError(404, "no_voice", "Voice is not set up here: see [voice] in the settings.")
-        query = request.query_params
-        name, author = checked_names(query.get("id", ""), query.get("author", ""))
-        about = {"surface": API, "author": author, "delivery": _delivery(query.get("delivery", ""))}
-        about |= _shown(query.get("turn", ""), query.get("shown", ""))
-        audio = Audio(await read_body(request, self._place.access.max_body), _audio_type(request))
-        if not audio.data:
-            raise ApiError(400, "empty", "There is no audio in the body.")
-        self._place.feeds.of(session)
-        if name and await session.has_known(name):
-            return json_answer(Receipt(name, session.id, ReceiptState.DUPLICATE), 202)
-        await session.opened()
-        note = VoiceNote(name or self._place.gateway.new_id(), session.id, audio, about)
-        hearing = self._place.ingress.hear(note, ApiListener(self._place, session, note))
-        return await self._answer(session, note, hearing)
-
-    async def _answer(self, session: ApiSession, note: VoiceNote, hearing: VoiceDelivery) -> Response:
-        try:
-            heard = await hearing.ended()
-        except SpeechError as error:
-            raise ApiError(503, "not_kept", str(error), {"Retry-After": "1"}) from error
-        if heard.fate is Fate.WITHDRAWN:
-            raise ApiError(409, "stopped", "A stop came before the recording was turned into words; nothing was said.")
-        # A stop that was spoken is no message: it has no receipt of its own.
-        receipt = heard.receipt or Receipt(note.id, session.id, ReceiptState.INTERRUPTING)
-        self._place.metrics.messages[receipt.state] += 1
-        return json_answer(structs.replace(receipt, transcript=heard.text), 202)
+async def hear(web: WebContext, request: Request, query: VoiceQuery) -> Receipt:
+    """Accept a voice message. The response has its transcript and arrives with the receipt of the message."""
+    session = web.session(request)
+    if not web.ingress.is_on:
+        raise ApiError(404, "no_voice", "Voice is not set up here: see [voice] in the settings.")
+    about = {"surface": API, "author": query.author, "delivery": query.delivery or ""}
+    if query.turn:
+        about |= {"turn": query.turn, "shown": str(query.shown)}
+    audio = Audio(await read_body(request, web.access.max_body), _audio_type(request))
+    if not audio.data:
+        raise ApiError(400, "empty", "There is no audio in the body.")
+    web.feeds.of(session)
+    if query.id and await session.has_known(query.id):
+        return Receipt(query.id, session.id, ReceiptState.DUPLICATE)
+    await session.opened()
+    note = VoiceNote(query.id or web.gateway.new_id(), session.id, audio, about)
+    return await _receipt(web, note, web.ingress.hear(note, ApiListener(web, session, note)))
 
 
-async def take_up(place: WebPlace, left: list[VoiceNote]) -> None:
+async def _receipt(web: WebContext, note: VoiceNote, hearing: VoiceDelivery) -> Receipt:
+    try:
+        heard = await hearing.ended()
+    except SpeechError as error:
+        raise ApiError(503, "not_kept", str(error), {"Retry-After": "1"}) from error
+    if heard.fate is Fate.WITHDRAWN:
+        raise ApiError(409, "stopped", "A stop came before the recording was turned into words; nothing was said.")
+    # A stop that was spoken is no message: it has no receipt of its own.
+    receipt = heard.receipt or Receipt(note.id, note.line, ReceiptState.INTERRUPTING)
+    web.metrics.messages[receipt.state] += 1
+    return structs.replace(receipt, transcript=heard.text)
+
+
+async def take_up(web: WebContext, left: list[VoiceNote]) -> None:
     """Hear again what an earlier process had taken by HTTP and not ended."""
     for note in left:
         if note.about.get("surface") == API:
-            session = place.named(note.line)
+            session = web.named(note.line)
             again = structs.replace(note, is_said=await session.has_known(note.id))
-            place.ingress.hear(again, ApiListener(place, session, again))
-
-
-def _delivery(word: str) -> str:
-    if word and word not in tuple(Delivery):
-        raise ApiError(400, "bad_request", f"delivery must be one of {', '.join(Delivery)}.")
-    return word
-
-
-def _shown(turn: str, word: str) -> dict[str, str]:
-    if not turn and not word:
-        return {}
-    if not turn or not (word.isascii() and word.isdigit()) or len(word) > len(str(MOST_SHOWN)):
-        raise ApiError(400, "bad_request", "turn and shown go together: shown is a number of characters, from 0 on.")
-    shown = checked_shown(turn, int(word))
-    return {"turn": shown.turn, "shown": str(shown.characters)}
+            web.ingress.hear(again, ApiListener(web, session, again))
 
 
 def _audio_type(request: Request) -> str:

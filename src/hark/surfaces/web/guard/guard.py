@@ -5,7 +5,7 @@ from http.cookies import CookieError, SimpleCookie
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.surfaces.web.api.errors import ApiError, error_answer
+from hark.surfaces.web.api.errors import ApiError, error_response
 from hark.surfaces.web.guard.access import COOKIE, Access
 from hark.surfaces.web.hooks import Hooks
 
@@ -55,7 +55,7 @@ class Guard:
         try:
             self._check(scope, headers)
         except ApiError as error:
-            await error_answer(error, scope["path"])(scope, receive, send_with_headers)
+            await error_response(error, scope["path"])(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
@@ -69,9 +69,10 @@ class Guard:
         if path in self._hooks.known:
             return
         is_ours = self._is_own_page(headers, host, is_page=path == "/")
-        if not self._access.needs_token or path in OPEN_PATHS or path.startswith(PAGE_PATH):
+        if not self._access.needs_token or is_open_path(path):
             return
-        if self._has_token(headers, (scope.get("client") or ("",))[0]):
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and is_token(self._access, token.strip(), (scope.get("client") or ("",))[0]):
             return
         # A browser sends a cookie by itself, so that alone is no proof that our own page is asking.
         if self._access.is_cookie(_cookie(headers)) and (method in SAFE_METHODS or is_ours):
@@ -79,21 +80,6 @@ class Guard:
         raise ApiError(
             401, "unauthorized", "Send the token: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
         )
-
-    def _has_token(self, headers: Headers, address: str) -> bool:
-        """Tell whether the token is there.
-
-        Raises:
-            ApiError: Too many wrong ones came from that address.
-        """
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            return False
-        check_guesses(self._access, address)
-        is_right = self._access.is_token(token.strip())
-        if not is_right:
-            self._access.guesses.wrong(address)
-        return is_right
 
     def _is_own_page(self, headers: Headers, host: str, *, is_page: bool) -> bool:
         """Tell whether our own page surely asks.
@@ -110,15 +96,24 @@ class Guard:
         return bool(origins) or site == "same-origin"
 
 
-def check_guesses(access: Access, address: str) -> None:
-    """Let somebody try a token.
+def is_open_path(path: str) -> bool:
+    """Return whether a path needs no token."""
+    return path in OPEN_PATHS or path.startswith(PAGE_PATH)
+
+
+def is_token(access: Access, token: str, address: str) -> bool:
+    """Return whether this is the token. Wrong ones are counted by address.
 
     Raises:
-        ApiError: They were wrong too often.
+        ApiError: The address sent too many wrong tokens.
     """
     if seconds := access.guesses.wait_seconds(address):
         words = f"Too many wrong tokens came from your address; try again in {seconds} s."
         raise ApiError(429, "too_many_tries", words, {"Retry-After": str(seconds)})
+    is_right = access.is_token(token)
+    if not is_right:
+        access.guesses.wrong(address)
+    return is_right
 
 
 def _cookie(headers: Headers) -> str:

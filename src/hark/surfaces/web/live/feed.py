@@ -1,4 +1,4 @@
-"""One session, followed for its readers over HTTP: those that read along, and those that come back."""
+"""Feeds: the recent events of each session, followed once for all its readers over HTTP."""
 
 import asyncio
 from collections.abc import Generator
@@ -23,6 +23,8 @@ from hark.protocol.gateway import ApiSession
 from hark.surfaces.web.live.recent_events import KeptEvents, joined
 
 REST_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+MOST_IDLE = 500
 PIECES = (ReplyDelta, ReasoningDelta, CallOutput)
 
 
@@ -127,10 +129,7 @@ class Feed:
             case ReplyDelta(turn=turn, text=text):
                 self.turn = turn
                 self._reply.append(text)
-            case StepStart(turn=turn) | ReplyRestarted(turn=turn):
-                self.turn = turn
-                self._reply.clear()
-            case TurnStart(turn=turn):
+            case StepStart(turn=turn) | ReplyRestarted(turn=turn) | TurnStart(turn=turn):
                 self.turn = turn
                 self._reply.clear()
             case TurnEnd():
@@ -149,6 +148,53 @@ class Feed:
         waiting, self._waiting = self._waiting, []
         for reader in waiting:
             _wake(reader)
+
+
+class Feeds:
+    """The feeds of all sessions that are in use over HTTP."""
+
+    def __init__(self, idle_seconds: float = 300.0) -> None:
+        self._idle_seconds = idle_seconds
+        self._feeds: dict[str, Feed] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Own the feeds until cancelled; those that nobody uses are let go."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            task_status.started()
+            while True:
+                await anyio.sleep(min(self._idle_seconds / 10, LOOK_SECONDS))
+                self.let_go()
+
+    def of(self, session: ApiSession) -> Feed:
+        """Return a session's feed; it follows from the first time on."""
+        found = self._feeds.get(session.id)
+        if found is not None and not found.is_over:
+            found.used_at = anyio.current_time()
+            return found
+        assert self._tasks is not None, "the feeds are not running"
+        feed = self._feeds[session.id] = Feed(session)
+        self._tasks.start_soon(self._follow, session.id, feed)
+        return feed
+
+    def known(self, session: str) -> Feed | None:
+        """Return a session's feed, if there is one."""
+        return self._feeds.get(session)
+
+    async def _follow(self, session: str, feed: Feed) -> None:
+        await feed.run()
+        if self._feeds.get(session) is feed:
+            del self._feeds[session]
+
+    def let_go(self) -> None:
+        """Forget the feeds that nobody has used for a while; of very many, all but those that were used last."""
+        before = anyio.current_time() - self._idle_seconds
+        idle = [feed for feed in self._feeds.values() if not feed.readers and feed.turn is None]
+        idle.sort(key=lambda feed: feed.used_at)
+        for place, feed in enumerate(idle):
+            if feed.used_at < before or place < len(idle) - MOST_IDLE:
+                feed.close()
 
 
 def _wake(waiting: "asyncio.Future[None]") -> None:

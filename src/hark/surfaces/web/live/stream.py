@@ -1,11 +1,15 @@
 """An answer that comes in pieces, and ends at once when its reader leaves."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 import anyio
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+
+from hark.protocol.store import StoreError
+from hark.surfaces.web.api.errors import ApiError
 
 EVENT_STREAM = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -38,6 +42,27 @@ async def cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+async def while_connected(request: Request, make: Callable[[], Awaitable[Response]]) -> Response:
+    """Return the response that `make` returns. A client that disconnects cancels it.
+
+    Raises:
+        ApiError: `make` raised it.
+        StoreError: `make` raised it.
+    """
+    response = Response(status_code=499)  # for a client that has gone
+    failed: ApiError | StoreError | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cancel_when_gone, request.receive, tasks.cancel_scope)
+        try:
+            response = await make()
+        except (ApiError, StoreError) as error:  # raised below, where the group can't wrap it
+            failed = error
+        tasks.cancel_scope.cancel()
+    if failed is not None:
+        raise failed
+    return response
 
 
 def sse(name: str, data: bytes, seq: int | None = None) -> bytes:

@@ -5,26 +5,23 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-import anyio
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.events import ReasoningDelta, ReplyDelta, ReplyRestarted, StepStart, TurnEnd
 from hark.protocol.gateway import GatewayState
 from hark.protocol.store import StoreError
-from hark.surfaces.web.api.body import read_json
-from hark.surfaces.web.api.context import WebPlace
-from hark.surfaces.web.api.errors import ApiError, error_body
-from hark.surfaces.web.api.json_response import json_answer
-from hark.surfaces.web.live.stream import SseResponse, cancel_when_gone
+from hark.surfaces.web.api.context import WebContext
+from hark.surfaces.web.api.errors import ApiError, error_body, json_response
+from hark.surfaces.web.live.stream import SseResponse, while_connected
 from hark.surfaces.web.openai.turn import CompletionTurn
 from hark.surfaces.web.openai.types import (
     CompletionPrompt,
     CompletionRequest,
     failure,
     finish_reason,
-    joined,
     read_prompt,
     usage_words,
 )
@@ -36,49 +33,59 @@ _AGAIN = "\n\n[the connection to the model broke; the reply begins anew]\n\n"
 _CLOSED = ("closed", "The agent ended before the reply was complete.")
 
 
-class Completions:
-    """Takes a client's messages as a conversation, and answers with what the agent says."""
+class ModelEntry(Struct, frozen=True):
+    """A route, in OpenAI's list of models."""
 
-    def __init__(self, place: WebPlace) -> None:
-        self._place = place
+    id: str
+    object: str = "model"
+    created: int = 0
+    owned_by: str = "hark"
 
-    async def models(self, request: Request) -> Response:
-        """List the routes: each can be asked for by name; `hark` leaves the choice to the agent."""
-        names = [USUAL_MODEL, *(row.name for row in self._place.gateway.routes() if row.name != USUAL_MODEL)]
-        models = [{"id": name, "object": "model", "created": 0, "owned_by": "hark"} for name in names]
-        return json_answer({"object": "list", "data": models})
 
-    async def complete(self, request: Request) -> Response:
-        """Run a turn. A client that disconnects interrupts it."""
-        sent = await read_json(request, CompletionRequest, self._place.access.max_body)
-        prompt = read_prompt(sent)
-        route = self._route(sent.model)
-        if self._place.gateway.standing is not GatewayState.READY:
-            raise ApiError(503, "draining", "The agent is about to restart; try again soon.", {"Retry-After": "5"})
-        name = request.headers.get(SESSION_HEADER, "")
-        session = self._place.named(name or f"api-{self._place.gateway.new_id()}")
-        if prompt.past:
-            await self._place.gateway.bring(session.id, prompt.past)  # before anybody has the session open
-        self._place.feeds.of(session)
-        if route:
-            refusal = await session.choose_route(route)
-            if refusal is not None:
-                raise ApiError(503, refusal.code, refusal.message)
-        turn = CompletionTurn(session, self._place.gateway.new_id(), is_own_session=not name)
-        reply = _Reply(turn, session.id, sent.model or USUAL_MODEL)
-        if sent.stream:
-            wants_usage = sent.stream_options is not None and sent.stream_options.include_usage
-            return SseResponse(reply.stream(prompt, wants_usage=wants_usage))
-        return await _while_there(request, reply, prompt)
+class ModelList(Struct, frozen=True):
+    """The routes that a request can name as its model."""
 
-    def _route(self, model: str) -> str:
-        """Return the route that a model's name means; "" for the usual ones."""
-        if model in ("", USUAL_MODEL):
-            return ""
-        for row in self._place.gateway.routes():
-            if model in (row.name, row.model):
-                return row.name
-        raise ApiError(404, "model_not_found", f"There is no model {model[:80]!r}; GET /v1/models lists them.")
+    data: list[ModelEntry]
+    object: str = "list"
+
+
+async def models(web: WebContext, request: Request) -> ModelList:
+    """List the models: the routes, and `hark`, which leaves the choice to the agent."""
+    names = [USUAL_MODEL, *(row.name for row in web.gateway.routes() if row.name != USUAL_MODEL)]
+    return ModelList([ModelEntry(name) for name in names])
+
+
+async def complete(web: WebContext, request: Request, body: CompletionRequest) -> Response:
+    """Run a turn as a chat completion, streamed if `stream` is set. A client that disconnects interrupts the turn."""
+    prompt = read_prompt(body)
+    route = _route(web, body.model)
+    if web.gateway.standing is not GatewayState.READY:
+        raise ApiError(503, "draining", "The agent is about to restart; try again soon.", {"Retry-After": "5"})
+    name = request.headers.get(SESSION_HEADER, "")
+    session = web.named(name or f"api-{web.gateway.new_id()}")
+    if prompt.past:
+        await web.gateway.bring(session.id, prompt.past)  # before anybody has the session open
+    web.feeds.of(session)
+    if route:
+        refusal = await session.choose_route(route)
+        if refusal is not None:
+            raise ApiError(503, refusal.code, refusal.message)
+    turn = CompletionTurn(session, web.gateway.new_id(), is_own_session=not name)
+    reply = _Reply(turn, session.id, body.model or USUAL_MODEL)
+    if body.stream:
+        wants_usage = body.stream_options is not None and body.stream_options.include_usage
+        return SseResponse(reply.stream(prompt, wants_usage=wants_usage))
+    return await while_connected(request, lambda: reply.whole(prompt))
+
+
+def _route(web: WebContext, model: str) -> str:
+    """Return the route that a model's name means; "" for the usual ones."""
+    if model in ("", USUAL_MODEL):
+        return ""
+    for row in web.gateway.routes():
+        if model in (row.name, row.model):
+            return row.name
+    raise ApiError(404, "model_not_found", f"There is no model {model[:80]!r}; GET /v1/models lists them.")
 
 
 class _Reply:
@@ -116,12 +123,12 @@ class _Reply:
         failed = failure(end.outcome) if end else _CLOSED
         if end is None or failed:
             raise ApiError(502, *(failed or _CLOSED))
-        message: dict[str, Any] = {"role": "assistant", "content": joined(steps), "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(filter(None, steps)), "refusal": None}
         if thoughts:
             message["reasoning_content"] = "".join(thoughts)
         choice = {"index": 0, "message": message, "finish_reason": finish_reason(end.outcome), "logprobs": None}
         body = {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage_words(end.usage)}
-        return json_answer({**body, "hark": self._facts(end)})
+        return json_response({**body, "hark": self._facts(end)})
 
     async def stream(self, prompt: CompletionPrompt, *, wants_usage: bool) -> AsyncGenerator[bytes]:
         """Yield the reply as it comes."""
@@ -174,22 +181,6 @@ class _Reply:
 
     def _facts(self, end: TurnEnd) -> dict[str, Any]:
         return {"session": self._session, "turn": end.turn, "outcome": end.outcome, "cost": end.cost}
-
-
-async def _while_there(request: Request, reply: _Reply, prompt: CompletionPrompt) -> Response:
-    """Return the whole reply; when the client leaves before, nobody reads what is returned."""
-    answer: Response | None = None
-    failed: ApiError | StoreError | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cancel_when_gone, request.receive, tasks.cancel_scope)
-        try:
-            answer = await reply.whole(prompt)
-        except (ApiError, StoreError) as error:  # told outside of the group, which would wrap it
-            failed = error
-        tasks.cancel_scope.cancel()
-    if failed is not None:
-        raise failed
-    return answer or json_answer(error_body(499, "gone", "The client left.", PATH), 499)
 
 
 def _line(value: object) -> bytes:

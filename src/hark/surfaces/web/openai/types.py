@@ -1,22 +1,21 @@
 """Requests and replies in the words of OpenAI's chat completions."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from hark.protocol.gateway import PastMessage
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
-from hark.protocol.outcomes import Completed, Failed, LimitReached, Outcome, Usage
+from hark.protocol.outcomes import Failed, LimitReached, Outcome, Usage
 from hark.surfaces.web.api.attachments import MOST_ATTACHMENTS, from_data_url
 from hark.surfaces.web.api.errors import ApiError
 
 MOST_MESSAGES = 10_000
-ROLES = ["user", "assistant", "system", "developer", "tool", "function"]
+_LAST = "The last message must be the user's."
 
 
 class SentPart(Struct, frozen=True):
-    """A piece of a message's content."""
+    """A part of a message's content: text, a refusal, an image or a file. Images and files are data: URLs."""
 
     type: str
     text: str = ""
@@ -26,9 +25,9 @@ class SentPart(Struct, frozen=True):
 
 
 class SentTurn(Struct, frozen=True):
-    """A message of the client."""
+    """A message of the conversation."""
 
-    role: str
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: str | list[SentPart] | None = None
     name: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
@@ -36,15 +35,15 @@ class SentTurn(Struct, frozen=True):
 
 
 class StreamOptions(Struct, frozen=True):
-    """What a stream is to have."""
+    """Options of a streamed response."""
 
     include_usage: bool = False
 
 
 class CompletionRequest(Struct, frozen=True):
-    """The body of a request. What else a client may send (temperature and the like) is the route's own affair."""
+    """A chat completion request. Other fields, such as temperature, are ignored: the route sets them."""
 
-    messages: list[SentTurn]
+    messages: Annotated[list[SentTurn], Meta(min_length=1, max_length=MOST_MESSAGES, description=_LAST)]
     model: str = ""
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -74,8 +73,6 @@ def read_prompt(request: CompletionRequest) -> CompletionPrompt:
         words = "The agent has tools of its own; those of a client can't be called. Leave `tools` away."
         raise ApiError(400, "unsupported_parameter", words)
     messages = request.messages
-    if len(messages) > MOST_MESSAGES:
-        raise ApiError(400, "bad_request", f"There may be {MOST_MESSAGES} messages at most.")
     first = len(messages)
     while first and messages[first - 1].role == "user":
         first -= 1
@@ -103,10 +100,8 @@ def _past(number: int, message: SentTurn) -> PastMessage:
             return AssistantMessage(f"{text}{calls}".strip())
         case "system" | "developer":
             return Note(f"[Instructions of the program that asks:]\n{text}")
-        case "tool" | "function":
-            return Note(f"[Result of a tool of the program that asks:]\n{text}")
         case _:
-            raise ApiError(400, "bad_request", f"There is no role {message.role[:40]!r}.")
+            return Note(f"[Result of a tool of the program that asks:]\n{text}")
 
 
 def _author(message: SentTurn) -> str:
@@ -171,13 +166,3 @@ def usage_words(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.input_tokens + usage.output_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
-
-
-def is_whole(outcome: Outcome) -> bool:
-    """Tell whether a reply was not cut."""
-    return isinstance(outcome, Completed)
-
-
-def joined(steps: Sequence[str]) -> str:
-    """Return a turn's text: what its steps said, apart from each other."""
-    return "\n\n".join(step for step in steps if step)

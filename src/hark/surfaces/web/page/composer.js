@@ -1,7 +1,7 @@
 // The message field: always live; Enter sends, other keys queue or steer; files come along as base64.
 
 import { button, find, make } from "./dom.js";
-import { sizeWords } from "./words.js";
+import { sizeWords } from "./format.js";
 
 const MOST_FILES = 20;
 const MOST_BYTES = 14e6; // base64 makes it a third more, and the server takes 20 MB unless told otherwise

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { announce, make, setText } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { Turn } from "./turn.js";
-import { receiptWords, shortTurn } from "./words.js";
+import { receiptWords, shortTurn } from "./format.js";
 
 const NEAR_PX = 120;
 const BEFORE = "before"; // what belongs to no turn, such as a past that was brought along

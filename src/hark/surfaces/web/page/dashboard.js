@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { make } from "./dom.js";
-import { costWords, shortTurn, timeWords } from "./words.js";
+import { costWords, shortTurn, timeWords } from "./format.js";
 
 const EVERY_MS = 2000;
 const ILL = ["waiting", "login", "parked"]; // of MCP servers; one that is idle is only not needed yet

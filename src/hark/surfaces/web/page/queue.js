@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { announce, button, find, make } from "./dom.js";
-import { receiptWords } from "./words.js";
+import { receiptWords } from "./format.js";
 
 export class QueuePanel {
   constructor(session, texts, complain) {

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { find, make } from "./dom.js";
-import { agoWords } from "./words.js";
+import { agoWords } from "./format.js";
 
 const EVERY_MS = 5000;
 const TYPING_MS = 150;

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { find } from "./dom.js";
-import { Sentences } from "./sentences.js";
+import { Sentences } from "./sentence_splitter.js";
 
 const KEPT = "hark-speak";
 const AHEAD = 3; // sentences that are made before they are needed

@@ -1,7 +1,7 @@
 // Where a turn's time went: live from its events, then as it was measured, with the interrupt and its latency.
 
 import { make, setText } from "./dom.js";
-import { timeWords } from "./words.js";
+import { timeWords } from "./format.js";
 
 const NAMED = { prompt: "asked", steer: "steered", interrupt: "interrupted by", queue: "queued" };
 

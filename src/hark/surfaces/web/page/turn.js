@@ -6,7 +6,7 @@ import { announce, button, make, setText } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { Question } from "./question.js";
 import { TimelineFold } from "./timeline.js";
-import { costWords, outcomeWords, shortTurn, timeWords, tokenWords } from "./words.js";
+import { costWords, outcomeWords, shortTurn, timeWords, tokenWords } from "./format.js";
 
 /** A piece of Markdown that grows; it is drawn once a frame. */
 class Reply {

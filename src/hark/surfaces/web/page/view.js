@@ -6,7 +6,7 @@ import { Conversation } from "./conversation.js";
 import { announce, find, setText } from "./dom.js";
 import { QueuePanel } from "./queue.js";
 import { Stream } from "./stream.js";
-import { receiptWords, shortTurn } from "./words.js";
+import { receiptWords, shortTurn } from "./format.js";
 
 const QUEUE_CHANGES = ["receipt", "turn.started", "turn.ended"];
 

@@ -1,23 +1,10 @@
-"""`hark send`, `stop` and `queue`: commands to a session, whoever owns it."""
+"""`hark send`: a message to a session, whichever process owns it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.cli.command_line import Hark, Running, gated, opened, shell_call
-from tests.fakes.models.behaviours import Behaviour, hanging, text
-from tests.waiting import at_most
-
-
-@asynccontextmanager
-async def owned(tmp_path: Path, *script: Behaviour) -> AsyncGenerator[tuple[Hark, Running]]:
-    """A chat in session `demo` that has said its first line and waits for the model."""
-    async with opened(tmp_path, script) as hark:
-        owner = await hark.start("--plain", "--session", "demo")
-        owner.type("first\n")
-        await hark.reached(1, owner)
-        yield hark, owner
+from tests.cli.command_line import gated, opened, owned, shell_call
+from tests.fakes.models.behaviours import hanging, text
 
 
 async def test_a_message_cuts_the_turn_of_the_process_that_owns_the_session(tmp_path: Path) -> None:
@@ -115,71 +102,3 @@ async def test_the_same_id_is_taken_once(tmp_path: Path) -> None:
         listed = (await hark.run("queue", "demo")).json["queue"]
     assert again.json["state"] == "duplicate"
     assert len(listed) == 1
-
-
-async def test_stop_ends_the_turn_of_another_process_and_tells_how(tmp_path: Path) -> None:
-    async with owned(tmp_path, hanging(2)) as (hark, owner):
-        ended = await hark.run("stop", "demo")
-        assert (ended.json["turn"], ended.json["outcome"]["type"]) == ("demo.t1", "interrupted")
-        assert ended.json["timings"]["settle"] < 1000 * at_most(1)
-        await owner.until("[stopped by user")
-        again = await hark.run("stop", "demo")
-        assert again.json == {"session": "demo", "turn": None, "outcome": None}
-        assert (await owner.end()).code == 0
-
-
-async def test_stop_all_reaches_every_session(tmp_path: Path) -> None:
-    async with owned(tmp_path, hanging(2), hanging(2)) as (hark, owner):
-        other = await hark.start("--plain", "--session", "other")
-        other.type("more\n")
-        await hark.reached(2, other)
-        ended = await hark.run("stop", "--all")
-        assert sorted(line["session"] for line in ended.lines) == ["demo", "other"]
-        assert all(line["outcome"]["type"] == "interrupted" for line in ended.lines)
-        await owner.until("[stopped by user")
-        await other.until("[stopped by user")
-        assert ((await owner.end()).code, (await other.end()).code) == (0, 0)
-
-
-async def test_stop_needs_to_know_what(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark:
-        nothing = await hark.run("stop")
-        both = await hark.run("stop", "demo", "--all")
-    assert (nothing.code, nothing.err) == (2, "hark: say which session to stop, or --all\n")
-    assert both.code == 2
-
-
-async def test_a_queue_can_be_changed_while_another_process_works(tmp_path: Path) -> None:
-    async with owned(tmp_path, hanging(2), text(["third"])) as (hark, owner):
-        for number in (1, 2, 3):
-            await hark.run("send", "demo", f"message {number}", "--delivery", "queue", "--id", f"m{number}")
-        assert (await hark.run("queue", "demo", "edit", "m2", "better")).code == 0
-        assert (await hark.run("queue", "demo", "move", "m3", "1")).code == 0
-        assert (await hark.run("queue", "demo", "withdraw", "m1")).code == 0
-        listed = (await hark.run("queue", "demo")).json["queue"]
-        assert [(item["id"], item["text"]) for item in listed] == [("m3", "message 3"), ("m2", "better")]
-        owner.process.terminate()
-        assert (await owner.end()).code == 143
-        kept = (await hark.run("queue", "demo")).json["queue"]
-        assert [item["id"] for item in kept] == ["m3", "m2"]
-
-
-async def test_a_queue_that_nobody_owns_can_be_changed_too(tmp_path: Path) -> None:
-    async with opened(tmp_path, [text(["yes"])]) as hark:
-        for number in (1, 2):
-            await hark.run("send", "demo", f"message {number}", "--delivery", "queue", "--id", f"m{number}")
-        assert (await hark.run("queue", "demo", "withdraw", "m1")).code == 0
-        assert (await hark.run("queue", "demo", "edit", "m2", "better")).code == 0
-        listed = (await hark.run("queue", "demo")).json["queue"]
-        assert [(item["id"], item["text"]) for item in listed] == [("m2", "better")]
-        gone = await hark.run("queue", "demo", "withdraw", "m1")
-        assert (gone.code, gone.err) == (1, "hark: That message does not wait any more, or never did.\n")
-
-
-async def test_a_change_of_the_queue_that_says_too_little_is_bad_usage(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark:
-        for words in (["edit"], ["edit", "m1"], ["move", "m1", "first"], ["withdraw"]):
-            ended = await hark.run("queue", "demo", *words)
-            assert ended.code == 2, words
-            assert ended.err.startswith("hark: say "), words
-            assert len(ended.err.splitlines()) == 1, words
