@@ -1,1 +1,1 @@
-"""Files on disk: private files and folders, and SQLite databases."""
+"""Files on disk: private files and folders, SQLite databases, tree walks and gitignore rules."""

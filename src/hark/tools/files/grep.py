@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from hark.disk.tree_walk import TreeWalk
 from hark.tools.files.file_text import decode, mark_of
 from hark.tools.files.search_query import SearchQuery
-from hark.tools.files.walk import TreeWalk
 
 HEAD_BYTES = 65_536
 WIDE_BYTES = 64 * 1024 * 1024

@@ -7,12 +7,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from hark.disk.tree_walk import TreeEntry, TreeWalk
 from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.tools.arguments import check
 from hark.tools.files.errors import ToolRefused, refuse_if
 from hark.tools.files.globs import compile_glob
 from hark.tools.files.paths import missing, resolve, shown
-from hark.tools.files.walk import TreeEntry, TreeWalk
 
 DEFAULT_DEPTH = 2
 DEEPEST = 500
