@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from hark.app.settings import SettingsError
-from hark.app.settings.config_file import read_config, with_route, write_config
+from hark.app.settings.config_file import read_config, with_route
 from hark.app.settings.types import RouteSettings
+from hark.disk.private_files import replace_private
 from tests.cli.command_line import Ended, Hark, opened
 from tests.cli.pseudo_terminal import run_in_terminal
 from tests.fakes.models.behaviours import Behaviour, failing, text
@@ -216,7 +217,7 @@ def test_routes_of_any_form_are_replaced_and_the_rest_stays_byte_for_byte(text: 
 async def test_setup_keeps_the_line_ends_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_bytes(b"# mine\r\n[limits]\r\nsteps = 3\r\n")
-    write_config(file, with_route(read_config(file), ROUTE))
+    replace_private(file, with_route(read_config(file), ROUTE).encode())
     assert file.read_bytes().startswith(b"# mine\r\n[limits]\r\nsteps = 3\r\n\r\n[[routes]]\r\n")
 
 

@@ -19,7 +19,7 @@ from hark.app.reload import Follow, MakeRoutes, Reload, TurnSettingsMaker
 from hark.app.services import HomePaths, Services
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError, config
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
 from hark.app.telemetry import opened_telemetry
 from hark.engine.services import Current, EngineServices

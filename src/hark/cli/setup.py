@@ -12,11 +12,12 @@ from msgspec import structs
 from hark.app.doctor.models import ANSWER, tried
 from hark.app.doctor.results import Level
 from hark.app.settings import SettingsError, config
-from hark.app.settings.config_file import read_config, with_route, write_config
+from hark.app.settings.config_file import read_config, with_route
 from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset, local_servers, models_of
 from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts
+from hark.disk.private_files import replace_private
 from hark.text.columns import look_of_output
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ async def run(options: argparse.Namespace) -> int:
     if text and not questions.yes(f"{file} is there already. Put this route into it, in place of its routes?"):
         questions.say("Nothing was written.")
         return FAILED
-    write_config(file, with_route(text, route))
+    replace_private(file, with_route(text, route).encode())  # it may hold a key
     questions.say(f"Written: {file}")
     if key_env and not os.environ.get(key_env):
         questions.say(f"Set {key_env} before you start: export {key_env}=...")

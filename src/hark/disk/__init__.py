@@ -1,1 +1,1 @@
-"""Files on disk: private files and folders, SQLite databases, tree walks and gitignore rules."""
+"""Files on disk: private files and databases, safe names, ignore rules and tree walks."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import anyio
 from anyio.abc import TaskGroup
 
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.logs import ServerLog
 from hark.mcp.mcp_tool import McpTool
 from hark.mcp.offers import SEPARATOR, Names, RemoteTool, ServerState, ServerStatus, plain_name
@@ -29,13 +29,13 @@ class Servers:
         places: ServerPaths,
         spawn: Spawn,
         notice: Callable[[str], None] = lambda _: None,
-        backoff: Backoff | None = None,
+        backoff: RetryPolicy | None = None,
     ) -> None:
         """`notice` gets lines that a person should see."""
         self._places = places
         self._spawn = spawn
         self._notice = notice
-        self._patience = backoff or Backoff()
+        self._patience = backoff or RetryPolicy()
         self._tools: dict[str, Tool] | None = None
         self._tasks: TaskGroup | None = None
         self._ends: dict[McpServer, anyio.Event] = {}

@@ -7,12 +7,12 @@ from traceback import clear_frames
 import aiohttp
 
 from hark.protocol.provider import BadAddress, Chunk, ProviderError, TransientProviderError, Unreachable
-from hark.protocol.redaction import redacted
 from hark.providers.endpoint import Endpoint
 from hark.providers.read_throttle import ReadThrottle, joined
 from hark.providers.reply_fold import ReplyFold
 from hark.providers.reply_stream import ReplyStream
 from hark.providers.response_body import NETWORK_ERRORS, Body, reason
+from hark.text.redaction import redacted
 
 
 class ModelConnection:

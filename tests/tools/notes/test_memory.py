@@ -15,9 +15,9 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, ToolOutput
+from hark.text.redaction import secret_in
 from hark.tools.notes.memory import MemoryTool
 from hark.tools.notes.notes import FILE_BYTES, NOTE_CHARACTERS, notes_of_person, notes_of_project
-from hark.tools.notes.secret_detection import secret_in
 from tests.tools.context import FakeContext
 from tests.waiting import at_most
 

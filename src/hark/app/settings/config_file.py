@@ -9,7 +9,6 @@ import msgspec
 
 from hark.app.settings import SettingsError
 from hark.app.settings.types import RouteSettings
-from hark.disk.private_files import replace_private
 
 _LAST_COMMENTS = re.compile(r"(?:^[ \t\r]*(?:#[^\n]*)?\n)*\Z", re.MULTILINE)
 
@@ -46,11 +45,6 @@ def with_route(text: str, route: RouteSettings) -> str:
     if tomllib.loads(after) != {**before, "routes": [dict(_filled(route))]}:
         raise SettingsError(_UNUSUAL)
     return after
-
-
-def write_config(file: Path, text: str) -> None:
-    """Replace the file, all of it or none. Only its owner may read it, because it may hold a key."""
-    replace_private(file, text.encode())
 
 
 def _filled(route: RouteSettings) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from hark.processes.cookies import this_process
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
+from hark.text.redaction import secret_in
 from hark.tools.arguments import check
 from hark.tools.notes.notes import (
     NotesFile,
@@ -20,7 +21,6 @@ from hark.tools.notes.notes import (
     removed,
     replaced,
 )
-from hark.tools.notes.secret_detection import secret_in
 
 PERSON = "user"
 PROJECT = "project"

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hark.surfaces.chat.settings import ChatSettings
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -18,3 +18,10 @@ class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknow
     signing_secret_env: str = "SLACK_SIGNING_SECRET"  # noqa: S105
     signing_secret: str = ""
     path: str = "/slack/events"
+
+
+def _secrets(settings: SlackSettings) -> tuple[str, str]:
+    return "token", "app_token" if settings.mode == "socket" else "signing_secret"
+
+
+PLATFORM = ChatPlatform("slack", SlackSettings, _secrets)

@@ -1,13 +1,13 @@
 """`[surfaces.webhook]`: which programs may call us, and where what we say is sent."""
 
-import os
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct, field
 
 from hark.protocol.chat import ChatError
-from hark.surfaces.chat.settings import ChatSettings
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, secret
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 
@@ -50,11 +50,37 @@ def secret_of(name: str, settings: HookSettings) -> bytes:
     """
     if not _NAME.fullmatch(name):
         raise ChatError(f"{name!r} can't name a hook: use 1 to 40 letters, digits and . _ -")
-    secret = settings.secret or os.environ.get(settings.secret_env, "")
-    if not secret:
+    found = secret(settings.secret, settings.secret_env)
+    if not found:
         why = f"{settings.secret_env} is empty" if settings.secret_env else "it has no secret_env"
         raise ChatError(
             f"The hook {name} has no secret ({why}), so nothing could be told from a forgery. "
             "Make one: openssl rand -hex 32."
         )
-    return secret.encode()
+    return found.encode()
+
+
+def _problems(settings: WebhookSettings) -> Iterator[str]:
+    for name, hook in settings.hooks.items():
+        yield from (f"hooks.{name}: {problem}" for problem in _hook_problems(name, hook))
+
+
+def _hook_problems(name: str, settings: HookSettings) -> Iterator[str]:
+    """Yield why one program can't call, or be called."""
+    from hark.surfaces.webhook.template import Template
+
+    try:
+        secret_of(name, settings)
+    except ChatError as error:
+        yield str(error)
+    for text in (settings.template, settings.chat, settings.author, settings.id):
+        try:
+            Template(text)
+        except ValueError as error:
+            yield str(error)
+    if settings.url and not settings.url.startswith(("http://", "https://")):
+        yield f"url is {settings.url!r}; it must begin with http:// or https://."
+
+
+# Whoever knows a hook's secret may talk, and is told how often: see `Webhook`.
+PLATFORM = ChatPlatform("webhook", WebhookSettings, secrets=lambda _: (), problems=_problems, is_gated=True)

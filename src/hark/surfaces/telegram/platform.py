@@ -1,6 +1,6 @@
 """`[surfaces.telegram]`."""
 
-from hark.surfaces.chat.settings import ChatSettings
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -12,3 +12,6 @@ class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unk
     token_env: str = "TELEGRAM_BOT_TOKEN"  # noqa: S105
     api_base: str = "https://api.telegram.org"
     poll_seconds: int = 25
+
+
+PLATFORM = ChatPlatform("telegram", TelegramSettings)
