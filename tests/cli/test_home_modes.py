@@ -174,7 +174,7 @@ def test_all_else_that_writes_to_a_home_writes_private_files(tmp_path: Path) -> 
 
 def write_all(home: Path, tmp_path: Path) -> None:
     trust(home, tmp_path)
-    GrantsFile(home / "allowed").remember("shell: ls")
+    asyncio.run(GrantsFile(home / "allowed").remember("shell: ls"))
     Pairing(home / "pairing.json").knock("telegram", Author("1", "me"), "code")
     EditorSessions(home).add("s", str(tmp_path))
     SpeechPreferences(home / "spoken.json", SpeechPreference.OFF).keep("s", SpeechPreference.ON)

@@ -13,7 +13,7 @@ from hark.mcp.servers import Servers
 from hark.mcp.settings import read_servers
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
-from hark.protocol.tool import Question, ToolOutput
+from hark.protocol.tool import Question, ToolError, ToolOutput
 from tests.tools.context import FakeContext
 from tests.waiting import until
 
@@ -38,7 +38,10 @@ class World:
     async def call(self, name: str, context: FakeContext | None = None, /, **arguments: Any) -> ToolOutput:
         tool = self.servers.get(name)
         assert tool is not None, f"{name} is not on offer"
-        return await tool.run(arguments, context or self.context)
+        try:
+            return await tool.run(arguments, context or self.context)
+        except ToolError as error:
+            return error.as_output()
 
     def pid(self, name: str) -> int:
         pid = next(one.pid for one in self.servers.status() if one.name == name)

@@ -4,8 +4,10 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from hark.protocol.tool import NobodyToAsk, Question
+from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolError, ToolOutput
+from hark.tools.arguments import decode
 from tests.waiting import until
 
 
@@ -50,6 +52,14 @@ class FakeContext:
 
     async def until(self, is_there: Callable[[str], bool]) -> None:
         await until(lambda: is_there(self.shown), changed=self._changed, shows=lambda: self.shown)
+
+
+async def call_tool(tool: Tool, arguments: dict[str, Any], context: CallContext) -> ToolOutput:
+    """Call a tool as the engine does: arguments are decoded, and a ToolError becomes the result."""
+    try:
+        return await tool.run(decode(tool.spec, arguments), context)
+    except ToolError as error:
+        return error.as_output()
 
 
 EXITING = 0x4  # of the kernel's flags of a process

@@ -25,8 +25,8 @@ def parameters(function: object) -> set[str]:
 
 @pytest.mark.parametrize("name", BOUNDED)
 def test_a_library_whose_internals_are_used_has_an_upper_bound(name: str) -> None:
-    [wanted] = [text for text in metadata.requires("hark-agent") or [] if re.match(rf"{re.escape(name)}\b(?!-)", text)]
-    assert re.search(r"<\d", wanted), wanted
+    wanted = [text for text in metadata.requires("hark-agent") or [] if re.match(rf"{re.escape(name)}\b(?!-)", text)]
+    assert any(re.search(r"<\d", text) for text in wanted), wanted
 
 
 async def test_discord_has_the_internals_that_its_surface_overrides_and_calls() -> None:

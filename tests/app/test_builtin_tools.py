@@ -1,16 +1,19 @@
-"""The tools for files, together."""
+"""The agent's own tools, together."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+import hark
+from hark.app.builtin_tools import file_tools
 from hark.processes.cookies import this_process
 from hark.protocol.messages import Effect
-from hark.tools.files.all_of_them import file_tools
 from hark.tools.files.edit import STALE
 from hark.tools.toolbox import Toolbox
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 TOOLS = Toolbox(file_tools(this_process()))
 
@@ -27,7 +30,7 @@ async def test_what_one_writes_another_does_not_call_a_strangers(tmp_path: Path)
     async def call(name: str, **arguments: Any) -> str:
         tool = TOOLS.get(name)
         assert tool is not None
-        return (await tool.run(arguments, context)).text
+        return (await call_tool(tool, arguments, context)).text
 
     await call("write", path="a", content="one\ntwo\n")
     await call("read", path="a")
@@ -40,11 +43,23 @@ async def test_what_one_writes_another_does_not_call_a_strangers(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["read", "write", "edit", "patch", "list", "search", "view_image"])
 @pytest.mark.parametrize("arguments", [{"path": 3}, {"else": 1}, {"path": [], "patch": {}, "pattern": None}])
-async def test_garbage_is_refused_and_foreseen_without_a_fall(
-    name: str, arguments: dict[str, Any], tmp_path: Path
-) -> None:
+async def test_arguments_that_do_not_fit_are_refused(name: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     tool = TOOLS.get(name)
     assert tool is not None
-    output = await tool.run(arguments, FakeContext(tmp_path))
+    output = await call_tool(tool, arguments, FakeContext(tmp_path))
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
-    tool.spec.foreseen(arguments)
+
+
+async def test_the_schemas_of_all_tools_are_plain_and_described(tmp_path: Path) -> None:
+    routes = [{"provider": hark.ScriptedProvider([])}]
+    async with hark.open(home=tmp_path / "home", workspace=tmp_path, routes=routes) as agent:
+        specs = agent.bench.tools.specs
+    assert len(specs) >= 17
+    for spec in specs:
+        text = msgspec.json.encode(spec.parameters).decode()
+        assert not re.search(r'"(\$ref|\$defs|title|default|anyOf)":', text), spec.name
+        assert (spec.parameters["type"], spec.parameters["additionalProperties"]) == ("object", False)
+        for name, schema in spec.parameters["properties"].items():
+            assert "type" in schema, (spec.name, name)
+            assert "description" in schema or name == "action", (spec.name, name)
+        assert spec.description
