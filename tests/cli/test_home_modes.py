@@ -162,19 +162,19 @@ async def test_a_used_home_is_private_whatever_the_umask(tmp_path: Path, umask: 
     assert (hark.folder / "notes.txt").stat().st_mode & 0o777 == 0o664  # a user's file keeps its mode
 
 
-def test_all_else_that_writes_to_a_home_writes_private_files(tmp_path: Path) -> None:
+async def test_all_else_that_writes_to_a_home_writes_private_files(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        write_all(tmp_path / "home", tmp_path)
+        await write_all(tmp_path / "home", tmp_path)
     finally:
         os.umask(before)
     assert len([path for path in (tmp_path / "home").rglob("*") if path.is_file()]) == 10
     assert loose(tmp_path / "home") == []
 
 
-def write_all(home: Path, tmp_path: Path) -> None:
+async def write_all(home: Path, tmp_path: Path) -> None:
     trust(home, tmp_path)
-    asyncio.run(GrantsFile(home / "allowed").remember("shell: ls"))
+    await GrantsFile(home / "allowed").remember("shell: ls")
     Pairing(home / "pairing.json").knock("telegram", Author("1", "me"), "code")
     EditorSessions(home).add("s", str(tmp_path))
     SpeechPreferences(home / "spoken.json", SpeechPreference.OFF).keep("s", SpeechPreference.ON)

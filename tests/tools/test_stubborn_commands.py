@@ -160,7 +160,7 @@ from hark.processes.start import Launcher
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
 from hark.processes.shell import ShellStates
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 def start(command: str) -> None:
     import subprocess
@@ -172,7 +172,7 @@ async def main(home, tool, command):
     context = FakeContext(home)
     if tool == "process":
         background = Background(launcher, ShellStates(), Detached())
-        await ProcessTool(background).run({"action": "start", "command": command, "name": "p"}, context)
+        await call_tool(ProcessTool(background), {"action": "start", "command": command, "name": "p"}, context)
         output = background.get("session", "p").output
         while "ready" not in output.peek():
             await output.changed()
@@ -180,9 +180,9 @@ async def main(home, tool, command):
         await asyncio.Event().wait()
     elif tool == "python":
         code = f"import subprocess\\nsubprocess.run(['bash', '-c', {command!r}])"
-        call = asyncio.create_task(PythonTool(launcher).run({"code": code}, context))
+        call = asyncio.create_task(call_tool(PythonTool(launcher), {"code": code}, context))
     else:
-        call = asyncio.create_task(FunctionTool(start).owned_by(owner).run({"command": command}, context))
+        call = asyncio.create_task(call_tool(FunctionTool(start).owned_by(owner), {"command": command}, context))
     await context.until(lambda shown: "ready" in shown)
     print(context.shown, flush=True)
     await call
