@@ -147,6 +147,8 @@ class SqliteStore:
         leases: SqliteLeases,
         bus: ClosableBus,
         search: SqliteSearch | None = None,
+        *,
+        close_seconds: float = CLOSE_SECONDS,
     ) -> None:
         """Take the parts; `open` makes them for a file, a simulation makes its own."""
         self._writes = writes
@@ -156,10 +158,19 @@ class SqliteStore:
         self._journal = SqliteJournal(writes, reads, self._search)
         self._leases = leases
         self._bus = bus
+        self._close_seconds = close_seconds
         self._is_closed = False
 
     @classmethod
-    async def open(cls, path: Path, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> "SqliteStore":
+    async def open(
+        cls,
+        path: Path,
+        owner: str,
+        clock: Clock,
+        lease_seconds: float = LEASE_SECONDS,
+        *,
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> "SqliteStore":
         """Open the database, made or migrated where needed. `owner` names this process and is never used again.
 
         Raises:
@@ -177,7 +188,8 @@ class SqliteStore:
             leases = SqliteLeases(writes, owner, clock, bus.is_alive, lease_seconds)
             await leases.enter()
             on_failure.pop_all()
-            return cls(writes, reads, leases, bus, SqliteSearch(reads, path.with_name(INDEX_NAME)))
+            search = SqliteSearch(reads, path.with_name(INDEX_NAME))
+            return cls(writes, reads, leases, bus, search, close_seconds=close_seconds)
 
     @property
     def inbox(self) -> SqliteInbox:
@@ -209,7 +221,7 @@ class SqliteStore:
         if self._is_closed:
             return
         self._is_closed = True
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        with anyio.move_on_after(self._close_seconds, shield=True):
             # On a full or broken disk the leases stay; they end with the process.
             with suppress(StoreError):
                 await self._leases.leave()
