@@ -80,7 +80,7 @@ class Narrator(Protocol):
 class Dictation(Protocol):
     """What a person says at this machine's microphone."""
 
-    async def record(self, until: Callable[[], Awaitable[None]]) -> Audio:
+    async def record(self, until: Callable[[], Awaitable[object]]) -> Audio:
         """Record until `until` returns. Cancelling drops the recording, and ends what recorded.
 
         Raises:

@@ -44,7 +44,7 @@ class ProgramMicrophone:
         self._settings = settings
         self._spawn = spawn
 
-    async def record(self, until: Callable[[], Awaitable[None]]) -> Audio:
+    async def record(self, until: Callable[[], Awaitable[object]]) -> Audio:
         """Record until `until` returns, or the program ends by itself. Cancelling drops the recording.
 
         Raises:
@@ -78,7 +78,7 @@ class ProgramMicrophone:
         raise SpeechError(NONE)
 
 
-async def _heard(process: PipedProcess, until: Callable[[], Awaitable[None]]) -> bytes:
+async def _heard(process: PipedProcess, until: Callable[[], Awaitable[object]]) -> bytes:
     whole = bytearray()
 
     async def end() -> None:

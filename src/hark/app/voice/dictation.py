@@ -22,7 +22,7 @@ class ProgramDictation:
         self._transcriber = transcriber
         self._folder = folder
 
-    async def record(self, until: Callable[[], Awaitable[None]]) -> Audio:
+    async def record(self, until: Callable[[], Awaitable[object]]) -> Audio:
         """Record until `until` returns. Cancelling drops the recording.
 
         Raises:

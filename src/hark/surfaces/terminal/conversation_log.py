@@ -9,8 +9,6 @@ from hark.protocol.events import (
     CallStart,
     MessageAccepted,
     Notice,
-    QuestionAsked,
-    QuestionClosed,
     ReasoningDelta,
     ReceiptChanged,
     ReplyDelta,
@@ -25,7 +23,7 @@ from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.terminal.widgets.blocks import NOTICE, Block, Called, Thought, Told, UserBlock
 from hark.surfaces.terminal.widgets.prose import Prose
 from hark.surfaces.terminal.widgets.scroll import Scroll
-from hark.text.safe_text import safe, safe_line
+from hark.text.safe_text import safe
 from hark.text.status_text import end_words, milliseconds, turn_number
 
 FRAME_SECONDS = 1 / 20
@@ -53,7 +51,6 @@ class ConversationLog(Scroll):
         super().__init__(id="log")
         self._said: dict[str, UserBlock] = {}
         self._calls: dict[str, Called] = {}
-        self._asked: dict[str, str] = {}
         self._notice: tuple[str, Told] | None = None
         self._fates = Fates()
         self._prose: Prose | None = None
@@ -106,8 +103,8 @@ class ConversationLog(Scroll):
     def clear(self) -> None:
         """Show nothing of this session any more."""
         self._end_reply()
-        for known in (self._said, self._calls, self._asked):
-            known.clear()
+        self._said.clear()
+        self._calls.clear()
         self._notice = None
         self.last_reply = ""
         self.drop_all()
@@ -178,10 +175,6 @@ class ConversationLog(Scroll):
             case TurnEnd():
                 self._end_reply()
                 self.show(Told(f"── {end_words(event)}", _END_STYLES.get(type(event.outcome), "bold red")))
-            case QuestionAsked(question=question, text=text):
-                self._asked[question] = text
-            case QuestionClosed(question=question, reason=reason):
-                self._close_question(question, reason)
             case _:
                 pass
         self._fates.take(event)
@@ -211,11 +204,6 @@ class ConversationLog(Scroll):
         block = self._calls.pop(call, None) or Called(event.name, "{}")  # it was refused before it started
         block.end(event)
         self.show(block)
-
-    def _close_question(self, question: str, reason: str) -> None:
-        text = self._asked.pop(question, None)
-        if text is not None and reason != "answered":
-            self.tell(f"The question was {reason}: {safe_line(text, 100)}")
 
     def _restart(self) -> None:
         """Forget the text of this step: it comes again."""

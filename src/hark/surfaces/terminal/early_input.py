@@ -171,8 +171,6 @@ def typed_while(load: Callable[[], object]) -> FirstLine:
     except BaseException:
         line.give_back()
         raise
-    if line.is_left:
-        line.give_back()
     return line
 
 

@@ -63,12 +63,9 @@ class Talk:
             await asyncio.wait([self._talking], timeout=END_SECONDS)
 
     async def _talk(self, is_said: asyncio.Event, say: Callable[[str], None]) -> None:
-        async def until() -> None:
-            await is_said.wait()
-
         try:
             dictation = self._place.dictation()
-            audio = await dictation.record(until)
+            audio = await dictation.record(is_said.wait)
             is_said.set()
             self._draw()
             words = typed_text(await dictation.words(audio))

@@ -137,8 +137,10 @@ class ConversationScreen(GatedApp, inherit_bindings=False):
         match event:
             case QuestionAsked():
                 self.questions.ask(event)
-            case QuestionClosed(question=question):
-                self.questions.close(question)
+            case QuestionClosed(question=question, reason=reason):
+                asked = self.questions.close(question)
+                if asked is not None and reason != "answered":
+                    self.log_view.tell(f"The question was {reason}: {safe_line(asked.text, 100)}")
             case ReceiptChanged(receipt=receipt):
                 self.outbox.forget(receipt.id)
                 self._take_back(receipt)

@@ -57,13 +57,15 @@ class QuestionPanel(Vertical):
             self._shown_at = time.monotonic()
         self._draw()
 
-    def close(self, question: str) -> None:
-        """Take a question off the screen."""
+    def close(self, question: str) -> QuestionAsked | None:
+        """Take a question off the screen; return it if it was open."""
         before = self.current
-        if self._open.pop(question, None) is not None:
+        asked = self._open.pop(question, None)
+        if asked is not None:
             if self.current is not before:
                 self._shown_at = time.monotonic()
             self._draw()
+        return asked
 
     def close_all(self) -> None:
         """Take all off the screen: their turn is over."""
