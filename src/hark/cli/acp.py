@@ -33,8 +33,7 @@ async def run(options: argparse.Namespace) -> int:
     out = await own_output()
 
     from hark.app.sessions.editor_agents import opened_workplaces
-    from hark.surfaces.acp.incoming import Incoming
-    from hark.surfaces.acp.serve import EditorServer
+    from hark.surfaces.acp.serve import Incoming, serve_editor
     from hark.version import __version__
 
     incoming = Incoming()
@@ -43,7 +42,7 @@ async def run(options: argparse.Namespace) -> int:
     signals.listen()
     await read_input(incoming)
     async with opened_workplaces(home, watchdog.waits_for) as places:
-        await EditorServer(incoming, out, __version__).run(places, watchdog.arm)
+        await serve_editor(places, incoming, out, __version__, watchdog.arm)
     return signals.code or COMPLETED
 
 

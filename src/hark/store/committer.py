@@ -3,8 +3,10 @@
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import groupby
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hark.protocol.store import StoreError
@@ -98,54 +100,88 @@ def answer(jobs: Sequence[PendingCommit]) -> None:
             future.set_exception(job.error)
 
 
-class InlineCommitter:
-    """Runs operations on the caller's own loop, with no thread: for a simulation on a database in memory."""
+WRITE_LIMIT = 512  # bounds how long the first of a burst waits for the last
+
+
+class CommitThread:
+    """A Committer of its own thread. While one commit waits for the disk, the next gathers."""
 
     def __init__(
-        self, connection: sqlite3.Connection, before_commit: Callable[[], Awaitable[None]] | None = None
+        self, connect: Callable[[], sqlite3.Connection], begin: str = "BEGIN IMMEDIATE", limit: int = WRITE_LIMIT
     ) -> None:
-        """`before_commit` is awaited before each commit; what was submitted until it returns is in that commit.
-
-        It may raise a StoreError, as a disk would: then nothing of that commit is made.
-        """
-        self._connection = connection
-        self._before_commit = before_commit
-        self._waiting: list[PendingCommit] = []
-        self._task: asyncio.Task[None] | None = None
-        self._is_closed = False
+        """Start at once, on the running loop. If `connect` raises a StoreError, every operation is refused with it."""
+        self._connect = connect
+        self._begin = begin
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[PendingCommit | None] = SimpleQueue()
+        self._is_ending = False  # of the thread
+        self._refusal: StoreError | None = None  # of the loop, and everything below too
+        self._ended = asyncio.Event()
+        self._thread = Thread(target=self._run, name="hark-store", daemon=True)
+        self._thread.start()
 
     def submit(self, operation: Callable[[sqlite3.Connection], T]) -> Awaitable[T]:
         """Take an operation at once; the answer comes after its commit."""
-        if self._is_closed:
-            raise closed()
-        loop = asyncio.get_running_loop()
-        job = PendingCommit(operation, loop.create_future())
-        self._waiting.append(job)
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._commit_all())
+        if self._refusal is not None:
+            raise self._refusal
+        job = PendingCommit(operation, self._loop.create_future())
+        self._queue.put(job)
         return job.future
 
     async def close(self) -> None:
-        """Finish what was submitted; the connection stays its maker's."""
-        self._is_closed = True
-        if self._task is not None:
-            await self._task
+        """Return when all that was submitted is committed and the connection is closed; bounded by the caller."""
+        if self._refusal is None:
+            self._refusal = closed()
+            self._queue.put(None)
+        await self._ended.wait()
+        self._thread.join()  # its last act was to say that it ended
 
-    async def _commit_all(self) -> None:
-        while self._waiting:
-            failure: StoreError | None = None
-            if self._before_commit is not None:
-                try:
-                    await self._before_commit()
-                except StoreError as error:
-                    failure = error
-            jobs, self._waiting = self._waiting, []
-            if failure is None:
-                commit_together(self._connection, jobs, "BEGIN IMMEDIATE")
-            else:
-                for job in jobs:
-                    job.error = failure
-            answer(jobs)
+    def _run(self) -> None:
+        jobs: list[PendingCommit] = []
+        refusal = StoreError("The store's thread broke down. Start Hark again.")
+        try:
+            with closing(self._connect()) as connection:
+                while not self._is_ending:
+                    jobs = self._take()
+                    commit_together(connection, jobs, self._begin)
+                    self._tell(answer, jobs)
+            refusal = closed()
+        except StoreError as error:
+            refusal = error
+        finally:
+            self._tell(self._end, jobs, refusal)
+
+    def _take(self) -> list[PendingCommit]:
+        jobs: list[PendingCommit] = []
+        job = self._queue.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == self._limit:
+                return jobs
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return jobs
+        self._is_ending = True
+        return jobs
+
+    def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:  # the loop is gone, and all who waited with it
+            self._is_ending = True
+
+    def _end(self, jobs: list[PendingCommit], refusal: StoreError) -> None:
+        # On the loop, like submit: nothing can slip in between the last look at the queue and the refusal.
+        self._refusal = refusal
+        while not self._queue.empty():
+            if (job := self._queue.get()) is not None:
+                jobs.append(job)
+        for job in jobs:
+            job.error = refusal
+        answer(jobs)
+        self._ended.set()
 
 
 def closed() -> StoreError:

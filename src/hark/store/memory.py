@@ -1,14 +1,53 @@
 """A store in memory, shared by any number of owners in one process: for tests, and for what need not last."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Summary
-from hark.store.memory_search import MemorySearch
+from hark.protocol.store import BACKGROUND, Accepted, Entry, Hit, Journal, Lease, Query, SessionLine, Summary
 from hark.store.rows import journal_conflict, lease_lost
+from hark.store.search_text import Phrase, SearchableLine, has_phrase, lines_of, phrases, snippet, words
 from hark.store.wake_queue import WakeQueue
+
+
+class MemorySearch:
+    """Reads the journals of all sessions, one after the other."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def find(self, query: Query) -> list[Hit]:
+        """Return the messages with these words; with `is_any`, those with most of them first."""
+        wanted = phrases(query.words)
+        found: list[tuple[int, Hit]] = []
+        if not wanted:
+            return []
+        for line in await self._journal.sessions():
+            if BACKGROUND not in line.session and query.session in ("", line.session):
+                found.extend(await self._in_session(line.session, query, wanted))
+                await asyncio.sleep(0)  # others may run, and a cancel comes through
+        found.sort(key=lambda one: (one[0] if query.is_any else 0, one[1].at), reverse=True)
+        return [hit for _, hit in found[: max(0, query.limit)]]
+
+    async def _in_session(self, session: str, query: Query, wanted: list[Phrase]) -> list[tuple[int, Hit]]:
+        hits: list[tuple[int, Hit]] = []
+        for record in await self._journal.read(session):
+            for line in lines_of(record):
+                count = _count(line, query, wanted)
+                if count >= (1 if query.is_any else len(wanted)):
+                    hits.append((count, Hit(session, line.turn, line.at, line.who, snippet(line.text, wanted))))
+        return hits
+
+
+def _count(line: SearchableLine, query: Query, wanted: list[Phrase]) -> int:
+    """Return how many of the phrases a line has, none when the query is about others."""
+    if line.at < query.since or (query.without_turn and line.turn == query.without_turn):
+        return 0
+    kept = words(line.text)
+    return sum(has_phrase(kept, phrase) for phrase in wanted)
+
 
 LEASE_SECONDS = 10.0
 
@@ -124,12 +163,7 @@ class MemoryLeases:
         self._expiry = memory.expiry
         self._owner = owner
         self._clock = clock
-        self._lease_seconds = lease_seconds
-
-    @property
-    def seconds(self) -> float:
-        """How long a lease lasts without a renewal."""
-        return self._lease_seconds
+        self.seconds = lease_seconds  # how long a lease lasts without a renewal
 
     async def acquire(self, session: str) -> Lease | None:
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
@@ -150,7 +184,7 @@ class MemoryLeases:
 
     def beat(self) -> None:
         """Say that this owner lives."""
-        self._expiry[self._owner] = self._clock.now() + self._lease_seconds
+        self._expiry[self._owner] = self._clock.now() + self.seconds
 
     async def release(self, lease: Lease) -> None:
         """Give a session up; a lease that is another's by now is left alone."""
@@ -193,39 +227,14 @@ class MemoryStore:
     """One owner's view of a memory."""
 
     def __init__(self, memory: SharedMemory, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._inbox = MemoryInbox(memory)
-        self._journal = MemoryJournal(memory)
-        self._search = MemorySearch(self._journal)
-        self._leases = MemoryLeases(memory, owner, clock, lease_seconds)
-        self._leases.beat()
-        self._bus = MemoryBus(memory, owner)
-
-    @property
-    def inbox(self) -> MemoryInbox:
-        """Its inbox."""
-        return self._inbox
-
-    @property
-    def journal(self) -> MemoryJournal:
-        """Its journal."""
-        return self._journal
-
-    @property
-    def search(self) -> Search:
-        """Its search."""
-        return self._search
-
-    @property
-    def leases(self) -> MemoryLeases:
-        """Its leases."""
-        return self._leases
-
-    @property
-    def bus(self) -> MemoryBus:
-        """Its bus."""
-        return self._bus
+        self.inbox = MemoryInbox(memory)
+        self.journal = MemoryJournal(memory)
+        self.search = MemorySearch(self.journal)
+        self.leases = MemoryLeases(memory, owner, clock, lease_seconds)
+        self.leases.beat()
+        self.bus = MemoryBus(memory, owner)
 
     async def close(self) -> None:
         """Let go of every lease."""
-        self._leases.leave()
-        self._bus.close()
+        self.leases.leave()
+        self.bus.close()

@@ -1,26 +1,36 @@
-"""The line to a model server: a request is posted, its reply comes back as chunks."""
+"""A model behind an HTTP API: a request is posted, its reply comes back as chunks."""
 
 import io
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from traceback import clear_frames
 
 import aiohttp
 
-from hark.protocol.provider import BadAddress, Chunk, ProviderError, TransientProviderError, Unreachable
+from hark.protocol.provider import BadAddress, Chunk, ProviderError, Request, TransientProviderError, Unreachable
 from hark.protocol.redaction import redacted
 from hark.providers.endpoint import Endpoint
 from hark.providers.read_throttle import ReadThrottle, joined
-from hark.providers.reply_fold import ReplyFold
-from hark.providers.reply_stream import ReplyStream
-from hark.providers.response_body import NETWORK_ERRORS, Body, reason
+from hark.providers.reply_fold import Dialect, ReplyFold
+from hark.providers.reply_stream import NETWORK_ERRORS, Body, ReplyStream, reason
 
 
-class ModelConnection:
-    """One path of an endpoint, over a session from `open_session`; `headers` go with every request."""
+class HttpProvider:
+    """One path of an endpoint, over a session from `open_session`; `headers` go with every request.
+
+    `encode` makes the body of a request, and a new `dialect` reads each reply.
+    """
 
     def __init__(
-        self, session: aiohttp.ClientSession, endpoint: Endpoint, path: str, headers: Mapping[str, str]
+        self,
+        session: aiohttp.ClientSession,
+        endpoint: Endpoint,
+        path: str,
+        headers: Mapping[str, str],
+        encode: Callable[[Request, Endpoint], bytes],
+        dialect: Callable[[], Dialect],
     ) -> None:
+        self._encode = encode
+        self._dialect = dialect
         self._session = session
         self._endpoint = endpoint
         self._url = endpoint.base_url.rstrip("/") + path
@@ -28,8 +38,11 @@ class ModelConnection:
         self._headers = {**usual, **endpoint.extra_headers, **headers}
         self._pace = ReadThrottle()
 
-    async def ask(self, body: bytes, fold: ReplyFold) -> AsyncGenerator[Chunk, None]:
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Yield the reply's chunks; see `Provider.stream`. The key is in no error, even if the server repeats it."""
+        return self._stream(self._encode(request, self._endpoint), ReplyFold(self._dialect()))
+
+    async def _stream(self, body: bytes, fold: ReplyFold) -> AsyncGenerator[Chunk, None]:
         try:
             response = await self._post(body)
             del body  # a long one must not stay as long as the reply takes

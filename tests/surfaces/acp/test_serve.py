@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from hark.surfaces.acp import incoming
-from hark.surfaces.acp.incoming import TOO_LONG, Incoming
+from hark.surfaces.acp import serve
+from hark.surfaces.acp.serve import TOO_LONG, Incoming
 
 
 async def lines(source: Incoming) -> list[bytes]:
@@ -42,7 +42,7 @@ async def test_what_has_come_is_not_read_any_more_after_an_end() -> None:
 
 
 async def test_a_line_without_bounds_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming, "LONGEST_BYTES", 10)
+    monkeypatch.setattr(serve, "LONGEST_BYTES", 10)
     source = Incoming()
     source.data_received(b"x" * 8)
     source.data_received(b"x" * 8 + b"\nshort\n")
