@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from bench.run import Plan
 from bench.table import Figure, Spread
 from hark.protocol.snapshots import StepName
-from hark.tools.undo.entry import TICK_NS
+from hark.tools.undo.manifest import TICK_NS
 from hark.tools.undo.undo import Undo
 
 ROUNDS = 40

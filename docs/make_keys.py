@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from hark.app.slash.table import TERMINAL_COMMANDS
 from hark.surfaces.terminal.keys import FIXED, MEANINGS, QUEUE_KEYS, Keys, shown
-from hark.surfaces.terminal.terminal_commands import LINES
 
 PAGE = Path(__file__).parent / "keys.md"
 
@@ -53,6 +53,7 @@ are one only when the question was there before their first letter. Everything e
 
 | command | does |
 |---|---|
+| `/voice` | talk instead of typing: once more sends it |
 """
 
 TAIL = """
@@ -84,7 +85,7 @@ def page() -> str:
     queue = [
         f"| {shown(key) if len(key) > 1 else f'`{key}`'} | {meaning} |\n" for key, (_, meaning) in QUEUE_KEYS.items()
     ]
-    own = [f"| `/{line.name}{f' {line.takes}' if line.takes else ''}` | {line.help} |\n" for line in LINES]
+    own = [f"| `/{line.name}{f' {line.takes}' if line.takes else ''}` | {line.help} |\n" for line in TERMINAL_COMMANDS]
     return "".join([HEAD, *rows, QUEUE, *queue, REST, *own, TAIL])
 
 

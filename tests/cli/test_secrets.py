@@ -11,9 +11,9 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
-from hark.protocol.redaction import redacted, secrets_in_address
+from hark.text.redaction import redacted, secrets_in_address
 from tests.cli.command_line import Hark, Running, opened
 
 SECRETS = {

@@ -1,6 +1,8 @@
 """`hark setup` asks few questions, writes what only the owner can read, and replaces nothing unasked."""
 
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,9 @@ from typing import Any
 import pytest
 
 from hark.app.settings import SettingsError
-from hark.app.settings.config_file import with_route
+from hark.app.settings.config_file import read_config, with_route
 from hark.app.settings.types import RouteSettings
+from hark.disk.private_files import replace_private
 from tests.cli.command_line import Ended, Hark, opened
 from tests.cli.pseudo_terminal import run_in_terminal
 from tests.fakes.models.behaviours import Behaviour, failing, text
@@ -180,10 +183,44 @@ def test_a_route_takes_the_place_of_the_routes_and_of_nothing_else(text: str) ->
     assert after == before
 
 
+NEW = """
+[[routes]]
+name = "main"
+provider = "openai"
+base_url = "http://a/v1"
+model = "a \\"quoted\\" \\\\ näme"
+"""
+
+
 @pytest.mark.parametrize(
-    "text",
-    ['routes = [{name = "a"}]\n', '[[routes]]\nname = """\n[x]\n"""\n', '[limits]\n"a" = """\n[[routes]]\n"""\n'],
+    ("text", "kept"),
+    [
+        ('routes = [{name = "a"}]\n', ""),
+        ('x = 1 # one\nroutes = [ # all of them\n  {name = "a"}, # the first\n]\ny.z = 2\n', "x = 1 # one\ny.z = 2\n"),
+        ('[[routes]]\nname = """\n[x]\n"""\n', ""),
+        ('[limits]\n"a" = """\n[[routes]]\n"""\n', '[limits]\n"a" = """\n[[routes]]\n"""\n'),
+        (
+            '# top\n[["routes"]] # a\nname = "x"\n\n# lim\n[limits]\nsteps=3\n',
+            "# top\n\n# lim\n[limits]\nsteps=3\n",
+        ),
+        ('[[routes]]\nname="a"\n[routes.more]\nb=1\n# b\n[[routes]]\nname="b"\n[l]\n', "[l]\n"),
+        ('[[routes]]\nname="a"\n[l]\nb = {c = 1,d=2}\n[[routes]]\nname="b"\n[m]\n', "[l]\nb = {c = 1,d=2}\n[m]\n"),
+        ('a.b = 1\n[t.u]\n[v]\n[t.w]\n[[routes]]\nname="b"\n', "a.b = 1\n[t.u]\n[v]\n[t.w]\n"),
+        ('[[routes]]\r\nname="a"\r\n# l\r\n[l]\r\nb = 1\r\n', "# l\r\n[l]\r\nb = 1\r\n"),
+    ],
 )
-def test_routes_in_a_form_that_can_not_be_replaced_safely_are_left_alone(text: str) -> None:
-    with pytest.raises(SettingsError, match="by hand"):
-        with_route(text, ROUTE)
+def test_routes_of_any_form_are_replaced_and_the_rest_stays_byte_for_byte(text: str, kept: str) -> None:
+    new = NEW.replace("\n", "\r\n") if "\r\n" in text else NEW
+    assert with_route(text, ROUTE) == (kept + new if kept else new.lstrip())
+
+
+async def test_setup_keeps_the_line_ends_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"# mine\r\n[limits]\r\nsteps = 3\r\n")
+    replace_private(file, with_route(read_config(file), ROUTE).encode())
+    assert file.read_bytes().startswith(b"# mine\r\n[limits]\r\nsteps = 3\r\n\r\n[[routes]]\r\n")
+
+
+def test_tomlkit_is_loaded_only_for_an_edit() -> None:
+    code = "import sys, hark.cli.setup; sys.exit('tomlkit' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -521,7 +521,6 @@ cd ${X:-/}; rm -rf *
 cd $(echo /) && rm -rf *
 cd src; cd ..; cd ..; rm -rf *
 pushd ..; rm -rf *; popd
-cd ~/x && rm -rf *
 echo x > ~/.bashrc
 echo x >> ~/.config/fish/config.fish
 cp x ~/.bashrc
@@ -1197,6 +1196,7 @@ make SHELL='rm -rf /' x
 LEAVING: tuple[str, ...] = (
     *_lines(
         r"""
+cd ~/x && rm -rf *
 ffmpeg -i a -y ~/b.mp4
 mytool ../other/file
 touch /tmp/x

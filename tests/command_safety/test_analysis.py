@@ -4,10 +4,12 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hark.command_safety.analysis import Judgement, Risk, judge
+from hark.command_safety import analysis
+from hark.protocol.tool import Judgement, Risk
 from tests.command_safety import approval_table as table
 
 SEED = 20_261_116
@@ -27,11 +29,21 @@ def workspace_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = tmp_path_factory.mktemp("outer") / "workspace"
     (workspace / "src").mkdir(parents=True)
     (workspace / "build").mkdir()
+    _home(workspace).mkdir()
     return workspace.resolve()
 
 
+def _home(workspace: Path) -> Path:
+    """Return a home of our own: the verdicts must not depend on the user who runs the tests."""
+    return workspace.parent / "home"
+
+
+def judge(command: str, workspace: Path, **more: Any) -> Judgement:
+    return analysis.judge(command, workspace, _home(workspace), **more)
+
+
 def filled(command: str, workspace: Path) -> str:
-    return re.sub(r"\bWS\b", str(workspace), re.sub(r"(?<![$\w{])HOME(?=/)", str(Path.home()), command))
+    return re.sub(r"\bWS\b", str(workspace), re.sub(r"(?<![$\w{])HOME(?=/)", str(_home(workspace)), command))
 
 
 @pytest.mark.parametrize(("command", "risk"), ROWS, ids=[f"{risk.name}: {command[:60]!r}" for command, risk in ROWS])
@@ -205,6 +217,11 @@ def test_the_folder_and_what_is_writable_count(workspace: Path, tmp_path: Path) 
     assert judge(f"touch {tmp_path}/x", workspace).risk is Risk.LEAVING
     assert judge(f"touch {tmp_path}/x", workspace, writable=[tmp_path]).risk is Risk.CHANGING
     assert judge(f"rm -rf {tmp_path}", workspace, writable=[tmp_path]).risk is Risk.HARD
+
+
+@pytest.mark.parametrize(("home", "risk"), [("/root", Risk.HARD), ("/home/a", Risk.LEAVING), ("/srv/a", Risk.LEAVING)])
+def test_folders_below_a_home_are_like_others_except_below_that_of_root(home: str, risk: Risk, workspace: Path) -> None:
+    assert analysis.judge("cd ~/x && rm -rf *", workspace, Path(home)).risk is risk
 
 
 def test_links_are_followed(workspace: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hark.command_safety.analysis import Risk, judge
+from hark.command_safety.analysis import judge
 from hark.command_safety.parsing.syntax import DEPTH_MAX, parse
 from hark.command_safety.parsing.words import (
     Arithmetic,
@@ -19,6 +19,7 @@ from hark.command_safety.parsing.words import (
     Variable,
     Word,
 )
+from hark.protocol.tool import Risk
 
 SEED = 20_261_116
 SAMPLES = 600
@@ -271,7 +272,7 @@ def test_what_bash_runs_is_never_missed(tmp_path: Path) -> None:
     ran = 0
     for _ in range(SAMPLES):
         text = "".join(rng.choice(PIECES) for _ in range(rng.randint(2, 9)))
-        judgement = judge(text, tmp_path)
+        judgement = judge(text, tmp_path, Path("/home/person"))
         if judgement.risk >= Risk.RISKY or any("MARK" in command.split() for command in judgement.commands):
             continue
         done = subprocess.run(

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.lease_renewal import LeaseRenewal
@@ -30,6 +31,7 @@ from hark.protocol.store import Accepted, Lease, Store, StoreError, Summary
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
 from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
 from hark.tools.toolbox import Toolbox
+from tests.engine.null_services import GrantsInMemory, NoSnapshots
 
 CLOSE_SECONDS = 3.0
 E = TypeVar("E", bound=AnyEvent)
@@ -222,6 +224,9 @@ def make_bench(
         tenure=LeaseRenewal(store.leases, clock),
         workspace=Path.cwd(),
         jitter=lambda: 0.0,
+        analyzer=ShellAnalyzer(Path("/home/person")),
+        grants=GrantsInMemory(),
+        snapshots=NoSnapshots(),
     )
 
 

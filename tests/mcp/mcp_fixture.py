@@ -7,24 +7,24 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
 from hark.mcp.settings import read_servers
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
-from hark.protocol.tool import Question, ToolOutput
+from hark.protocol.tool import Question, ToolError, ToolOutput
 from tests.tools.context import FakeContext
 
 SMALL = Path(__file__).with_name("small_server.py")
-QUICK = Backoff(first_seconds=0.02, rest_seconds=0.0)
+QUICK = RetryPolicy(first_seconds=0.02, rest_seconds=0.0)
 LIMIT_SECONDS = 30.0
 
 
 class World:
     """Servers that run, in a home of their own."""
 
-    def __init__(self, home: Path, servers: Mapping[str, Mapping[str, Any]], backoff: Backoff = QUICK) -> None:
+    def __init__(self, home: Path, servers: Mapping[str, Mapping[str, Any]], backoff: RetryPolicy = QUICK) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
         self.notices: list[str] = []
@@ -37,7 +37,10 @@ class World:
     async def call(self, name: str, context: FakeContext | None = None, /, **arguments: Any) -> ToolOutput:
         tool = self.servers.get(name)
         assert tool is not None, f"{name} is not on offer"
-        return await tool.run(arguments, context or self.context)
+        try:
+            return await tool.run(arguments, context or self.context)
+        except ToolError as error:
+            return error.as_output()
 
     def pid(self, name: str) -> int:
         pid = next(one.pid for one in self.servers.status() if one.name == name)
@@ -74,7 +77,7 @@ def small(*words: str, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def starting(home: Path, backoff: Backoff = QUICK, /, **servers: Mapping[str, Any]) -> AsyncGenerator[World]:
+async def starting(home: Path, backoff: RetryPolicy = QUICK, /, **servers: Mapping[str, Any]) -> AsyncGenerator[World]:
     """Servers that may still be on their way up."""
     world = World(home, servers, backoff)
     running = asyncio.create_task(world.servers.run())
@@ -86,7 +89,7 @@ async def starting(home: Path, backoff: Backoff = QUICK, /, **servers: Mapping[s
 
 
 @asynccontextmanager
-async def running(home: Path, backoff: Backoff = QUICK, /, **servers: Mapping[str, Any]) -> AsyncGenerator[World]:
+async def running(home: Path, backoff: RetryPolicy = QUICK, /, **servers: Mapping[str, Any]) -> AsyncGenerator[World]:
     """Servers that are up, or have failed."""
     async with starting(home, backoff, **servers) as world:
         await world.servers.settled(LIMIT_SECONDS)

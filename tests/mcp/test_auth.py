@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hark.mcp.auth import Redirects, TokenFile, free_port
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState
 from tests.mcp.http_fixture import Gate, gated
 from tests.mcp.mcp_fixture import World, running, starting, until
@@ -84,7 +84,10 @@ async def test_a_call_before_the_login_says_at_once_what_to_do(tmp_path: Path) -
 
 async def test_a_login_that_nobody_does_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.mcp.auth.LOGIN_SECONDS", 0.2)
-    async with gated(Gate()) as server, starting(tmp_path, Backoff(), far={"url": server.url, "oauth": True}) as world:
+    async with (
+        gated(Gate()) as server,
+        starting(tmp_path, RetryPolicy(), far={"url": server.url, "oauth": True}) as world,
+    ):
         await world.servers.reached(ServerState.PARKED)
         assert "nobody logged in" in world.servers.status()[0].last_error
     assert len(world.notices) == 2, "the page to open, and that it was given up"

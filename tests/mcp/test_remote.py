@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hark.mcp.auth import free_port
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from tests.mcp.http_fixture import ModernOnly, Remote, refusing, remote
@@ -57,7 +57,7 @@ async def test_a_forgotten_session_is_opened_anew_and_the_call_is_done(tmp_path:
 
 
 async def test_a_lost_server_fails_the_call_under_way_and_comes_back(tmp_path: Path) -> None:
-    patience = Backoff(first_seconds=0.05, tries=50)
+    patience = RetryPolicy(first_seconds=0.05, tries=50)
     async with remote() as server, running(tmp_path, patience, far={"url": server.url}) as world:
         call = asyncio.create_task(world.call("far__wait"))
         await server.begun.wait()
@@ -91,7 +91,7 @@ async def test_a_server_that_knows_only_the_newer_protocol_is_used_the_same_way(
 
 
 async def test_an_address_where_nobody_listens_is_parked_and_said(tmp_path: Path) -> None:
-    async with running(tmp_path, Backoff(tries=1), far={"url": f"http://127.0.0.1:{free_port()}/mcp"}) as world:
+    async with running(tmp_path, RetryPolicy(tries=1), far={"url": f"http://127.0.0.1:{free_port()}/mcp"}) as world:
         output = await world.call("far__any")
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
     assert "can't be reached" in output.text
@@ -105,14 +105,14 @@ async def test_a_server_that_takes_connections_and_never_answers_is_given_up_in_
     listener = await asyncio.start_server(swallow, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     settings = {"url": f"http://127.0.0.1:{port}/mcp", "start_seconds": 0.3}
-    async with listener, running(tmp_path, Backoff(tries=1), far=settings) as world:
+    async with listener, running(tmp_path, RetryPolicy(tries=1), far=settings) as world:
         output = await world.call("far__any")
     assert "did not answer within 0.3 s" in output.text
 
 
 @pytest.mark.parametrize(("status", "words"), [(401, "set oauth = true"), (403, "HTTP 403"), (503, "HTTP 503")])
 async def test_a_refusal_says_what_to_do(status: int, words: str, tmp_path: Path) -> None:
-    async with refusing(status) as url, running(tmp_path, Backoff(tries=1), far={"url": url}) as world:
+    async with refusing(status) as url, running(tmp_path, RetryPolicy(tries=1), far={"url": url}) as world:
         output = await world.call("far__any")
     assert words in output.text
 
@@ -123,7 +123,7 @@ async def test_headers_are_sent_with_what_the_environment_has(tmp_path: Path, mo
     settings = {"headers": {"Authorization": "Bearer ${HARK_TEST_KEY}"}, "start_seconds": 5}
     async with (
         refusing(500, seen) as url,
-        starting(tmp_path, Backoff(tries=1), far={"url": url, **settings}) as world,
+        starting(tmp_path, RetryPolicy(tries=1), far={"url": url, **settings}) as world,
     ):
         await world.servers.reached(ServerState.PARKED)
         status = world.servers.status()[0]

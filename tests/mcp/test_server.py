@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
@@ -24,7 +24,7 @@ RECONNECTS = int(os.environ.get("HARK_MCP_RECONNECTS", "15"))
 async def test_a_killed_server_fails_its_own_calls_alone_and_comes_back(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     outputs: list[ToolOutput] = []
-    async with running(tmp_path, Backoff(), one=small(env={"NOTES": str(notes)}), two=small()) as world:
+    async with running(tmp_path, RetryPolicy(), one=small(env={"NOTES": str(notes)}), two=small()) as world:
         old, other = world.pid("one"), world.pid("two")
 
         async def wait() -> None:
@@ -115,7 +115,7 @@ async def test_a_call_that_waits_for_a_hung_server_can_be_cut(tmp_path: Path) ->
 
 
 async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -> None:
-    async with running(tmp_path, Backoff(tries=1), hung=small("hang", start_seconds=0.3)) as world:
+    async with running(tmp_path, RetryPolicy(tries=1), hung=small("hang", start_seconds=0.3)) as world:
         output = await world.call("hung__any")
         status = world.servers.status()[0]
         assert living(world.cookie) == {}
@@ -139,7 +139,7 @@ async def test_a_failing_server_is_tried_five_times_then_parked_with_one_notice(
 
 
 async def test_a_server_whose_greeting_is_no_mcp_is_said_to_be_that(tmp_path: Path) -> None:
-    async with running(tmp_path, Backoff(tries=1), one=small("odd")) as world:
+    async with running(tmp_path, RetryPolicy(tries=1), one=small("odd")) as world:
         output = await world.call("one__any")
         assert living(world.cookie) == {}
     assert "what it sent is not valid MCP: capabilities" in output.text
@@ -147,7 +147,7 @@ async def test_a_server_whose_greeting_is_no_mcp_is_said_to_be_that(tmp_path: Pa
 
 async def test_a_parked_server_is_left_alone_for_a_while_after_a_vain_call(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    patience = Backoff(first_seconds=0.01, tries=2, rest_seconds=60)
+    patience = RetryPolicy(first_seconds=0.01, tries=2, rest_seconds=60)
     async with running(tmp_path, patience, one=small("exit", env={"NOTES": str(notes)})) as world:
         await world.servers.reached(ServerState.PARKED)
         await world.call("one__any")

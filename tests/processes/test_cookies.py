@@ -15,11 +15,12 @@ from pathlib import Path
 from hark.processes.cookies import this_process
 from hark.processes.start import Launcher
 from hark.tools.shell import Shell
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 async def main():
     context = FakeContext(Path(sys.argv[1]))
-    call = asyncio.create_task(Shell(Launcher(this_process(Path(sys.argv[1])))).run({"command": sys.argv[2]}, context))
+    shell = Shell(Launcher(this_process(Path(sys.argv[1]))))
+    call = asyncio.create_task(call_tool(shell, {"command": sys.argv[2]}, context))
     await context.until(lambda shown: shown.count("ready") == 2)
     print(context.shown, flush=True)
     await call

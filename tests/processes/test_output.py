@@ -10,13 +10,13 @@ from hark.processes.cookies import this_process
 from hark.processes.output import Outputs, WholeOutput
 from hark.processes.start import Launcher
 from hark.tools.shell import Shell
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 
 async def test_the_result_of_a_long_command_names_the_file_that_has_all_of_it(tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     shell = Shell(Launcher(this_process(tmp_path), tmp_path / "home"))
-    output = await shell.run({"command": "seq 20000"}, context)
+    output = await call_tool(shell, {"command": "seq 20000"}, context)
     found = re.search(r"\[\.\.\. [\d,]+ characters cut here; the whole output is in (\S+) \.\.\.\]", output.text)
     assert found
     (path,) = (tmp_path / "home" / "outputs").iterdir()
@@ -29,13 +29,13 @@ async def test_the_result_of_a_long_command_names_the_file_that_has_all_of_it(tm
 
 async def test_short_output_leaves_no_file(tmp_path: Path) -> None:
     shell = Shell(Launcher(this_process(tmp_path), tmp_path / "home"))
-    await shell.run({"command": "seq 100"}, FakeContext(tmp_path))
+    await call_tool(shell, {"command": "seq 100"}, FakeContext(tmp_path))
     assert not (tmp_path / "home").exists()
 
 
 async def test_a_call_that_ran_into_its_limit_names_the_file_too(tmp_path: Path) -> None:
     shell = Shell(Launcher(this_process(tmp_path), tmp_path / "home"))
-    output = await shell.run({"command": "seq 20000; sleep 60", "timeout_seconds": 3}, FakeContext(tmp_path))
+    output = await call_tool(shell, {"command": "seq 20000; sleep 60", "timeout_seconds": 3}, FakeContext(tmp_path))
     assert "the whole output is in " in output.text
 
 

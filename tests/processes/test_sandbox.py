@@ -19,7 +19,7 @@ from hark.protocol.tool import Tool, ToolOutput
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
 from hark.tools.shell import Shell
-from tests.tools.context import FakeContext, is_living, living
+from tests.tools.context import FakeContext, call_tool, is_living, living
 from tests.tools.stubborn_commands import (
     CLEARED_DAEMON,
     DOUBLE_FORKED,
@@ -54,7 +54,7 @@ class Place:
         return Launcher(self.owner, self.home, Sandbox(**whole))
 
     async def run(self, tool: Tool, **arguments: Any) -> ToolOutput:
-        return await tool.run(arguments, FakeContext(self.workspace))
+        return await call_tool(tool, arguments, FakeContext(self.workspace))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ async def test_a_workspace_inside_a_hidden_folder_is_there(place: Place) -> None
     inside = place.home / "work"
     inside.mkdir()
     shell = Shell(place.launcher())
-    output = await shell.run({"command": "touch here; ls; ls .."}, FakeContext(inside))
+    output = await call_tool(shell, {"command": "touch here; ls; ls .."}, FakeContext(inside))
     assert output.text == "here\nwork\n[exit code 0]"
 
 
@@ -132,7 +132,7 @@ async def test_python_and_processes_are_behind_walls_too(place: Place, monkeypat
 )
 async def test_a_stop_ends_all_that_runs_behind_walls(command: str, place: Place) -> None:
     context = FakeContext(place.workspace)
-    task = asyncio.create_task(Shell(place.launcher()).run({"command": command}, context))
+    task = asyncio.create_task(call_tool(Shell(place.launcher()), {"command": command}, context))
     await context.until(lambda shown: re.search(r"ready \d+\n", shown) is not None)
     assert living(place.owner.home) != {}
     began = time.perf_counter()
@@ -156,7 +156,7 @@ async def test_what_is_left_behind_walls_ends_with_the_command(place: Place) -> 
 async def test_a_cut_ends_python_behind_walls(place: Place) -> None:
     python = PythonTool(place.launcher())
     context = FakeContext(place.workspace)
-    task = asyncio.create_task(python.run({"code": "print('ready')\nwhile True: pass"}, context))
+    task = asyncio.create_task(call_tool(python, {"code": "print('ready')\nwhile True: pass"}, context))
     await context.until(lambda shown: "ready" in shown)
     pids = list(living(place.owner.home))
     task.cancel()

@@ -12,7 +12,7 @@ from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.shell import Shell
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 
 class Calls:
@@ -25,7 +25,7 @@ class Calls:
     async def run(self, command: str, session: str = "session", **arguments: float) -> ToolOutput:
         context = FakeContext(self.workspace)
         context.session = session
-        return await self.shell.run({"command": command, **arguments}, context)
+        return await call_tool(self.shell, {"command": command, **arguments}, context)
 
     async def says(self, command: str, session: str = "session") -> str:
         return (await self.run(command, session)).text.removesuffix("\n[exit code 0]")
@@ -128,7 +128,7 @@ async def test_a_call_that_runs_into_its_limit_leaves_the_state_as_it_was(calls:
 
 async def test_a_call_that_is_cut_leaves_the_state_as_it_was(calls: Calls) -> None:
     context = FakeContext(calls.workspace)
-    task = asyncio.create_task(calls.shell.run({"command": "cd /; export A=2; echo ready; sleep 60"}, context))
+    task = asyncio.create_task(call_tool(calls.shell, {"command": "cd /; export A=2; echo ready; sleep 60"}, context))
     await context.until(lambda shown: "ready" in shown)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

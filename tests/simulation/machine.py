@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
@@ -18,6 +19,7 @@ from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import Spending
 from hark.protocol.rules import Rules
+from tests.engine.null_services import GrantsInMemory, NoSnapshots
 from tests.simulation.model import Model, Quiet
 from tests.simulation.network_link import Link
 from tests.simulation.observations import Ledger
@@ -63,6 +65,9 @@ class Machine:
             tenure=LeaseRenewal(self._store.leases, link),
             workspace=Path("/simulated"),
             jitter=random.random,
+            analyzer=ShellAnalyzer(Path("/home/person")),
+            grants=GrantsInMemory(),
+            snapshots=NoSnapshots(),
         )
         self._router = Router(self._bench, sweeps=True)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

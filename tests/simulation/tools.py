@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hark.protocol.tool import CallContext, Question, Tool, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, Question, Tool, ToolError, ToolOutput, ToolSpec
 from tests.simulation.model import Quiet
 from tests.simulation.network_link import Link
 from tests.simulation.observations import Ledger, ToolRun
@@ -114,8 +114,10 @@ class SimulatedTools:
     def get(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def check(self, spec: ToolSpec, arguments: dict[str, object]) -> str | None:
-        return None if "do" in arguments else "do: is missing"
+    def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        if "do" not in arguments:
+            raise ToolError("do: is missing")
+        return arguments
 
     async def ready(self) -> None:
         """They are there."""

@@ -1,4 +1,4 @@
-"""A committer without a thread: a simulation's commits, on the caller's own loop."""
+"""A committer without a thread: for a simulation, and for tests on a database in memory."""
 
 import asyncio
 import sqlite3

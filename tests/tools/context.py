@@ -4,8 +4,10 @@ import asyncio
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from hark.protocol.tool import NobodyToAsk, Question
+from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolError, ToolOutput
+from hark.tools.arguments import decode
 
 
 class FakeContext:
@@ -51,6 +53,14 @@ class FakeContext:
         while not is_there(self.shown):
             self._changed.clear()
             await self._changed.wait()
+
+
+async def call_tool(tool: Tool, arguments: dict[str, Any], context: CallContext) -> ToolOutput:
+    """Call a tool as the engine does: arguments are decoded, and a ToolError becomes the result."""
+    try:
+        return await tool.run(decode(tool.spec, arguments), context)
+    except ToolError as error:
+        return error.as_output()
 
 
 EXITING = 0x4  # of the kernel's flags of a process

@@ -17,9 +17,9 @@ from hark.processes.shell import ShellStates
 from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, ToolOutput
-from hark.tools.process_tool import ProcessTool, is_in
+from hark.tools.process_tool import ProcessArguments, ProcessTool, is_in
 from hark.tools.shell import Shell
-from tests.tools.context import FakeContext, is_living, living
+from tests.tools.context import FakeContext, call_tool, is_living, living
 from tests.waiting import at_most
 
 GATE = "until [ -e go ]; do sleep 0.01; done"
@@ -38,7 +38,7 @@ class Bench:
         self.shell = Shell(launcher, states)
 
     async def act(self, action: str, context: FakeContext | None = None, **arguments: Any) -> ToolOutput:
-        return await self.tool.run({"action": action, **arguments}, context or FakeContext(self.workspace))
+        return await call_tool(self.tool, {"action": action, **arguments}, context or FakeContext(self.workspace))
 
     async def pid(self, name: str) -> int:
         """Return the pid that a process printed behind `ready`."""
@@ -149,7 +149,7 @@ async def test_it_starts_in_the_folder_and_with_the_variables_of_the_shell(
 ) -> None:
     monkeypatch.setattr("hark.tools.process_tool.START_SECONDS", 30)
     async with opened(tmp_path) as bench:
-        await bench.shell.run({"command": "mkdir app; cd app; export PORT=3000"}, FakeContext(tmp_path))
+        await call_tool(bench.shell, {"command": "mkdir app; cd app; export PORT=3000"}, FakeContext(tmp_path))
         output = await bench.act("start", command="pwd; echo $PORT")
         assert output.text.startswith(f"{tmp_path}/app\n3000\n[p1: ended")
 
@@ -198,7 +198,7 @@ async def test_input_that_nobody_reads_does_not_hang(tmp_path: Path, monkeypatch
 )
 async def test_wrong_arguments_do_nothing(arguments: dict[str, object], words: str, tmp_path: Path) -> None:
     async with opened(tmp_path) as bench:
-        output = await bench.tool.run(arguments, FakeContext(tmp_path))
+        output = await call_tool(bench.tool, arguments, FakeContext(tmp_path))
         assert output.effect is Effect.NOT_STARTED
         assert words in output.text
 
@@ -214,11 +214,11 @@ async def test_a_name_is_taken_as_long_as_its_process_runs(tmp_path: Path) -> No
 
 def test_what_a_call_would_do_is_foreseen(tmp_path: Path) -> None:
     foreseen = Bench(tmp_path).tool.spec.foreseen
-    assert foreseen({"action": "start", "command": "make"}) == Foreseen(True, "make", "make", None)
-    assert foreseen({"action": "write", "id": "p1"}) == Foreseen(True, "write p1", "", ())
-    assert foreseen({"action": "stop", "id": "p1"}) == Foreseen(True, "stop p1", "", ())
-    assert [foreseen({"action": action}).is_changing for action in ("list", "read", "wait")] == [False] * 3
-    assert foreseen({"action": 5}).is_changing is False
+    assert foreseen(ProcessArguments("start", command="make")) == Foreseen(True, "make", "make", None)
+    assert foreseen(ProcessArguments("write", "p1")) == Foreseen(True, "write p1", "", ())
+    assert foreseen(ProcessArguments("stop", "p1")) == Foreseen(True, "stop p1", "", ())
+    reading = [ProcessArguments("list"), ProcessArguments("read"), ProcessArguments("wait")]
+    assert [foreseen(arguments).is_changing for arguments in reading] == [False] * 3
 
 
 def test_a_pattern_is_plain_text_with_stars() -> None:

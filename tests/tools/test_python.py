@@ -16,7 +16,7 @@ from hark.processes.tree import has_exited
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.python import PythonTool
-from tests.tools.context import FakeContext, is_living, living
+from tests.tools.context import FakeContext, call_tool, is_living, living
 from tests.tools.stubborn_commands import CLEARED_DAEMON
 from tests.waiting import at_most
 
@@ -33,7 +33,7 @@ class Bench:
     async def run(self, code: str, session: str = "session", **arguments: float) -> ToolOutput:
         context = FakeContext(self.workspace)
         context.session = session
-        return await self.tool.run({"code": code, **arguments}, context)
+        return await call_tool(self.tool, {"code": code, **arguments}, context)
 
     async def says(self, code: str, session: str = "session") -> str:
         return (await self.run(code, session)).text
@@ -41,7 +41,7 @@ class Bench:
     async def cut(self, code: str) -> tuple[float, int]:
         """Cancel code when it has printed its pid; return how long that took, and the pid."""
         context = FakeContext(self.workspace)
-        task = asyncio.create_task(self.tool.run({"code": f"import os\n{code}"}, context))
+        task = asyncio.create_task(call_tool(self.tool, {"code": f"import os\n{code}"}, context))
         await context.until(lambda shown: shown.endswith("\n"))
         pid = int(context.shown)
         assert is_living(pid)
@@ -182,7 +182,7 @@ async def test_what_the_code_started_lives_until_the_session_ends(tmp_path: Path
 async def test_the_end_of_a_session_ends_code_that_runs(tmp_path: Path) -> None:
     async with opened(tmp_path) as bench:
         context = FakeContext(tmp_path)
-        task = asyncio.create_task(bench.tool.run({"code": "print('on')\nwhile True: pass"}, context))
+        task = asyncio.create_task(call_tool(bench.tool, {"code": "print('on')\nwhile True: pass"}, context))
         await context.until(lambda shown: "on" in shown)
         await bench.tool.end("session")
         output = await task
@@ -197,7 +197,7 @@ async def test_output_is_shown_while_the_code_runs_and_between_calls_it_waits(tm
     async with opened(tmp_path) as bench:
         context = FakeContext(tmp_path)
         code = "import os, time\nprint('first')\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('second')"
-        task = asyncio.create_task(bench.tool.run({"code": code}, context))
+        task = asyncio.create_task(call_tool(bench.tool, {"code": code}, context))
         await context.until(lambda shown: shown == "first\n")
         (tmp_path / "go").touch()
         assert (await task).text == "first\nsecond"
@@ -226,7 +226,7 @@ async def test_a_call_that_only_waited_for_its_turn_ends_nothing_when_it_is_cut(
     async with opened(tmp_path) as bench:
         context = FakeContext(tmp_path)
         code = "x = 1\nprint('on')\nimport os, time\nwhile not os.path.exists('go'): time.sleep(0.01)"
-        first = asyncio.create_task(bench.tool.run({"code": code}, context))
+        first = asyncio.create_task(call_tool(bench.tool, {"code": code}, context))
         await context.until(lambda shown: "on" in shown)
         second = asyncio.create_task(bench.run("x = 2"))
         await asyncio.sleep(0)
@@ -253,8 +253,8 @@ async def test_classes_of_one_call_can_be_pickled_in_the_next(tmp_path: Path) ->
 
 async def test_wrong_arguments_start_nothing(tmp_path: Path) -> None:
     async with opened(tmp_path) as bench:
-        output = await bench.tool.run({"code": "1", "timeout_seconds": -1}, FakeContext(tmp_path))
+        output = await call_tool(bench.tool, {"code": "1", "timeout_seconds": -1}, FakeContext(tmp_path))
         assert output.effect is Effect.NOT_STARTED
         assert living(bench.owner.home) == {}
-        missing = await bench.tool.run({"code": "1"}, FakeContext(tmp_path / "nowhere"))
+        missing = await call_tool(bench.tool, {"code": "1"}, FakeContext(tmp_path / "nowhere"))
         assert missing.text.startswith("Python could not be started: ")

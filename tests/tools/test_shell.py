@@ -10,8 +10,8 @@ from hark.processes.cookies import this_process
 from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, Tool, ToolOutput
-from hark.tools.shell import Shell
-from tests.tools.context import FakeContext
+from hark.tools.shell import Shell, ShellArguments
+from tests.tools.context import FakeContext, call_tool
 from tests.waiting import at_most
 
 
@@ -22,7 +22,7 @@ def shell(tmp_path: Path) -> Shell:
 
 async def test_the_result_has_the_output_and_the_exit_code(shell: Shell, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
-    output = await shell.run({"command": "pwd; echo oops >&2"}, context)
+    output = await call_tool(shell, {"command": "pwd; echo oops >&2"}, context)
     assert output == ToolOutput(f"{tmp_path}\noops\n[exit code 0]")
     assert context.shown == f"{tmp_path}\noops\n"
 
@@ -38,7 +38,7 @@ async def test_the_result_has_the_output_and_the_exit_code(shell: Shell, tmp_pat
 async def test_a_failing_command_is_an_error_that_says_how_it_ended(
     command: str, note: str, shell: Shell, tmp_path: Path
 ) -> None:
-    output = await shell.run({"command": command}, FakeContext(tmp_path))
+    output = await call_tool(shell, {"command": command}, FakeContext(tmp_path))
     assert output.text.endswith(note)
     assert output.is_error
     assert output.effect is Effect.COMPLETED
@@ -47,15 +47,15 @@ async def test_a_failing_command_is_an_error_that_says_how_it_ended(
 async def test_output_is_shown_while_the_command_runs(shell: Shell, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     command = "echo first; while ! [ -e go ]; do sleep 0.01; done; echo second"
-    task = asyncio.create_task(shell.run({"command": command}, context))
+    task = asyncio.create_task(call_tool(shell, {"command": command}, context))
     await context.until(lambda shown: shown == "first\n")
     (tmp_path / "go").touch()
     assert (await task).text == "first\nsecond\n[exit code 0]"
 
 
 async def test_bytes_that_are_no_text_are_replaced(shell: Shell, tmp_path: Path) -> None:
-    output = await shell.run(
-        {"command": r"printf 'a\xff\x00b\xc3'; sleep 0.05; printf '\xa9\xe2\x82'"}, FakeContext(tmp_path)
+    output = await call_tool(
+        shell, {"command": r"printf 'a\xff\x00b\xc3'; sleep 0.05; printf '\xa9\xe2\x82'"}, FakeContext(tmp_path)
     )
     assert output.text == "a\ufffd␀bé\ufffd\n[exit code 0]"
 
@@ -63,7 +63,9 @@ async def test_bytes_that_are_no_text_are_replaced(shell: Shell, tmp_path: Path)
 async def test_long_output_is_cut_in_the_middle(shell: Shell, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     started = time.perf_counter()
-    output = await shell.run({"command": "echo BEGIN; head -c 10000000 /dev/zero | tr '\\0' x; echo END"}, context)
+    output = await call_tool(
+        shell, {"command": "echo BEGIN; head -c 10000000 /dev/zero | tr '\\0' x; echo END"}, context
+    )
     assert time.perf_counter() - started < at_most(5)
     assert output.text.startswith("BEGIN\nxxx")
     assert output.text.endswith("xxx\n".removesuffix("\n") + "END\n[exit code 0]")
@@ -74,14 +76,14 @@ async def test_long_output_is_cut_in_the_middle(shell: Shell, tmp_path: Path) ->
 
 async def test_many_small_writes_are_shown_in_batches(shell: Shell, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
-    output = await shell.run({"command": "for i in {1..2000}; do echo $i; done"}, context)
+    output = await call_tool(shell, {"command": "for i in {1..2000}; do echo $i; done"}, context)
     assert output.text.splitlines()[:-1] == [str(number) for number in range(1, 2001)]
     assert context.shown == "".join(f"{number}\n" for number in range(1, 2001))
     assert len(context.pieces) < 100
 
 
 async def test_the_loop_is_not_held_by_a_flood(shell: Shell, tmp_path: Path) -> None:
-    task = asyncio.create_task(shell.run({"command": "yes", "timeout_seconds": 0.5}, FakeContext(tmp_path)))
+    task = asyncio.create_task(call_tool(shell, {"command": "yes", "timeout_seconds": 0.5}, FakeContext(tmp_path)))
     longest = 0.0
     while not task.done():
         before = time.perf_counter()
@@ -109,17 +111,19 @@ async def test_the_loop_is_not_held_by_a_flood(shell: Shell, tmp_path: Path) -> 
     ],
 )
 async def test_a_command_that_asks_for_input_does_not_hang(command: str, shell: Shell, tmp_path: Path) -> None:
-    output = await shell.run({"command": command, "timeout_seconds": 10}, FakeContext(tmp_path))
+    output = await call_tool(shell, {"command": command, "timeout_seconds": 10}, FakeContext(tmp_path))
     assert output.effect is Effect.COMPLETED
 
 
 async def test_git_does_not_ask_for_a_password(shell: Shell, tmp_path: Path) -> None:
-    output = await shell.run({"command": "echo $GIT_TERMINAL_PROMPT $SUDO_ASKPASS $PAGER"}, FakeContext(tmp_path))
+    output = await call_tool(
+        shell, {"command": "echo $GIT_TERMINAL_PROMPT $SUDO_ASKPASS $PAGER"}, FakeContext(tmp_path)
+    )
     assert output.text == "0 /bin/false cat\n[exit code 0]"
 
 
 async def test_a_missing_workspace_is_a_clear_error(shell: Shell, tmp_path: Path) -> None:
-    output = await shell.run({"command": "true"}, FakeContext(tmp_path / "nowhere"))
+    output = await call_tool(shell, {"command": "true"}, FakeContext(tmp_path / "nowhere"))
     assert output.is_error
     assert output.effect is Effect.NOT_STARTED
     assert "nowhere is not a directory that exists" in output.text
@@ -127,7 +131,7 @@ async def test_a_missing_workspace_is_a_clear_error(shell: Shell, tmp_path: Path
 
 async def test_a_missing_shell_is_a_clear_error(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    output = await shell.run({"command": "true"}, FakeContext(tmp_path))
+    output = await call_tool(shell, {"command": "true"}, FakeContext(tmp_path))
     assert output == ToolOutput(
         "The command could not be started: neither bash nor sh is on the PATH.",
         is_error=True,
@@ -137,7 +141,7 @@ async def test_a_missing_shell_is_a_clear_error(shell: Shell, tmp_path: Path, mo
 
 @pytest.mark.parametrize("command", ["echo \0", "echo " + "x" * 3_000_000])
 async def test_a_command_that_the_system_refuses_is_an_error(command: str, shell: Shell, tmp_path: Path) -> None:
-    output = await shell.run({"command": command}, FakeContext(tmp_path))
+    output = await call_tool(shell, {"command": command}, FakeContext(tmp_path))
     assert output.is_error
     assert output.effect is Effect.NOT_STARTED
     assert output.text.startswith("The command could not be started: ")
@@ -155,19 +159,19 @@ async def test_a_command_that_the_system_refuses_is_an_error(command: str, shell
 async def test_wrong_arguments_start_nothing(
     arguments: dict[str, object], words: str, shell: Shell, tmp_path: Path
 ) -> None:
-    output = await shell.run(arguments, FakeContext(tmp_path))
+    output = await call_tool(shell, arguments, FakeContext(tmp_path))
     assert output.effect is Effect.NOT_STARTED
     assert words in output.text
 
 
 async def test_it_changes_things_and_has_time_to_stop(shell: Shell) -> None:
     tool: Tool = shell
-    assert tool.spec.foreseen({"command": "make"}) == Foreseen(True, "make", "make", None)
+    assert tool.spec.foreseen(ShellArguments("make")) == Foreseen(True, "make", "make", None)
     assert tool.spec.is_changing
     assert tool.spec.grace_seconds == 0.9
 
 
 async def test_an_environment_that_is_given_replaces_the_one_of_this_process(tmp_path: Path) -> None:
     shell = Shell(Launcher(this_process(tmp_path), environment={"PATH": "/usr/bin:/bin", "GREETING": "hello"}))
-    output = await shell.run({"command": "echo $GREETING; echo ${HOME-none}"}, FakeContext(tmp_path))
+    output = await call_tool(shell, {"command": "echo $GREETING; echo ${HOME-none}"}, FakeContext(tmp_path))
     assert output.text == "hello\nnone\n[exit code 0]"

@@ -14,7 +14,7 @@ from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.shell import Shell
-from tests.tools.context import FakeContext, is_living, living
+from tests.tools.context import FakeContext, call_tool, is_living, living
 from tests.tools.stubborn_commands import IGNORES_TERM, PLAIN, SETSID_NOHUP
 from tests.waiting import at_most
 
@@ -30,7 +30,7 @@ async def cancelled(owner: Owner, workspace: Path, command: str) -> tuple[float,
     results: list[ToolOutput] = []
 
     async def run() -> None:
-        results.append(await Shell(Launcher(owner)).run({"command": command}, context))
+        results.append(await call_tool(Shell(Launcher(owner)), {"command": command}, context))
 
     pid, started = 0, 0.0
     async with anyio.create_task_group() as group:
@@ -66,7 +66,7 @@ async def test_a_command_may_tidy_up_when_it_is_stopped(owner: Owner, tmp_path: 
 
 async def test_a_second_cancel_during_the_grace_still_leaves_nothing(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
-    task = asyncio.create_task(Shell(Launcher(owner)).run({"command": IGNORES_TERM}, context))
+    task = asyncio.create_task(call_tool(Shell(Launcher(owner)), {"command": IGNORES_TERM}, context))
     await context.until(lambda shown: "ready" in shown)
     pid = int(context.shown.split()[1])
     descriptor = os.pidfd_open(pid)
@@ -101,7 +101,7 @@ async def test_other_work_goes_on_while_a_command_is_being_stopped(owner: Owner,
 
 async def test_a_process_of_another_call_is_left_alone(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
-    other = asyncio.create_task(Shell(Launcher(owner)).run({"command": PLAIN}, context))
+    other = asyncio.create_task(call_tool(Shell(Launcher(owner)), {"command": PLAIN}, context))
     await context.until(lambda shown: "ready" in shown)
     pid = int(context.shown.split()[1])
     await cancelled(owner, tmp_path, PLAIN)
@@ -114,7 +114,7 @@ async def test_a_process_of_another_call_is_left_alone(owner: Owner, tmp_path: P
 
 async def test_a_time_limit_ends_the_tree_and_keeps_what_was_printed(owner: Owner, tmp_path: Path) -> None:
     command = "echo before; setsid sleep 120 & sleep 120"
-    output = await Shell(Launcher(owner)).run({"command": command, "timeout_seconds": 2}, FakeContext(tmp_path))
+    output = await call_tool(Shell(Launcher(owner)), {"command": command, "timeout_seconds": 2}, FakeContext(tmp_path))
     assert output.effect is Effect.CANCELLED
     assert output.is_error
     assert output.text.startswith("before\n[stopped after its time limit of 2 seconds")
@@ -124,7 +124,7 @@ async def test_a_time_limit_ends_the_tree_and_keeps_what_was_printed(owner: Owne
 async def test_endless_output_ends_at_the_time_limit(owner: Owner, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     started = time.perf_counter()
-    output = await Shell(Launcher(owner)).run({"command": "yes", "timeout_seconds": 2}, context)
+    output = await call_tool(Shell(Launcher(owner)), {"command": "yes", "timeout_seconds": 2}, context)
     assert time.perf_counter() - started < at_most(3)
     assert output.effect is Effect.CANCELLED
     assert "characters cut here" in output.text
@@ -135,7 +135,7 @@ async def test_endless_output_ends_at_the_time_limit(owner: Owner, tmp_path: Pat
 
 async def test_what_a_finished_command_left_behind_is_stopped_and_named(owner: Owner, tmp_path: Path) -> None:
     command = "nohup setsid sleep 600 >/dev/null 2>&1 & echo $!; until grep -q sleep /proc/$!/comm; do :; done"
-    output = await Shell(Launcher(owner)).run({"command": command}, FakeContext(tmp_path))
+    output = await call_tool(Shell(Launcher(owner)), {"command": command}, FakeContext(tmp_path))
     pid = output.text.split()[0]
     assert output.text == (f"{pid}\n[stopped 1 background process left behind: sleep 600 (pid {pid})]\n[exit code 0]")
     assert output.effect is Effect.COMPLETED
@@ -146,7 +146,7 @@ async def test_what_a_finished_command_left_behind_is_stopped_and_named(owner: O
 async def test_a_background_process_that_holds_the_output_does_not_hold_the_call(owner: Owner, tmp_path: Path) -> None:
     command = "sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; echo done"
     started = time.perf_counter()
-    output = await Shell(Launcher(owner)).run({"command": command}, FakeContext(tmp_path))
+    output = await call_tool(Shell(Launcher(owner)), {"command": command}, FakeContext(tmp_path))
     assert time.perf_counter() - started < at_most(1)
     assert output.text.startswith("done\n[stopped 1 background process left behind: sleep 600")
     assert living(owner.home) == {}

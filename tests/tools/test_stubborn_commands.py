@@ -21,7 +21,7 @@ from hark.tools.python import PythonTool
 from hark.tools.shell import Shell
 from tests.cli.command_line import Hark, Running, opened
 from tests.fakes.models.behaviours import Behaviour, call, delta, events
-from tests.tools.context import FakeContext, is_living, living
+from tests.tools.context import FakeContext, call_tool, is_living, living
 from tests.tools.stubborn_commands import ZOO
 from tests.waiting import at_most
 
@@ -48,7 +48,7 @@ def as_python(command: str) -> str:
 async def cut(tool: Tool, arguments: dict[str, str], workspace: Path) -> tuple[float, int]:
     """Cancel a call when its animal is in full swing; return how long that took, and the animal's pid."""
     context = FakeContext(workspace)
-    task = asyncio.create_task(tool.run(arguments, context))
+    task = asyncio.create_task(call_tool(tool, arguments, context))
     await context.until(lambda shown: READY.search(shown) is not None)
     pid = int(READY.findall(context.shown)[0])
     assert is_living(pid)
@@ -92,8 +92,8 @@ async def test_the_end_of_the_app_ends_the_whole_zoo_in_the_background(owner: Ow
     pids: list[int] = []
     for name, command in ZOO.items():
         (tmp_path / name).mkdir()
-        await tool.run({"action": "start", "command": command, "name": name}, FakeContext(tmp_path / name))
-        output = await tool.run({"action": "wait", "id": name, "pattern": "ready *"}, FakeContext(tmp_path))
+        await call_tool(tool, {"action": "start", "command": command, "name": name}, FakeContext(tmp_path / name))
+        output = await call_tool(tool, {"action": "wait", "id": name, "pattern": "ready *"}, FakeContext(tmp_path))
         pids += [int(pid) for pid in READY.findall(output.text)]
     assert len(pids) >= len(ZOO)
     began = time.perf_counter()
@@ -107,7 +107,7 @@ async def test_the_end_of_the_app_ends_the_whole_zoo_in_the_background(owner: Ow
 async def test_nothing_is_left_when_a_command_ends_by_itself(name: str, owner: Owner, tmp_path: Path) -> None:
     if name == "ignores_term":
         (tmp_path / "go").touch()
-    output = await Shell(Launcher(owner)).run({"command": LEAVERS[name]}, FakeContext(tmp_path))
+    output = await call_tool(Shell(Launcher(owner)), {"command": LEAVERS[name]}, FakeContext(tmp_path))
     (pid,) = READY.findall(output.text)
     assert not is_living(int(pid))
     assert living(owner.home) == {}
@@ -119,7 +119,7 @@ async def test_nothing_is_left_when_a_command_ends_by_itself(name: str, owner: O
 async def test_a_cut_while_the_left_are_being_ended_leaves_nothing(name: str, owner: Owner, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     context = FakeContext(tmp_path)
-    task = asyncio.create_task(Shell(Launcher(owner)).run({"command": LEAVERS[name]}, context))
+    task = asyncio.create_task(call_tool(Shell(Launcher(owner)), {"command": LEAVERS[name]}, context))
     await context.until(lambda shown: READY.search(shown) is not None)
     task.cancel()
     await asyncio.wait([task])  # it may have been done already
@@ -134,12 +134,12 @@ async def test_no_descriptor_and_no_zombie_is_left(owner: Owner, tmp_path: Path)
 
     async def use() -> None:
         context = FakeContext(tmp_path)
-        await shell.run({"command": "seq 20000"}, context)
-        await shell.run({"command": "echo \0"}, context)
-        await shell.run({"command": "sleep 60", "timeout_seconds": 0.05}, context)
-        await process.run({"action": "start", "command": "echo hi; sleep 60", "name": "p"}, context)
-        await process.run({"action": "stop", "id": "p"}, context)
-        await python.run({"code": "1"}, context)
+        await call_tool(shell, {"command": "seq 20000"}, context)
+        await call_tool(shell, {"command": "echo \0"}, context)
+        await call_tool(shell, {"command": "sleep 60", "timeout_seconds": 0.05}, context)
+        await call_tool(process, {"action": "start", "command": "echo hi; sleep 60", "name": "p"}, context)
+        await call_tool(process, {"action": "stop", "id": "p"}, context)
+        await call_tool(python, {"code": "1"}, context)
         await python.end(context.session)
 
     await use()
@@ -160,7 +160,7 @@ from hark.processes.start import Launcher
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
 from hark.processes.shell import ShellStates
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 def start(command: str) -> None:
     import subprocess
@@ -172,7 +172,7 @@ async def main(home, tool, command):
     context = FakeContext(home)
     if tool == "process":
         background = Background(launcher, ShellStates(), Detached())
-        await ProcessTool(background).run({"action": "start", "command": command, "name": "p"}, context)
+        await call_tool(ProcessTool(background), {"action": "start", "command": command, "name": "p"}, context)
         output = background.get("session", "p").output
         while "ready" not in output.peek():
             await output.changed()
@@ -180,9 +180,9 @@ async def main(home, tool, command):
         await asyncio.Event().wait()
     elif tool == "python":
         code = f"import subprocess\\nsubprocess.run(['bash', '-c', {command!r}])"
-        call = asyncio.create_task(PythonTool(launcher).run({"code": code}, context))
+        call = asyncio.create_task(call_tool(PythonTool(launcher), {"code": code}, context))
     else:
-        call = asyncio.create_task(FunctionTool(start).owned_by(owner).run({"command": command}, context))
+        call = asyncio.create_task(call_tool(FunctionTool(start).owned_by(owner), {"command": command}, context))
     await context.until(lambda shown: "ready" in shown)
     print(context.shown, flush=True)
     await call

@@ -1,6 +1,8 @@
 """Traces: what a turn did reaches a collector, without what was said, and a collector that is away costs nothing."""
 
 import asyncio
+import io
+import logging
 import socket
 import time
 from pathlib import Path
@@ -117,6 +119,31 @@ async def test_a_try_that_failed_and_the_pause_behind_it_are_parts_of_the_step(t
         failed, pause, chat = collector.below(step)
     assert [one.name for one in (failed, pause, chat)] == ["chat fake", "pause retry", "chat fake"]
     assert [one.status for one in (turn, failed, chat)] == ["ok", "error", "unset"]
+
+
+NAMES_OF_SECRETS = ("DB_PWD", "PROXY_AUTH", "SERVICE_BEARER", "X_AUTHORIZATION", "SSH_PASSPHRASE", "A_COOKIE", "MY_KEY")
+
+
+async def test_traces_mask_the_same_secrets_as_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = {name: f"value-of-{name}" for name in NAMES_OF_SECRETS}
+    plain = {"GIT_AUTHOR_NAME": "value-of-author", "OAUTH_PORT": "value-of-port"}
+    for name, value in {**secrets, **plain}.items():
+        monkeypatch.setenv(name, value)
+    words = " ".join([*secrets.values(), *plain.values()])
+    lines = io.StringIO()
+    handler, logger = logging.StreamHandler(lines), logging.getLogger("hark")
+    logger.addHandler(handler)
+    try:
+        async with collector_server() as collector, ModelServer([text(["well"])]) as model:
+            async with telling(collector, tmp_path, model, content=True) as agent:
+                await turns(agent, words)
+                logger.warning(words)
+            [turn] = collector.named(TURN)
+    finally:
+        logger.removeHandler(handler)
+    expected = "(secret) " * len(secrets) + "value-of-author value-of-port"
+    assert lines.getvalue().rstrip().endswith(expected)
+    assert expected in turn.attributes["gen_ai.input.messages"]
 
 
 async def test_with_content_the_texts_are_told_but_never_a_secret(tmp_path: Path) -> None:

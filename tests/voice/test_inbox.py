@@ -127,6 +127,21 @@ async def test_a_voice_message_is_kept_echoed_and_said_and_its_recording_is_gone
     assert ears.is_closed
 
 
+async def test_a_withdrawal_at_the_moment_the_words_come_is_kept_as_promised(tmp_path: Path) -> None:
+    chat, withdrawn = Chat(), list[bool]()
+
+    class LateEars(Ears):
+        async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
+            asyncio.get_running_loop().call_soon(lambda: withdrawn.append(way.withdraw("a", "v")))
+            return await super().transcribe(audio, progress)
+
+    async with ingress(tmp_path, LateEars()) as way:
+        heard = await way.hear(note("hello", "v"), chat).ended()
+    assert withdrawn == [True]
+    assert heard.fate is Fate.WITHDRAWN
+    assert "say hello" not in chat.happened
+
+
 async def test_without_echo_it_is_only_said(tmp_path: Path) -> None:
     chat = Chat()
     async with ingress(tmp_path, Ears(), VoiceSettings(echo=False)) as way:

@@ -19,9 +19,10 @@ from hark.app.reload import Follow, MakeRoutes, Reload, TurnSettingsMaker
 from hark.app.services import HomePaths, Services
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError, config
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
 from hark.app.telemetry import opened_telemetry
+from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import Current, EngineServices
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
@@ -157,6 +158,7 @@ async def open_agent(
             tenure=LeaseRenewal(store.leases, clock),
             workspace=places.workspace,
             jitter=random.random,
+            analyzer=ShellAnalyzer(Path.home()),
             grants=GrantsFile(places.home / "allowed"),
             snapshots=Undo(places.home / "undo"),
         )

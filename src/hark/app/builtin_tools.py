@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def own_tools(parts: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
     """Return the agent's own tools, but for those of the web."""
-    return [*_file_tools(parts), *_process_tools(parts), *_other_tools(parts, store, open_child)]
+    return [*file_tools(parts.owner), *_process_tools(parts), *_other_tools(parts, store, open_child)]
 
 
 def web_tools(parts: Services, web: WebSettings) -> list[Tool]:
@@ -38,7 +38,8 @@ def _process_tools(parts: Services) -> list[Tool]:
     return [Shell(parts.launcher, parts.states), ProcessTool(parts.background), parts.python]
 
 
-def _file_tools(parts: Services) -> list[Tool]:
+def file_tools(owner: Owner) -> list[Tool]:
+    """Return the tools for files, which share what they know of each session's reads."""
     from hark.tools.files.edit import EditTool
     from hark.tools.files.last_reads import LastReads
     from hark.tools.files.listing import ListFolder
@@ -49,15 +50,7 @@ def _file_tools(parts: Services) -> list[Tool]:
     from hark.tools.files.write import Write
 
     reads = LastReads()
-    return [
-        Read(reads),
-        Write(reads),
-        EditTool(reads),
-        Patch(reads),
-        ListFolder(),
-        SearchTool(parts.owner),
-        ViewImage(),
-    ]
+    return [Read(reads), Write(reads), EditTool(reads), Patch(reads), ListFolder(), SearchTool(owner), ViewImage()]
 
 
 def _other_tools(parts: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
@@ -68,14 +61,8 @@ def _other_tools(parts: Services, store: Store, open_child: "OpenChild") -> list
     from hark.tools.notes.todo import Todo
     from hark.tools.skills.skills import Skills
 
-    return [
-        Todo(parts.places.home),
-        MemoryTool(parts.places.home),
-        Recall(store.search),
-        Skills(parts.shelves),
-        Ask(),
-        Delegate(open_child),
-    ]
+    home = parts.places.home
+    return [Todo(home), MemoryTool(home), Recall(store.search), Skills(parts.shelves), Ask(), Delegate(open_child)]
 
 
 def as_tools(given: Iterable[Any], owner: Owner) -> list[Tool]:

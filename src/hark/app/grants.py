@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 
 from hark.disk.private_files import open_private
 
@@ -17,6 +18,7 @@ class GrantsFile:
         self._path = path
         self._known: frozenset[str] = frozenset()
         self._stamp: tuple[int, int] | None = None
+        self._one_at_a_time = CapacityLimiter(1)
 
     @property
     def known(self) -> frozenset[str]:
@@ -31,14 +33,16 @@ class GrantsFile:
             self._known, self._stamp = frozenset(), None
         return self._known
 
-    def remember(self, grant: str) -> None:
-        """Keep one more, durably.
+    async def remember(self, grant: str) -> None:
+        """Store one more durably, in a thread, after those before it. Cancelling leaves it to finish on its own.
 
         Raises:
-            OSError: It could not be kept.
+            OSError: It could not be stored.
         """
-        if grant in self.known:
-            return
+        if grant not in self.known:
+            await to_thread.run_sync(self._append, grant, abandon_on_cancel=True, limiter=self._one_at_a_time)
+
+    def _append(self, grant: str) -> None:
         with os.fdopen(open_private(self._path, os.O_WRONLY | os.O_APPEND), "ab") as file:
             line = _line(grant) if file.tell() else HEADING + _line(grant)
             file.write(line.encode())

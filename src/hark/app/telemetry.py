@@ -1,16 +1,13 @@
 """Whether turns are told to an OpenTelemetry collector: set up when it is wanted, and bounded at its end."""
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from typing import Any
 
 import anyio
-import msgspec
 
 from hark.app.logs import SecretMask
 from hark.app.settings import SettingsError
@@ -43,7 +40,6 @@ async def opened_telemetry(
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
         raise SettingsError(NEEDED)
-    from hark.app.settings.presets import WITH_KEYS
     from hark.app.settings.secrets import known_secrets
     from hark.trace.otel_export import Exporter
     from hark.trace.otel_spans import SpanWriter
@@ -51,9 +47,7 @@ async def opened_telemetry(
     from hark.version import __version__
 
     exporter = Exporter(wanted.endpoint, __version__)
-    keys = (os.environ.get(preset.key_env, "") for preset in WITH_KEYS)
-    known = chain(known_secrets(msgspec.to_builtins(settings)), known_secrets(list(routes)), keys)
-    hide = SecretMask(known).hide if wanted.content else None
+    hide = SecretMask(known_secrets(settings, routes=routes)).hide if wanted.content else None
     ended = EndedTurns(bench.store.journal, SpanWriter(exporter.tracer, partial(_model_name, bench.routes), hide).write)
     bench.ends.listen(ended.put)
     telling = asyncio.create_task(ended.run(), name="telemetry")

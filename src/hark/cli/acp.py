@@ -1,14 +1,19 @@
 """`hark acp`: an agent for editors, on stdin and stdout, with a way out that is always bounded."""
 
 import argparse
+import asyncio
 import logging
+import os
+import stat
+import sys
+from contextlib import suppress
 from importlib.util import find_spec
+from typing import BinaryIO
 
 from hark.app.logs import start_logs
 from hark.app.settings import SettingsError, config
 from hark.app.shutdown import COMPLETED, Signals, Watchdog
 from hark.cli.io.standard_input import read_input
-from hark.cli.io.standard_output import own_output
 
 NEEDED = "hark acp needs the package agent-client-protocol. Install it: pip install 'hark-agent[acp]'."
 
@@ -30,7 +35,7 @@ async def run(options: argparse.Namespace) -> int:
     start_logs(home, is_verbose=options.verbose)
     _log_library()
     limits = config.load(home, config.workspace()).limits
-    out = await own_output()
+    out = await _own_output()
 
     from hark.app.sessions.editor_agents import opened_workplaces
     from hark.surfaces.acp.serve import Incoming, serve_editor
@@ -50,3 +55,39 @@ def _log_library() -> None:
     """Have what the protocol's library says of broken requests in our log: it would go to stderr."""
     for handler in (*logging.getLogger("hark").handlers, logging.NullHandler()):
         logging.getLogger().addHandler(handler)
+
+
+class _FileOut:
+    """A file as the way out: it never makes anyone wait."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        """Write at once."""
+        self._file.write(data)
+
+    async def drain(self) -> None:
+        """There is always room."""
+
+    def close(self) -> None:
+        """Let go."""
+        self._file.close()
+
+    async def wait_closed(self) -> None:
+        """It is let go at once."""
+
+
+async def _own_output() -> asyncio.StreamWriter | _FileOut:
+    """Take standard output; what others print from now on goes to stderr."""
+    descriptor = os.dup(1)
+    with suppress(OSError):
+        os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    file = os.fdopen(descriptor, "wb", buffering=0)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return _FileOut(file)
+    loop = asyncio.get_running_loop()
+    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, file)
+    return asyncio.StreamWriter(transport, protocol, None, loop)

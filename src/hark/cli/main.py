@@ -65,22 +65,27 @@ def _parse(command: "ModuleType", name: str, words: "Sequence[str]") -> "argpars
 
 
 def _exit_code(run: "Callable[[argparse.Namespace], Coroutine[Any, Any, int]]", options: "argparse.Namespace") -> int:
-    """Run the command; errors become a sentence on stderr."""
+    """Run the command on a loop of its own. Errors, which task groups may have wrapped, become a sentence on stderr."""
+    import asyncio
     import os
 
     from hark.app.settings import SettingsError
     from hark.app.shutdown import BAD_USAGE, FAILED
     from hark.protocol.store import StoreError
+    from hark.text.clean import first_of
 
+    calm_collector()
+    failure: BaseException | None = None
     try:
-        return _run_loop(run(options))
-    except BrokenPipeError:
+        return asyncio.run(run(options))
+    except* (SettingsError, StoreError, ValueError, OSError) as group:
+        failure = first_of(group)
+    if isinstance(failure, BrokenPipeError):
         # Whoever read our output has left: nothing to say and nobody to hear it, at the interpreter's end neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except (SettingsError, StoreError, OSError, ValueError) as error:
-        sys.stderr.write(f"hark: {error}\n")
-        return BAD_USAGE if isinstance(error, SettingsError | ValueError) else FAILED
+    sys.stderr.write(f"hark: {failure}\n")
+    return BAD_USAGE if isinstance(failure, SettingsError | ValueError) else FAILED
 
 
 def calm_collector() -> None:
@@ -88,27 +93,6 @@ def calm_collector() -> None:
     import gc
 
     gc.set_threshold(50_000, 20, 20)
-
-
-def _run_loop(command: "Coroutine[Any, Any, int]") -> int:
-    """Run on a loop of our own. Store errors may come wrapped by task groups: the first one is raised."""
-    import asyncio
-
-    from hark.app.settings import SettingsError
-    from hark.app.shutdown import FAILED
-    from hark.protocol.store import StoreError
-    from hark.text.clean import first_of
-
-    calm_collector()
-    failure: BaseException | None = None
-    code = FAILED
-    try:
-        code = asyncio.run(command)
-    except* (SettingsError, StoreError, ValueError, OSError) as group:
-        failure = first_of(group)  # raised below: what is raised in here is wrapped again by some Pythons
-    if failure is not None:
-        raise failure from None
-    return code
 
 
 if __name__ == "__main__":

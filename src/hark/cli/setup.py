@@ -4,7 +4,6 @@ import argparse
 import os
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -13,11 +12,12 @@ from msgspec import structs
 from hark.app.doctor.models import ANSWER, tried
 from hark.app.doctor.results import Level
 from hark.app.settings import SettingsError, config
-from hark.app.settings.config_file import with_route, write_private
+from hark.app.settings.config_file import read_config, with_route
 from hark.app.settings.presets import EMBEDDED, LOCAL_SERVERS, PRESETS, WITH_KEYS, Preset, local_servers, models_of
 from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts
+from hark.disk.private_files import replace_private
 from hark.text.columns import look_of_output
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ async def run(options: argparse.Namespace) -> int:
         key_env, key = _key(questions, preset)
         model = await _model(questions, preset, http)
     route = RouteSettings("main", preset.provider, preset.base_url, model, key_env, key)
-    text = _read(file)
+    text = read_config(file)
     if text and not questions.yes(f"{file} is there already. Put this route into it, in place of its routes?"):
         questions.say("Nothing was written.")
         return FAILED
-    write_private(file, with_route(text, route))
+    replace_private(file, with_route(text, route).encode())  # it may hold a key
     questions.say(f"Written: {file}")
     if key_env and not os.environ.get(key_env):
         questions.say(f"Set {key_env} before you start: export {key_env}=...")
@@ -111,14 +111,11 @@ def _state(preset: Preset, running: dict[str, str]) -> str:
 
 def _key(questions: TerminalPrompts, preset: Preset) -> tuple[str, str]:
     """Return the name of the variable that holds the key, or the key itself."""
-    if preset.name == OTHER.name:
-        answer = questions.secret("Its key, or the name of the environment variable that has it; empty for none")
-        return (answer, "") if _VARIABLE.fullmatch(answer) else ("", answer)
-    if not preset.key_env:
-        return "", ""
-    if os.environ.get(preset.key_env):
+    is_other = preset.name == OTHER.name
+    if not is_other and (not preset.key_env or os.environ.get(preset.key_env)):
         return preset.key_env, ""
-    answer = questions.secret("The key, or the name of the environment variable that has it", preset.key_env)
+    question = f"{'Its' if is_other else 'The'} key, or the name of the environment variable that has it"
+    answer = questions.secret(f"{question}; empty for none" if is_other else question, preset.key_env)
     return (answer, "") if _VARIABLE.fullmatch(answer) else ("", answer)
 
 
@@ -136,10 +133,3 @@ async def _model(questions: TerminalPrompts, preset: Preset, http: "aiohttp.Clie
 
 def _is_asked(preset: Preset) -> bool:
     return preset.is_local or preset.name == OTHER.name
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except FileNotFoundError:
-        return ""

@@ -19,8 +19,8 @@ from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
-from hark.surfaces.terminal.draft import adopt
 from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
+from hark.surfaces.terminal.history import adopt
 
 # Leave the other screen, show the cursor, and end every way of reporting that a terminal app may have asked for.
 _USUAL = (

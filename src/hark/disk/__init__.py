@@ -1,1 +1,1 @@
-"""Files on disk: private files and folders, and SQLite databases."""
+"""Files on disk: private files and databases, safe names, ignore rules and tree walks."""

@@ -1,9 +1,9 @@
 """What every session works with: it belongs to the app, and nothing that happens to a turn touches it."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.listeners import Listeners
@@ -14,9 +14,9 @@ from hark.engine.turn.stream_count import Streams
 from hark.protocol.clock import Clock
 from hark.protocol.records import TurnEnded, TurnStarted
 from hark.protocol.rules import Rules
-from hark.protocol.snapshots import Snapshots, StepName, Undone, UndoRefused
+from hark.protocol.snapshots import Snapshots
 from hark.protocol.store import Store
-from hark.protocol.tool import Tool, ToolSpec
+from hark.protocol.tool import CommandAnalyzer, Tool, ToolSpec
 
 
 class Tools(Protocol):
@@ -31,8 +31,12 @@ class Tools(Protocol):
         """Return the tool of that name."""
         ...
 
-    def check(self, spec: ToolSpec, arguments: dict[str, object]) -> str | None:
-        """Return what is wrong with the arguments, in a sentence for the model; None when they are right."""
+    def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        """Return a call's arguments as the tool takes them.
+
+        Raises:
+            ToolError: They don't fit; the text tells the model why.
+        """
         ...
 
     async def ready(self) -> None:
@@ -48,41 +52,13 @@ class Grants(Protocol):
         """The grants: a tool's name, or `NAME:` and an exact command."""
         ...
 
-    def remember(self, grant: str) -> None:
-        """Keep one more, durably.
+    async def remember(self, grant: str) -> None:
+        """Store one more durably. Cancelling may leave it to finish on its own.
 
         Raises:
             OSError: It could not be kept.
         """
         ...
-
-
-class GrantsInMemory:
-    """Grants that last as long as the process."""
-
-    def __init__(self) -> None:
-        self.known: set[str] = set()
-
-    def remember(self, grant: str) -> None:
-        """Keep one more."""
-        self.known.add(grant)
-
-
-class NoSnapshots:
-    """Keeps nothing, so nothing can be undone."""
-
-    async def before(self, step: StepName, workspace: Path, writes: Sequence[str] | None) -> None:
-        """Keep nothing."""
-
-    def after(self, step: StepName, notes: Sequence[str] = ()) -> None:
-        """Keep nothing."""
-
-    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> Undone:
-        """Refuse."""
-        raise UndoRefused("Nothing is kept that could be undone: undo is switched off.")
-
-    async def close(self) -> None:
-        """Nothing is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +90,9 @@ class EngineServices:
     tenure: LeaseRenewal
     workspace: Path
     jitter: Callable[[], float]
-    grants: Grants = field(default_factory=GrantsInMemory)
-    snapshots: Snapshots = field(default_factory=NoSnapshots)
+    analyzer: CommandAnalyzer
+    grants: Grants
+    snapshots: Snapshots
     starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided
     ends: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # told when they are durable
     streams: Streams = field(default_factory=Streams)

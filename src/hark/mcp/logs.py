@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hark.disk.private_files import append_private
-from hark.protocol.redaction import redacted
+from hark.text.redaction import redacted
 
 FILE_BYTES = 1_000_000
 _LOGGERS = ("mcp", "client", "httpx2", "httpcore2")

@@ -17,18 +17,13 @@ class McpTool:
     def __init__(self, name: str, remote: RemoteTool, server: McpServer) -> None:
         self._remote = remote.name
         self._server = server
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             name=name,
             description=remote.description,
             parameters=remote.parameters,
             is_changing=remote.is_changing,
             grace_seconds=GRACE_SECONDS,
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """Call it. Cancelling tells the server, and returns at once whatever the server does."""

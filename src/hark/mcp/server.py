@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.mcp.failures import Backoff, ConnectResult, ServerFailure
+from hark.mcp.failures import RetryPolicy, ServerFailure
 from hark.mcp.offers import OfferCache, RemoteTool, ServerOffer, ServerState, ServerStatus
 from hark.mcp.requests import Errand, Lost, Wish
 from hark.mcp.server_context import ServerPlace
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ROOM_SECONDS = 10.0
 
+ConnectResult = asyncio.Future["McpConnection | ServerFailure"]
+
 
 class McpServer:
     """A server of the app. `run` owns all that it starts; calls come from other tasks, and hold nothing of it."""
@@ -28,14 +30,15 @@ class McpServer:
     def __init__(
         self,
         place: ServerPlace,
-        backoff: Backoff,
+        policy: RetryPolicy,
         notice: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         """`notice` gets lines for a person; `changed` is called when another offer is made."""
         self.name = place.name
         self._place = place
-        self._backoff = backoff
+        self._policy = policy
+        self._backoff = policy.backoff()
         self._notice = notice
         self._changed = changed
         self._cache = OfferCache(place.places.cache)
@@ -45,7 +48,7 @@ class McpServer:
         self._connection: McpConnection | None = None
         self._starting: McpConnection | None = None
         self._activity: ProcessActivity | None = None
-        self._verdict: ConnectResult[McpConnection] = ConnectResult()
+        self._result: ConnectResult = asyncio.get_running_loop().create_future()
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
         self._failures = 0
@@ -110,8 +113,10 @@ class McpServer:
         return not self._settled.is_set()
 
     def has_progressed(self) -> bool:
-        """Return whether the program of a server that starts has worked since the last call."""
-        pid = self._starting.pid if self._starting else None
+        """Return whether a server that starts has worked since the last call; loading the SDK is work, too."""
+        if self._starting is None:
+            return True
+        pid = self._starting.pid
         if pid is None:
             return False
         if self._activity is None or self._activity.session != pid:
@@ -138,8 +143,9 @@ class McpServer:
                 await self._run_once()
         finally:
             self._move(ServerState.IDLE)
-            self._connection, self._verdict = None, ConnectResult()
-            self._verdict.give(ServerFailure("Hark is ending"))
+            self._connection = None
+            self._renew_result()
+            self._give(ServerFailure("Hark is ending"))
 
     async def request(self, wish: Wish, context: CallContext) -> ToolOutput:
         """Have a wish done, waiting for the server when it is on its way up. Cancelling withdraws it at once."""
@@ -179,11 +185,12 @@ class McpServer:
         self._move(ServerState.CONNECTED)
         self._up_at = anyio.current_time()
         self._settled.set()
-        self._verdict.give(connection)
+        self._give(connection)
 
     def is_down(self) -> None:
         """It takes no more errands: who comes now waits for its next life."""
-        self._connection, self._verdict = None, ConnectResult()
+        self._connection = None
+        self._renew_result()
         self._move(ServerState.WAITING)
 
     def offers(self, offer: ServerOffer) -> None:
@@ -197,6 +204,15 @@ class McpServer:
         """An errand was done: the server works."""
         self._has_worked = True
 
+    def _give(self, result: "McpConnection | ServerFailure") -> None:
+        if not self._result.done():
+            self._result.set_result(result)
+
+    def _renew_result(self) -> None:
+        # Who waits for the old one goes on waiting: it is given when the next try ends.
+        if self._result.done():
+            self._result = asyncio.get_running_loop().create_future()
+
     def _move(self, state: ServerState) -> None:
         self._state = state
         moved, self._moved = self._moved, asyncio.Event()
@@ -206,7 +222,7 @@ class McpServer:
         self._last_error = f"a person has to log in first, on this machine: {page}"
         self._settled.set()
         self._move(ServerState.LOGIN)
-        self._verdict.give(ServerFailure(self._last_error))
+        self._give(ServerFailure(self._last_error))
         self._notice(f"The MCP server {self.name} wants you to log in. Open this page: {page}")
 
     async def _connected(self) -> "McpConnection":
@@ -220,9 +236,12 @@ class McpServer:
         seconds = self._place.settings.start_seconds + ROOM_SECONDS
         try:
             with anyio.fail_after(seconds):
-                return await self._verdict.wait()
+                result = await asyncio.shield(self._result)  # many may wait for it
         except TimeoutError:
             raise ServerFailure(f"it was not there within {seconds:g} s") from None
+        if isinstance(result, ServerFailure):
+            raise result
+        return result
 
     def _unusable(self, why: str) -> ToolOutput:
         advice = f"`hark mcp test {self.name}` tells more, and what it printed is in {self._place.log.file}"
@@ -243,21 +262,24 @@ class McpServer:
         failure.args = (self._place.log.cleaned(str(failure)),)  # a server may repeat what it was sent
         self._last_error = str(failure)
         self._place.log.note(f"ended: {failure}")
-        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._backoff.steady_seconds
-        self._failures = 1 if was_steady or self._has_worked else self._failures + 1
-        is_given_up = failure.is_final or self._failures >= self._backoff.tries
+        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._policy.steady_seconds
+        if was_steady or self._has_worked:
+            self._failures = 0
+            self._backoff.reset()
+        self._failures += 1
+        is_given_up = failure.is_final or self._failures >= self._policy.tries
         self._move(ServerState.PARKED if is_given_up else ServerState.WAITING)
         if self._up_at is None or is_given_up:
-            verdict, self._verdict = self._verdict, ConnectResult()
-            verdict.give(failure)
+            self._give(failure)
+            self._renew_result()
         self._settled.set()
         if not is_given_up:
-            await anyio.sleep(self._backoff.delay_seconds(self._failures))
+            await anyio.sleep(self._backoff.next_delay())
             return
-        if failure.is_final or self._failures == self._backoff.tries:
+        if failure.is_final or self._failures == self._policy.tries:
             self._notice(f"The MCP server {self.name} is given up: {failure}. A call to it tries again.")
         else:
-            self._rests_until = anyio.current_time() + self._backoff.rest_seconds
+            self._rests_until = anyio.current_time() + self._policy.rest_seconds
         self._wanted.clear()
         await self._wanted.wait()
 

@@ -1,12 +1,11 @@
 """All MCP servers of the app: started once, shared by every session."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import anyio
 from anyio.abc import TaskGroup
 
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.logs import ServerLog
 from hark.mcp.mcp_tool import McpTool
 from hark.mcp.offers import SEPARATOR, Names, RemoteTool, ServerState, ServerStatus, plain_name
@@ -30,13 +29,13 @@ class Servers:
         places: ServerPaths,
         spawn: Spawn,
         notice: Callable[[str], None] = lambda _: None,
-        backoff: Backoff | None = None,
+        backoff: RetryPolicy | None = None,
     ) -> None:
         """`notice` gets lines that a person should see."""
         self._places = places
         self._spawn = spawn
         self._notice = notice
-        self._patience = backoff or Backoff()
+        self._patience = backoff or RetryPolicy()
         self._tools: dict[str, Tool] | None = None
         self._tasks: TaskGroup | None = None
         self._ends: dict[McpServer, anyio.Event] = {}
@@ -98,7 +97,7 @@ class Servers:
         while server.is_coming:
             with anyio.move_on_after(LOOK_SECONDS):
                 await server.settled()
-            if "hark.mcp.opening" not in sys.modules or server.has_progressed():
+            if server.has_progressed():
                 last_sign = anyio.current_time()
             if anyio.current_time() - last_sign > SILENT_SECONDS:
                 server.give_up_waiting()

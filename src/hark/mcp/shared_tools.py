@@ -7,8 +7,7 @@ import anyio
 
 from hark.mcp.requests import GetPrompt, ListPrompts, ListResources, ReadResource, Wish
 from hark.mcp.server import McpServer
-from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, ToolError, ToolOutput, ToolSpec
 
 RESOURCE = "mcp_resource"
 PROMPT = "mcp_prompt"
@@ -19,16 +18,11 @@ class ResourceTool:
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
         self._servers = {server.name: server for server in servers}
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             RESOURCE,
             "Resources (files, records, pages) of MCP servers: list them, or read one by its URI.",
             _parameters(("list", "read"), self._servers, {"uri": {"type": "string", "description": "For read."}}),
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """List or read. Cancelling withdraws it at once."""
@@ -36,7 +30,7 @@ class ResourceTool:
         if arguments.get("action") == "list":
             return await _list(servers, ListResources(), context)
         if not uri or len(servers) != 1:
-            return _wrong("read needs server and uri: list tells which there are.")
+            raise ToolError("read needs server and uri: list tells which there are.")
         return await servers[0].request(ReadResource(uri), context)
 
 
@@ -53,16 +47,11 @@ class PromptTool:
                 "additionalProperties": {"type": "string"},
             },
         }
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             PROMPT,
             "Prompts (ready-made instructions) of MCP servers: list them, or get one filled in.",
             _parameters(("list", "get"), self._servers, more),
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         """List or get. Cancelling withdraws it at once."""
@@ -70,7 +59,7 @@ class PromptTool:
         if arguments.get("action") == "list":
             return await _list(servers, ListPrompts(), context)
         if not name or len(servers) != 1:
-            return _wrong("get needs server and name: list tells which there are.")
+            raise ToolError("get needs server and name: list tells which there are.")
         given: Mapping[str, object] = arguments.get("arguments") or {}
         values = {key: str(value) for key, value in given.items()}
         return await servers[0].request(GetPrompt(name, values), context)
@@ -92,10 +81,6 @@ def _parameters(actions: tuple[str, ...], servers: Mapping[str, McpServer], more
 def _wanted(servers: Mapping[str, McpServer], arguments: Mapping[str, Any]) -> list[McpServer]:
     name = arguments.get("server")
     return [server for server in servers.values() if name in (None, "", server.name)]
-
-
-def _wrong(text: str) -> ToolOutput:
-    return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
 
 
 async def _list(servers: Sequence[McpServer], wish: Wish, context: CallContext) -> ToolOutput:

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -49,6 +49,27 @@ class PipedProcess(RunningProcess):
         """
         if await self._input.write(piece) < len(piece):
             raise BrokenPipeError("the program reads no more")
+
+    async def exchange(self, pieces: Iterable[bytes], seconds: float, most_bytes: int) -> bytes:
+        """Send these pieces, stop the program when it prints no more, and return what it printed.
+
+        Raises:
+            OSError: It reads no more, or prints more than `most_bytes`.
+            TimeoutError: It takes longer than `seconds`.
+        """
+        whole = bytearray()
+        try:
+            with anyio.fail_after(seconds):
+                for piece in pieces:
+                    await self.send(piece)
+                while piece := await self.receive():
+                    whole += piece
+                    if len(whole) > most_bytes:
+                        raise OSError("its output has no end")
+        finally:
+            with anyio.CancelScope(shield=True):  # in less than a second
+                await self.stop()
+        return bytes(whole)
 
     async def exited(self) -> None:
         """Return when it has ended, even when what it started holds its output open. Safe to cancel."""

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -34,59 +33,48 @@ class Seen(Struct, frozen=True):
         return f"{self.command} (pid {self.pid})"
 
 
-class Finder(Protocol):
-    """Sees processes. What has ended and only waits to be reaped is not seen.
+FindTree = Callable[[int, str, Mapping[int, Seen]], list[Seen]]
+"""Returns the living processes of the tree that a root started under a cookie, some of which were seen before.
 
-    Looking takes a moment in which processes come and go: only two looks in a row that see nothing are proof.
-    """
-
-    def tree(self, root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
-        """Return what lives of the tree that `root` started; `known` was seen of it before."""
-        ...
+What has ended and only waits to be reaped is not seen. Looking takes a moment in which processes come and go: only two
+looks in a row that see nothing are proof.
+"""
 
 
-def platform_finder() -> Finder:
-    """Return the finder for this machine."""
-    return ProcFinder() if sys.platform == "linux" else PsFinder()
+def find_by_proc(root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
+    """Find a tree by cookie, session and descent in /proc: nothing that inherited the cookie escapes."""
+    needle = cookie.encode()
+    doubtful: list[Seen] = []
+
+    def is_member(seen: Seen) -> bool:
+        if root in (seen.pid, seen.group, seen.session) or _is_known(seen, known):
+            return True
+        environment = environment_of(seen.pid)
+        if environment == b"" and not seen.is_certain:
+            doubtful.append(seen)
+        return environment is not None and needle in environment
+
+    return [named(seen) for seen in with_descendants(living_processes(), is_member)] + doubtful
 
 
-class ProcFinder:
-    """Looks into /proc: nothing that inherited the cookie escapes it."""
-
-    def tree(self, root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
-        """Return what lives of the tree that `root` started; `known` was seen of it before."""
-        needle = cookie.encode()
-        doubtful: list[Seen] = []
-
-        def is_member(seen: Seen) -> bool:
-            if root in (seen.pid, seen.group, seen.session) or _is_known(seen, known):
-                return True
-            environment = environment_of(seen.pid)
-            if environment == b"" and not seen.is_certain:
-                doubtful.append(seen)
-            return environment is not None and needle in environment
-
-        return [named(seen) for seen in with_descendants(living_processes(), is_member)] + doubtful
+def find_by_ps(root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
+    """Find a tree by group and descent with ps, which shows no cookies: a daemon can escape."""
+    listing = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],  # noqa: S607 - ps is where the system has it
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    lines = (line.split(None, 4) for line in listing.stdout.decode(errors="replace").splitlines())
+    processes = [
+        Seen(int(line[0]), int(line[1]), int(line[2]), 0, command=line[4][:COMMAND_CHARACTERS])
+        for line in lines
+        if len(line) == 5 and not line[3].startswith("Z")
+    ]
+    return with_descendants(processes, lambda seen: root in (seen.pid, seen.group) or _is_known(seen, known))
 
 
-class PsFinder:
-    """Asks ps: sees a process group and its descendants, but no cookies, so a daemon can escape it."""
-
-    def tree(self, root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
-        """Return what lives of the tree that `root` started; `known` was seen of it before."""
-        listing = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],  # noqa: S607 - ps is where the system has it
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        lines = (line.split(None, 4) for line in listing.stdout.decode(errors="replace").splitlines())
-        processes = [
-            Seen(int(line[0]), int(line[1]), int(line[2]), 0, command=line[4][:COMMAND_CHARACTERS])
-            for line in lines
-            if len(line) == 5 and not line[3].startswith("Z")
-        ]
-        return with_descendants(processes, lambda seen: root in (seen.pid, seen.group) or _is_known(seen, known))
+HAS_PROC = sys.platform == "linux"
 
 
 def _is_known(seen: Seen, known: Mapping[int, Seen]) -> bool:

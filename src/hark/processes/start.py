@@ -190,21 +190,16 @@ class Launcher:
         return Launch(walled, folder, with_cookie(environment, cookie), cookie, is_walled=len(walled) > len(words))
 
 
-def _nothing() -> None:
-    """Elsewhere an orphan becomes a child of init, and only its group tells whose it was."""
+if sys.platform == "linux":
+    _prctl = ctypes.CDLL(None).prctl  # loaded before any fork
 
 
-def _adopt() -> None:
+def adopt_orphans() -> None:
+    """Have this process become the parent of its descendants that lose theirs; elsewhere than on Linux, do nothing."""
     # Kept over exec and not inherited by fork. So the first process of a call is the parent of all that lost theirs,
     # as long as it lives, and a daemon that cleared its environment and left its session is still seen as its child.
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-if sys.platform == "linux":
-    _prctl = ctypes.CDLL(None).prctl
-    adopt_orphans = _adopt
-else:
-    adopt_orphans = _nothing
+    if sys.platform == "linux":
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def high_pair() -> tuple[int, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import anyio
 from msgspec import Struct
 
-from hark.processes.process_table import NAMELESS, Finder, Seen, platform_finder
+from hark.processes.process_table import HAS_PROC, NAMELESS, FindTree, Seen, find_by_proc, find_by_ps
 
 GRACE_SECONDS = 0.2
 KILL_SECONDS = 0.5
@@ -37,16 +37,16 @@ class ProcessTree:
     group, can't become another's.
     """
 
-    def __init__(self, root: int, cookie: str, finder: Finder | None = None) -> None:
+    def __init__(self, root: int, cookie: str, find: FindTree | None = None) -> None:
         self._root = root
         self.cookie = cookie
-        self._finder = finder or platform_finder()
+        self._find = find or (find_by_proc if HAS_PROC else find_by_ps)
         # What hides its cookie is known by its parent alone, and that may end before it does.
         self._known: dict[int, Seen] = {}
 
     def members(self) -> list[Seen]:
         """Return what lives of it."""
-        found = self._finder.tree(self._root, self.cookie, self._known)
+        found = self._find(self._root, self.cookie, self._known)
         self._known.update((seen.pid, seen) for seen in certain(found))
         return found
 

@@ -7,11 +7,11 @@ from traceback import clear_frames
 import aiohttp
 
 from hark.protocol.provider import BadAddress, Chunk, ProviderError, Request, TransientProviderError, Unreachable
-from hark.protocol.redaction import redacted
 from hark.providers.endpoint import Endpoint
 from hark.providers.read_throttle import ReadThrottle, joined
 from hark.providers.reply_fold import Dialect, ReplyFold
 from hark.providers.reply_stream import NETWORK_ERRORS, Body, ReplyStream, reason
+from hark.text.redaction import redacted
 
 
 class HttpProvider:

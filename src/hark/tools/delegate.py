@@ -1,7 +1,7 @@
 """The tool that gives work to a child: a session of its own that ends with the call."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated
 
 import anyio
 from anyio.abc import TaskGroup
@@ -11,7 +11,8 @@ from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClos
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.surface import SessionPort
-from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 DEEPEST = 3
 CHILD = ".c-"
@@ -19,30 +20,19 @@ STOP_SECONDS = 0.8
 PARTIAL_CHARACTERS = 20_000
 RESULT_CHARACTERS = 1_000
 
-_SPEC = ToolSpec(
-    name="delegate",
-    description=(
-        "Give a task to a child agent that works on its own and returns its final answer. "
-        "It knows nothing of this conversation: the goal must say all that it needs. Several calls run side by side."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "goal": {"type": "string", "description": "The whole task, complete in itself."},
-            "tools": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "The names of the tools that the child may use. Without it, it has yours.",
-            },
-            "steps": {"type": "integer", "minimum": 1, "description": "How many model replies it may take."},
-            "seconds": {"type": "number", "exclusiveMinimum": 0, "description": "How long it may take."},
-        },
-        "required": ["goal"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    grace_seconds=0.9,
-)
+
+class DelegateArguments(ToolArguments, frozen=True):
+    """Give a task to a child agent that works on its own and returns its final answer.
+
+    It knows nothing of this conversation: the goal must say all that it needs. Several calls run side by side.
+    """
+
+    goal: Annotated[str, doc("The whole task, complete in itself.")]
+    tools: Annotated[
+        tuple[str, ...] | None, doc("The names of the tools that the child may use. Without it, it has yours.")
+    ] = None
+    steps: Annotated[int, doc("How many model replies it may take.", ge=1)] | None = None
+    seconds: Annotated[float, doc("How long it may take.", gt=0)] | None = None
 
 
 class ChildOrder(Struct, frozen=True):
@@ -64,25 +54,23 @@ class Delegate:
     A child may also be stopped alone, by its name: the parent gets what it had said, and goes on.
     """
 
+    spec = tool_spec(DelegateArguments, "delegate", is_changing=True, grace_seconds=0.9)
+
     def __init__(self, open_child: OpenChild) -> None:
         """`open_child` raises ValueError for a tool that does not exist."""
         self._open_child = open_child
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: DelegateArguments, context: CallContext) -> ToolOutput:
         """Return the child's answer. Cancelling interrupts the child and waits until it has settled."""
         if context.session.count(CHILD) >= DEEPEST:
-            return _refuse(f"Children may not be nested deeper than {DEEPEST}. Do this yourself.")
+            raise ToolError(f"Children may not be nested deeper than {DEEPEST}. Do this yourself.")
+        order = ChildOrder(arguments.tools, arguments.steps, arguments.seconds)
         try:
-            child = self._open_child(f"{context.session}{CHILD}{context.call}", _order(arguments))
+            child = self._open_child(f"{context.session}{CHILD}{context.call}", order)
         except ValueError as error:
-            return _refuse(str(error))
+            raise ToolError(str(error)) from error
         try:
-            return await _Follow(child, context).until_done(arguments["goal"])
+            return await _Follow(child, context).until_done(arguments.goal)
         except anyio.get_cancelled_exc_class():
             with anyio.move_on_after(STOP_SECONDS, shield=True) as scope:
                 await child.interrupt("its parent was stopped")
@@ -140,17 +128,6 @@ class _Follow:
             except NobodyToAsk:
                 return
             await self._child.answer(asked.question, answer)
-
-
-def _order(arguments: Mapping[str, Any]) -> ChildOrder:
-    tools = arguments.get("tools")
-    return ChildOrder(
-        None if tools is None else tuple(map(str, tools)), arguments.get("steps"), arguments.get("seconds")
-    )
-
-
-def _refuse(text: str) -> ToolOutput:
-    return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
 
 
 def _output(outcome: Outcome, said: str) -> ToolOutput:

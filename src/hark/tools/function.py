@@ -11,7 +11,6 @@ import msgspec
 
 from hark.processes.cookies import Owner, this_process
 from hark.processes.python.function_worker import as_output, run_in_child
-from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolOutput, ToolSpec
 
 KILL_SECONDS = 0.6
@@ -46,18 +45,14 @@ class FunctionTool:
         self.owner: Owner | None = None
         self._is_async = inspect.iscoroutinefunction(function)
         self._signature = Signature(function)
-        self._spec = ToolSpec(
+        self.spec = ToolSpec(
             name=name or function.__name__,
             description=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
             parameters=self._signature.schema,
             is_changing=changes,
             grace_seconds=0.1 if self._is_async else KILL_SECONDS,
+            arguments=self._signature.struct,
         )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
 
     def owned_by(self, owner: Owner) -> "FunctionTool":
         """Return the same tool for an app: what its function leaves running in a crash, the app's next start sweeps."""
@@ -65,12 +60,10 @@ class FunctionTool:
         owned.owner = owner
         return owned
 
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: msgspec.Struct, context: CallContext) -> ToolOutput:
         """Call the function. Cancelling cancels an async one, and kills the process of any other."""
-        try:
-            values = self._signature.convert(arguments)
-        except msgspec.ValidationError as error:
-            return ToolOutput(_sentence(error), is_error=True, effect=Effect.NOT_STARTED)
+        given = msgspec.structs.asdict(arguments)
+        values = {name: value for name, value in given.items() if value is not msgspec.UNSET}
         if self._is_async:
             return as_output(await self._function(**values, **self._signature.context(context)))
         here = self._signature.context(_ChildContext(context))
@@ -79,7 +72,10 @@ class FunctionTool:
 
 
 class Signature:
-    """A function's parameters: as a schema for the model, and as a struct that checks what the model sends."""
+    """A function's parameters: as a schema for the model, and as a struct.
+
+    What a call leaves out is UNSET in the struct, for the function's own default.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         hints = get_type_hints(function, include_extras=True)
@@ -89,20 +85,10 @@ class Signature:
                 raise TypeError(f"{function.__name__}: a model can't give {parameter}; name each parameter.")
         self._context_names = [p.name for p in parameters if hints.get(p.name) is CallContext]
         given = [p for p in parameters if p.name not in self._context_names]
-        self._struct = msgspec.defstruct(
+        self.struct = msgspec.defstruct(
             "Arguments", [_field(p, hints.get(p.name, Any)) for p in given], kw_only=True, forbid_unknown_fields=True
         )
-        self.schema = _schema(self._struct, {p.name: p.default for p in given})
-
-    def convert(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values to call with; what is absent is left to the function's own default.
-
-        Raises:
-            msgspec.ValidationError: The arguments don't fit.
-        """
-        converted = msgspec.convert(dict(arguments), self._struct)
-        values = msgspec.structs.asdict(converted)
-        return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+        self.schema = _schema(self.struct, {p.name: p.default for p in given})
 
     def context(self, context: CallContext) -> dict[str, CallContext]:
         """Return the context, under the names that the function has for it."""
@@ -146,10 +132,3 @@ def _schema(struct: type[msgspec.Struct], defaults: Mapping[str, object]) -> dic
         if isinstance(default, str | int | float):
             schema["properties"][name]["default"] = default
     return {**schema, "$defs": definitions} if definitions else schema
-
-
-def _sentence(error: msgspec.ValidationError) -> str:
-    """Turn "Expected `int`, got `str` - at `$.count`" into "count: expected int, got str."."""
-    what, _, where = str(error).replace("`", "").partition(" - at ")
-    place = where.removeprefix("$").removeprefix(".")
-    return f"{place}: {what[0].lower()}{what[1:]}." if place else f"{what}."

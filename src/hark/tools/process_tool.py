@@ -1,17 +1,15 @@
 """The tool for processes in the background."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Literal
 
 import anyio
-import msgspec
 
 from hark.processes.background import Background, BackgroundProcess, BackgroundRefused
 from hark.processes.start import Wait, first_of
 from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
-from hark.tools.arguments import check
-from hark.tools.shell import names
+from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
+from hark.tools.shell import names, runs_command
 
 START_SECONDS = 0.3
 STOP_GRACE_SECONDS = 3.0
@@ -22,48 +20,39 @@ STEERED = "steered"
 MESSAGE_CAME = "a message came, so this ended early; the process runs on"
 
 
-def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
-    action, command = str(arguments.get("action", "")), str(arguments.get("command", ""))
-    if action == "start":
-        return Foreseen(is_changing=True, subject=command, command=command, writes=None)
-    subject = f"{action} {arguments.get('id') or ''}".strip()
-    return Foreseen(is_changing=action in ("write", "stop"), subject=subject, writes=())
+class ProcessArguments(ToolArguments, frozen=True):
+    """Processes in the background, such as servers and watchers.
+
+    They go on when a turn ends or is interrupted, and end with the session. Actions: start a `command` (with a `name`
+    to know it by), in the folder and with the exported variables of the shell; list them; read what a process printed
+    since the last read; write `text` to its standard input (`close` ends that input); wait until it ends, or until it
+    prints `pattern`, or without an `id` just wait; stop it with all that it started. A message from the user ends a
+    wait early.
+    """
+
+    action: Literal["start", "list", "read", "write", "wait", "stop"]
+    id: Annotated[str, doc("The process, by its name, for read, write, wait and stop.")] = ""
+    command: Annotated[str, doc("For start: the command, as typed into a shell.")] = ""
+    name: Annotated[str, doc("For start: what to call it. Without it, it is p1, p2 ...")] = ""
+    text: Annotated[str, doc("For write: the text; a line needs its newline.")] = ""
+    close: Annotated[bool, doc("For write: close its standard input behind the text.")] = False
+    pattern: Annotated[
+        str, doc("For wait: plain text to wait for in what was not read yet; * is anything in a line.")
+    ] = ""
+    wait_seconds: Annotated[
+        float | None, doc("How long to wait at most. For read: for new output (default 0). For wait: default 30.")
+    ] = None
+
+    def seconds(self, default: float) -> float:
+        """Return how long to wait."""
+        return default if self.wait_seconds is None else max(0.0, self.wait_seconds)
 
 
-_SPEC = ToolSpec(
-    name="process",
-    description=(
-        "Processes in the background, such as servers and watchers. They go on when a turn ends or is interrupted, and "
-        "end with the session. Actions: start a `command` (with a `name` to know it by), in the folder and with the "
-        "exported variables of the shell; list them; read what a process printed since the last read; write `text` "
-        "to its standard input (`close` ends that input); wait until it ends, or until it prints `pattern`, or without "
-        "an `id` just wait; stop it with all that it started. A message from the user ends a wait early."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "action": {"type": "string", "enum": ["start", "list", "read", "write", "wait", "stop"]},
-            "id": {"type": "string", "description": "The process, by its name, for read, write, wait and stop."},
-            "command": {"type": "string", "description": "For start: the command, as typed into a shell."},
-            "name": {"type": "string", "description": "For start: what to call it. Without it, it is p1, p2 ..."},
-            "text": {"type": "string", "description": "For write: the text; a line needs its newline."},
-            "close": {"type": "boolean", "description": "For write: close its standard input behind the text."},
-            "pattern": {
-                "type": "string",
-                "description": "For wait: plain text to wait for in what was not read yet; * is anything in a line.",
-            },
-            "wait_seconds": {
-                "type": "number",
-                "description": "How long to wait at most. For read: for new output (default 0). For wait: default 30.",
-            },
-        },
-        "required": ["action"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    grace_seconds=0.9,
-    foresee=_foresee,
-)
+def _foresee(arguments: ProcessArguments) -> Foreseen:
+    if arguments.action == "start":
+        return runs_command(arguments.command, arguments.command)
+    subject = f"{arguments.action} {arguments.id}".strip()
+    return Foreseen(is_changing=arguments.action in ("write", "stop"), subject=subject, writes=())
 
 
 class ProcessTool:
@@ -71,39 +60,41 @@ class ProcessTool:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._spec = msgspec.structs.replace(_SPEC, folder_of=background.folder)
+        self.spec = tool_spec(
+            ProcessArguments,
+            "process",
+            is_changing=True,
+            grace_seconds=0.9,
+            foresee=_foresee,
+            folder_of=background.folder,
+        )
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
         """Do one action. Cancelling a start ends what it started; cancelling another leaves the process as it is."""
-        if problem := check(_SPEC, arguments) or _problem(arguments):
-            return _refused(problem)
-        match arguments["action"]:
+        if problem := _problem(arguments):
+            raise ToolError(problem)
+        match arguments.action:
             case "start":
                 return await self._start(arguments, context)
             case "list":
                 return ToolOutput("\n".join(map(str, self._background.of(context.session))) or "No processes.")
-            case "wait" if not arguments.get("id"):
-                return await _wait_only(_seconds(arguments, WAIT_SECONDS), context)
-            case action:
-                process = self._background.get(context.session, arguments["id"])
+            case "wait" if not arguments.id:
+                return await _wait_only(arguments.seconds(WAIT_SECONDS), context)
+            case _:
+                process = self._background.get(context.session, arguments.id)
                 if process is None:
                     known = ", ".join(one.name for one in self._background.of(context.session)) or "none"
-                    return _refused(f"There is no process {arguments['id']} in this session; there are: {known}.")
-                return await _act(action, process, arguments, context)
+                    raise ToolError(f"There is no process {arguments.id} in this session; there are: {known}.")
+                return await _act(process, arguments, context)
 
-    async def _start(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-        name = arguments.get("name") or ""
+    async def _start(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
+        name, command = arguments.name, arguments.command
         try:
-            process = self._background.start(context.session, context.workspace, arguments["command"], name)
+            process = self._background.start(context.session, context.workspace, command, name)
         except BackgroundRefused as refused:
-            return _refused(str(refused))
+            raise ToolError(str(refused)) from refused
         except (OSError, ValueError) as error:
-            return _refused(f"The process could not be started: {error}.")
+            raise ToolError(f"The process could not be started: {error}.") from error
         try:
             with anyio.move_on_after(START_SECONDS):  # what fails, mostly fails at once
                 await first_of(process.ended, context.steered)
@@ -118,17 +109,14 @@ class ProcessTool:
         return _told(process, is_error=process.exit_code != 0)
 
 
-async def _act(
-    action: str, process: BackgroundProcess, arguments: Mapping[str, Any], context: CallContext
-) -> ToolOutput:
-    match action:
+async def _act(process: BackgroundProcess, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
+    match arguments.action:
         case "read":
-            return await _read(process, _seconds(arguments, 0), context)
+            return await _read(process, arguments.seconds(0), context)
         case "write":
-            return await _write(process, arguments.get("text") or "", closes=bool(arguments.get("close")))
+            return await _write(process, arguments.text, closes=arguments.close)
         case "wait":
-            seconds = _seconds(arguments, WAIT_SECONDS)
-            return await _wait(process, arguments.get("pattern") or "", seconds, context)
+            return await _wait(process, arguments.pattern, arguments.seconds(WAIT_SECONDS), context)
         case _:
             return await _stop(process)
 
@@ -143,7 +131,7 @@ async def _read(process: BackgroundProcess, seconds: float, context: CallContext
 async def _write(process: BackgroundProcess, text: str, *, closes: bool) -> ToolOutput:
     size = len(text.encode(errors="replace"))
     if not process.is_running:
-        return _refused(f"{process.name} is not running: it {process.how}.")
+        raise ToolError(f"{process.name} is not running: it {process.how}.")
     taken = 0
     with anyio.move_on_after(WRITE_SECONDS):
         taken = await process.write(text, closes=closes)
@@ -220,21 +208,12 @@ def _told(process: BackgroundProcess, *notes: str, is_error: bool = False) -> To
     return ToolOutput("\n".join([text, *lines]), is_error)
 
 
-def _seconds(arguments: Mapping[str, Any], default: float) -> float:
-    seconds = arguments.get("wait_seconds")
-    return default if seconds is None else max(0.0, seconds)
-
-
-def _problem(arguments: Mapping[str, Any]) -> str | None:
-    action = arguments["action"]
-    if action == "start" and not str(arguments.get("command") or "").strip():
+def _problem(arguments: ProcessArguments) -> str | None:
+    action = arguments.action
+    if action == "start" and not arguments.command.strip():
         return "start needs command: call it again with it."
-    if action in ("read", "write", "stop") and not arguments.get("id"):
+    if action in ("read", "write", "stop") and not arguments.id:
         return f"{action} needs id: the name of the process. The action list shows them."
-    if action == "wait" and arguments.get("pattern") and not arguments.get("id"):
+    if action == "wait" and arguments.pattern and not arguments.id:
         return "wait needs id to look for a pattern. The action list shows the processes."
     return None
-
-
-def _refused(why: str) -> ToolOutput:
-    return ToolOutput(why, is_error=True, effect=Effect.NOT_STARTED)

@@ -3,8 +3,7 @@
 import math
 import shlex
 import signal
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
 
 import anyio
 
@@ -12,44 +11,32 @@ from hark.processes.output import OutputBuffer
 from hark.processes.python.process import CodeResult, PythonProcess
 from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
+from hark.tools.shell import TimeLimit, runs_command
 
 
-def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
-    """Judge code like the command that would run it."""
-    code = str(arguments.get("code", ""))
-    return Foreseen(is_changing=True, subject=code, command=f"python3 -c {shlex.quote(code)}", writes=None)
+class PythonArguments(ToolArguments, frozen=True):
+    """Run Python code in the workspace and return what it printed, and the value of its last expression.
 
+    Variables, imports and threads stay from call to call, until a call is cut or runs into its time limit. The
+    project's .venv is used if there is one. Nobody is at its keyboard: input() fails.
+    """
 
-_SPEC = ToolSpec(
-    name="python",
-    description=(
-        "Run Python code in the workspace and return what it printed, and the value of its last expression. Variables, "
-        "imports and threads stay from call to call, until a call is cut or runs into its time limit. The project's "
-        ".venv is used if there is one. Nobody is at its keyboard: input() fails."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "code": {"type": "string", "description": "The code."},
-            "timeout_seconds": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "Stop it after this many seconds. Without it, it runs until it ends or is stopped.",
-            },
-        },
-        "required": ["code"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    grace_seconds=0.9,
-    foresee=_foresee,
-)
+    code: Annotated[str, doc("The code.")]
+    timeout_seconds: TimeLimit = math.inf
 
 
 class PythonTool:
     """Runs code in one process per session, which begins with the first call. The app calls `close` at its end."""
+
+    spec = tool_spec(
+        PythonArguments,
+        "python",
+        is_changing=True,
+        grace_seconds=0.9,
+        foresee=lambda arguments: runs_command(f"python3 -c {shlex.quote(arguments.code)}", arguments.code),
+    )
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -58,21 +45,13 @@ class PythonTool:
         self._lost: dict[str, str] = {}
         self._is_closed = False
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: PythonArguments, context: CallContext) -> ToolOutput:
         """Run the code to its end, or to its time limit. Cancelling kills the process with all that it started."""
-        if problem := _problem(arguments):
-            return ToolOutput(problem, is_error=True, effect=Effect.NOT_STARTED)
         async with self._turns.setdefault(context.session, anyio.Lock()):
             try:
                 process = await self._process(context)
             except (OSError, ValueError) as error:
-                why = f"Python could not be started: {error}."
-                return ToolOutput(why, is_error=True, effect=Effect.NOT_STARTED)
+                raise ToolError(f"Python could not be started: {error}.") from error
             return await self._run(process, arguments, context)
 
     async def end(self, session: str) -> None:
@@ -100,8 +79,8 @@ class PythonTool:
             self._processes[context.session] = PythonProcess(self._launcher, context.workspace)
         return self._processes[context.session]
 
-    async def _run(self, process: PythonProcess, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-        limit: float = arguments.get("timeout_seconds") or math.inf
+    async def _run(self, process: PythonProcess, arguments: PythonArguments, context: CallContext) -> ToolOutput:
+        limit = arguments.timeout_seconds
         printed = OutputBuffer(context.output, self._launcher.outputs.new("python"))
         before = self._lost.pop(context.session, "")
         notes = [f"a new Python process: the earlier variables are lost, since {before}"] if before else []
@@ -110,7 +89,7 @@ class PythonTool:
         self._lost[context.session] = "the call before was cut"
         try:
             with anyio.move_on_after(limit) as scope:
-                answer = await process.run(arguments["code"], printed.receive)
+                answer = await process.run(arguments.code, printed.receive)
         finally:
             if answer is None:
                 with anyio.CancelScope(shield=True):  # bounded by the kill itself
@@ -141,12 +120,3 @@ def _how(code: int | None) -> str:
     if code is not None and code < 0:
         return f"was ended by signal {-code} ({signal.strsignal(-code)})"
     return f"left with exit code {code}"
-
-
-def _problem(arguments: Mapping[str, Any]) -> str | None:
-    if problem := check(_SPEC, arguments):
-        return problem
-    limit = arguments.get("timeout_seconds")
-    if limit is not None and not limit > 0:
-        return "timeout_seconds: expected a number above 0. Leave it out for no limit."
-    return None

@@ -2,12 +2,9 @@
 
 import math
 import signal
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import anyio
-import msgspec
 
 from hark.processes.output import OutputBuffer
 from hark.processes.process_table import Seen
@@ -15,43 +12,27 @@ from hark.processes.shell import ShellStates, start_shell
 from hark.processes.start import Launcher
 from hark.processes.tree import StopResult
 from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 NAMED = 5
 
+TimeLimit = Annotated[
+    float, doc("Stop it after this many seconds. Without it, it runs until it ends or is stopped.", gt=0)
+]
 
-def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
-    command = str(arguments.get("command", ""))
-    return Foreseen(is_changing=True, subject=command, command=command, writes=None)
 
+class ShellArguments(ToolArguments, frozen=True):
+    """Run a command with bash and return what it printed and its exit code.
 
-_SPEC = ToolSpec(
-    name="shell",
-    description=(
-        "Run a command with bash and return what it printed and its exit code. The first call begins in the workspace; "
-        "the working directory and exported variables carry over to the next call, functions and aliases do not. "
-        "Nobody is at its keyboard: use options that need no answers. Long output is cut in the middle, and the result "
-        "names the file that has all of it. What a command leaves running in the background is stopped when it ends: "
-        "use `process` for servers and watchers."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "command": {"type": "string", "description": "The command, as it would be typed into a shell."},
-            "timeout_seconds": {
-                "type": "number",
-                "exclusiveMinimum": 0,
-                "description": "Stop it after this many seconds. Without it, it runs until it ends or is stopped.",
-            },
-        },
-        "required": ["command"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    grace_seconds=0.9,
-    foresee=_foresee,
-)
+    The first call begins in the workspace; the working directory and exported variables carry over to the next call,
+    functions and aliases do not. Nobody is at its keyboard: use options that need no answers. Long output is cut in the
+    middle, and the result names the file that has all of it. What a command leaves running in the background is stopped
+    when it ends: use `process` for servers and watchers.
+    """
+
+    command: Annotated[str, doc("The command, as it would be typed into a shell.")]
+    timeout_seconds: TimeLimit = math.inf
 
 
 class Shell:
@@ -60,24 +41,27 @@ class Shell:
     def __init__(self, launcher: Launcher, states: ShellStates | None = None) -> None:
         self._launcher = launcher
         self._states = states or ShellStates()
-        self._spec = msgspec.structs.replace(_SPEC, folder_of=self._states.folder)
+        self.spec = tool_spec(
+            ShellArguments,
+            "shell",
+            is_changing=True,
+            grace_seconds=0.9,
+            foresee=lambda arguments: runs_command(arguments.command, arguments.command),
+            folder_of=self._states.folder,
+        )
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return self._spec
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: ShellArguments, context: CallContext) -> ToolOutput:
         """Run the command to its end, or to its time limit. Cancelling ends all that it started."""
-        if problem := _problem(arguments, context.workspace):
-            return ToolOutput(problem, is_error=True, effect=Effect.NOT_STARTED)
+        workspace, limit = context.workspace, arguments.timeout_seconds
+        if not workspace.is_dir():
+            why = f"The workspace {workspace} is not a directory that exists."
+            raise ToolError(f"{why} Create it, or open the session elsewhere.")
         printed = OutputBuffer(context.output, self._launcher.outputs.new("shell"))
-        state, note = self._states.of(context.session, context.workspace, self._launcher.environment)
+        state, note = self._states.of(context.session, workspace, self._launcher.environment)
         try:
-            command = start_shell(self._launcher, arguments["command"], context.workspace, state, printed.receive)
+            command = start_shell(self._launcher, arguments.command, workspace, state, printed.receive)
         except (OSError, ValueError) as error:
-            return ToolOutput(f"The command could not be started: {error}.", is_error=True, effect=Effect.NOT_STARTED)
-        limit: float = arguments.get("timeout_seconds") or math.inf
+            raise ToolError(f"The command could not be started: {error}.") from error
         stopped = StopResult()
         try:
             with anyio.move_on_after(limit) as scope:
@@ -97,15 +81,9 @@ class Shell:
         return _finished(printed.text, command.exit_code, stopped, notes)
 
 
-def _problem(arguments: Mapping[str, Any], workspace: Path) -> str | None:
-    if problem := check(_SPEC, arguments):
-        return problem
-    limit = arguments.get("timeout_seconds")
-    if limit is not None and not limit > 0:
-        return "timeout_seconds: expected a number above 0. Leave it out for no limit."
-    if not workspace.is_dir():
-        return f"The workspace {workspace} is not a directory that exists. Create it, or open the session elsewhere."
-    return None
+def runs_command(command: str, subject: str) -> Foreseen:
+    """Return what a call that runs a command would do; rules are matched with `subject`."""
+    return Foreseen(is_changing=True, subject=subject, command=command, writes=None)
 
 
 def _finished(text: str, code: int | None, stopped: StopResult, notes: list[str]) -> ToolOutput:

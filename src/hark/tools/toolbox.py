@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import anyio
 
 from hark.protocol.tool import Tool, ToolSpec
-from hark.tools.arguments import check
+from hark.tools.arguments import decode
 
 READY_SECONDS = 10.0
 
@@ -53,9 +53,13 @@ class Toolbox:
         more = (tool.spec for source in self._sources for tool in source.tools())
         return (*self._specs, *(spec for spec in more if spec.name not in self._tools))
 
-    def check(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
-        """Return what is wrong with a call's arguments, in a sentence for the model; None when they are right."""
-        return check(spec, arguments)
+    def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        """Return a call's arguments as the tool takes them.
+
+        Raises:
+            ToolError: They don't fit.
+        """
+        return decode(spec, arguments)
 
     async def ready(self) -> None:
         """Return when it is known what is on offer, at the latest a short while after the first one asked."""

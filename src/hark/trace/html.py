@@ -6,7 +6,6 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.clean import clean
 from hark.text.columns import one_line
 from hark.text.status_text import outcome_words
@@ -48,7 +47,7 @@ def _turn(story: TurnTrace) -> str:
     hint = f'<p class="hint">{why}</p>' if (why := story.how_measured()) else ""
     return f"""<section class="turn" aria-labelledby="{name}">
 <header><h2 id="{name}">{name}</h2>
-<span class="outcome {_outcome_class(story.outcome)}">{_text(outcome_words(story.outcome))}</span>
+<span class="outcome {story.result}">{_text(outcome_words(story.outcome))}</span>
 <time>{_text(began)}</time></header>
 {hint}
 <dl class="facts">{"".join(_facts(story))}</dl>
@@ -174,18 +173,6 @@ def _cost_of_interrupt(story: TurnTrace) -> str:
     return f"""<div class="interrupt"><h3>The interrupt fell at {_text(time_words(story.interrupted_at))}
 and the turn was over {_text(time_words(story.settle))} later</h3>
 {rows or '<p class="hint">Nothing had to be ended.</p>'}</div>"""
-
-
-def _outcome_class(outcome: Outcome | None) -> str:
-    match outcome:
-        case None:
-            return "runs"
-        case Completed():
-            return "good"
-        case Failed():
-            return "wrong"
-        case _:
-            return "cut"
 
 
 def _text(text: str) -> str:

@@ -7,7 +7,7 @@ from hark.protocol.records import AnyRecord
 from hark.text.columns import BOLD, CYAN, DIM, RED, TerminalStyle, cut, fit, one_line, width, wrap
 from hark.text.status_text import outcome_words
 from hark.trace.from_journal import Journals, find_turn, story_of
-from hark.trace.terminal_symbols import COLOURS, outcome_colour, signs_for
+from hark.trace.terminal_symbols import COLOURS, RESULT_COLOURS, signs_for
 from hark.trace.turn_trace import (
     TOOL,
     MessageArrival,
@@ -63,7 +63,7 @@ class Drawing:
         began = datetime.fromtimestamp(story.began_at).strftime("%Y-%m-%d %H:%M:%S")
         yield f"{paint(cut(story.turn, self._look.columns - 22), BOLD)}  {paint(began, DIM)}"
         for line in self._wrapped(f"{outcome_words(story.outcome)}, {time_words(story.total)}"):
-            yield paint(line, outcome_colour(story.outcome))
+            yield paint(line, RESULT_COLOURS[story.result])
         for line in self._wrapped(self._facts()):
             yield paint(line, DIM)
         if why := story.how_measured():

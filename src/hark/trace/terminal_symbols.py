@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from hark.protocol.outcomes import Completed, Failed, Outcome
 from hark.text.columns import BOLD, CYAN, RED, TerminalStyle
 from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, QUESTION, SNAPSHOT, TOOL
 
 COLOURS = {MODEL: "34", TOOL: "32", QUESTION: "35", PAUSE: "33", SNAPSHOT: CYAN, COMPACTION: CYAN}
+RESULT_COLOURS = {"runs": BOLD, "good": COLOURS[TOOL], "wrong": RED, "cut": COLOURS[PAUSE]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,3 @@ _ASCII = Signs("#", "=", "-", ".", "x", "*", "^", "!", "; ")
 def signs_for(look: TerminalStyle) -> Signs:
     """Return what the reader's place can show."""
     return Signs() if look.has_unicode else _ASCII
-
-
-def outcome_colour(outcome: Outcome | None) -> str:
-    """Return the colour that says how a turn ended."""
-    match outcome:
-        case None:
-            return BOLD
-        case Completed():
-            return COLOURS[TOOL]
-        case Failed():
-            return RED
-        case _:
-            return COLOURS[PAUSE]

@@ -6,7 +6,7 @@ from hark.protocol.records import AnyRecord
 from hark.text.columns import DIM, TerminalStyle, cut, fit, width
 from hark.text.status_text import outcome_words
 from hark.trace.from_journal import story_of, turns_of
-from hark.trace.terminal_symbols import COLOURS, outcome_colour, signs_for
+from hark.trace.terminal_symbols import COLOURS, RESULT_COLOURS, signs_for
 from hark.trace.turn_trace import COMPACTION, MODEL, TOOL, WAITS, TurnTrace, time_words
 
 TIME_COLUMNS = 8
@@ -42,7 +42,7 @@ class _TurnLines:
 
     def _line(self, story: TurnTrace) -> str:
         how = "running" if story.outcome is None else outcome_words(story.outcome).split()[0].rstrip(":")
-        painted = self._look.paint(fit(how, OUTCOME_COLUMNS), outcome_colour(story.outcome))
+        painted = self._look.paint(fit(how, OUTCOME_COLUMNS), RESULT_COLOURS[story.result])
         number, took = fit(story.number, self._numbers), f"{time_words(story.total):>{TIME_COLUMNS}}"
         return f"{number} {painted} {took} {self._bar(story)} {cut(story.prompt, self._words)}".rstrip()
 

@@ -11,7 +11,7 @@ import msgspec
 
 from hark.protocol.messages import Call, CallResult
 from hark.protocol.names import short_name
-from hark.protocol.outcomes import Outcome, Usage
+from hark.protocol.outcomes import Completed, Failed, Outcome, Usage
 from hark.protocol.records import Replied
 
 MODEL, TOOL, QUESTION, PAUSE, SNAPSHOT, COMPACTION = "model", "tool", "question", "pause", "snapshot", "compaction"
@@ -85,6 +85,19 @@ class TurnTrace:
     def prompt(self) -> str:
         """What the turn was asked."""
         return " / ".join(arrival.text for arrival in self.arrivals if arrival.how == "prompt")
+
+    @property
+    def result(self) -> str:
+        """How it ended, in a word: runs, good, wrong or cut."""
+        match self.outcome:
+            case None:
+                return "runs"
+            case Completed():
+                return "good"
+            case Failed():
+                return "wrong"
+            case _:
+                return "cut"
 
     def took(self, *kinds: str) -> float:
         """Return how long the turn's own parts of these kinds were together."""

@@ -91,7 +91,7 @@ class NoteHearing:
                 if settings.hold:
                     tasks.start_soon(self._listener.interrupt)
                 text, reason = await self._words(transcriber)
-        if self._transcription.cancelled_caught:
+        if self._transcription.cancel_called:  # its words may have come in the same moment
             await self._listener.withdraw()
             await to_thread.run_sync(self._shelf.drop, self._note)
             self._listener.tell(WITHDRAWN)

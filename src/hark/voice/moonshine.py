@@ -20,10 +20,18 @@ from hark.voice.settings import VoiceSettings, complaint
 
 STALL_SECONDS = 60.0
 LINE_BYTES = 4 << 20
+MOST_BYTES = 64 << 20
+MOST_SECONDS = 1800.0
+IDLE_SECONDS = 300.0
+FIRST_IDLE_TIMES = 12  # as long is one kept ready, so that a conversation with pauses need not wait for it again
+FEWEST_AT_ONCE, MOST_AT_ONCE = 2, 4  # one long recording must not keep a short one waiting
+OTHERWISE = 'Or set [voice] stt = "openai" and a base_url to use another one.'
+# What a program may need to run here; no secrets.
+PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
 
 
 class WorkerReply(msgspec.Struct):
-    """What the process says, see `moonshine_worker.Answer`."""
+    """What the process says, see `moonshine_worker.TranscriptionReply`."""
 
     text: str = ""
     seconds: float = 0.0
@@ -117,16 +125,6 @@ class WorkerProcess:
             with anyio.CancelScope(shield=True):
                 async with self._in_use:  # nobody may wait for its pipes when they are closed
                     await self._process.stop()
-
-
-MOST_BYTES = 64 << 20
-MOST_SECONDS = 1800.0
-IDLE_SECONDS = 300.0
-FIRST_IDLE_TIMES = 12  # as long is one kept ready, so that a conversation with pauses need not wait for it again
-FEWEST_AT_ONCE, MOST_AT_ONCE = 2, 4  # one long recording must not keep a short one waiting
-OTHERWISE = 'Or set [voice] stt = "openai" and a base_url to use another one.'
-# What a program may need to run here; no secrets.
-PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
 
 
 class Moonshine:

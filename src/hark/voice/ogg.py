@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
 import msgspec
 
 from hark.processes.piped import Spawn
@@ -13,6 +12,7 @@ from hark.protocol.speech import Audio, SpeechError
 from hark.voice import ogg_worker
 
 JOIN_SECONDS = 60.0
+MOST_BYTES = 64 << 20
 
 
 async def join_as_ogg(pieces: Sequence[Audio], spawn: Spawn) -> Audio:
@@ -23,24 +23,16 @@ async def join_as_ogg(pieces: Sequence[Audio], spawn: Spawn) -> Audio:
     """
     errors = bytearray()
     environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
-    sound = bytearray()
     try:
         process = spawn([sys.executable, "-I", ogg_worker.__file__], Path("/"), environment, errors.extend)
     except (OSError, ValueError) as error:
         raise SpeechError(f"The voice message can't be made: {error}.") from error
     try:
-        with anyio.fail_after(JOIN_SECONDS):
-            await process.send(msgspec.json.encode([len(piece.data) for piece in pieces]) + b"\n")
-            for piece in pieces:
-                await process.send(piece.data)
-            while more := await process.receive():
-                sound += more
+        sizes = msgspec.json.encode([len(piece.data) for piece in pieces]) + b"\n"
+        sound = await process.exchange([sizes, *(piece.data for piece in pieces)], JOIN_SECONDS, MOST_BYTES)
     except (OSError, TimeoutError) as error:
         raise SpeechError("The voice message can't be made: its sound can't be encoded.") from error
-    finally:
-        with anyio.CancelScope(shield=True):  # in less than a second
-            await process.stop()
     if not sound:
         lines = errors.decode(errors="replace").strip().splitlines()
         raise SpeechError(f"The voice message can't be made: {lines[-1] if lines else 'its sound is broken'}.")
-    return Audio(bytes(sound), "audio/ogg")
+    return Audio(sound, "audio/ogg")

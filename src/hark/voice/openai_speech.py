@@ -7,9 +7,9 @@ from collections.abc import Callable
 import aiohttp
 import msgspec
 
-from hark.protocol.redaction import redacted
 from hark.protocol.speech import Audio, SpeechError, Utterance
-from hark.voice.media_types import ending, plain
+from hark.text.redaction import redacted
+from hark.voice.audio_files import ending, plain
 from hark.voice.settings import VoiceSettings
 
 MOST_BYTES = 25 << 20

@@ -10,7 +10,7 @@ import msgspec
 from hark.disk.private_files import replace_private, sync_folder
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
-from hark.voice.media_types import ending
+from hark.voice.audio_files import ending
 
 
 class _Slip(msgspec.Struct):

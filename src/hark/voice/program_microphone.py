@@ -12,6 +12,7 @@ import anyio
 
 from hark.processes.piped import PipedProcess, Spawn
 from hark.protocol.speech import Audio, SpeechError
+from hark.voice.audio_files import wav_file
 from hark.voice.settings import VoiceSettings
 
 RATE = 16_000
@@ -19,6 +20,7 @@ MOST_BYTES = RATE * 2 * 1800  # half an hour, as long as may be transcribed
 PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "XDG_RUNTIME_DIR")
 SOUND = ("PULSE_", "PIPEWIRE_", "ALSA_", "AUDIO", "DBUS_SESSION_BUS_ADDRESS")  # how the microphone is found
 # Each prints 16,000 samples a second of 16 bits, without a header.
+_FORM = struct.pack("<HHIIHH", 1, 1, RATE, RATE * 2, 2, 16)
 _SIXTEEN_BITS = ("-f", "s16le", "-ar", str(RATE), "-ac", "1", "-")
 _REC = ("rec", "-q", "-t", "raw", "-r", str(RATE), "-c", "1", "-b", "16", "-e", "signed-integer", "-")
 _FFMPEG = ("ffmpeg", "-loglevel", "error", "-nostdin", "-f")
@@ -65,7 +67,7 @@ class ProgramMicrophone:
         if not heard:
             reason = errors.decode(errors="replace").strip()[-300:] or "it heard nothing"
             raise SpeechError(f"Nothing was recorded by {shlex.quote(program[0])}: {reason}. Is there a microphone?")
-        return Audio(heard, "") if self._settings.record_command else Audio(_wav(heard), "audio/wav")
+        return Audio(heard, "") if self._settings.record_command else Audio(wav_file(_FORM, heard), "audio/wav")
 
     def _program(self) -> list[str]:
         if self._settings.record_command:
@@ -89,9 +91,3 @@ async def _heard(process: PipedProcess, until: Callable[[], Awaitable[None]]) ->
             whole += piece
         tasks.cancel_scope.cancel()
     return bytes(whole)
-
-
-def _wav(samples: bytes) -> bytes:
-    form = struct.pack("<HHIIHH", 1, 1, RATE, RATE * 2, 2, 16)
-    chunks = b"fmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(samples)) + samples
-    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks

@@ -7,9 +7,7 @@ import shutil
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 
-import anyio
-
-from hark.processes.piped import PipedProcess, Spawn
+from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice.settings import VoiceSettings
 
@@ -100,27 +98,13 @@ class ProgramSpeaker:
         except (OSError, ValueError) as error:
             raise SpeechError(f"Replies can't be spoken: {error}.") from error
         try:
-            with anyio.fail_after(SENTENCE_SECONDS):
-                await process.send(f"{sentence}\n".encode())
-                sound = await _all(process)
+            sound = await process.exchange([f"{sentence}\n".encode()], SENTENCE_SECONDS, MOST_BYTES)
         except (OSError, TimeoutError) as error:
             raise SpeechError(f"Replies can't be spoken: {_name(program)} does not answer.") from error
-        finally:
-            with anyio.CancelScope(shield=True):  # in less than a second
-                await process.stop()
         if not sound:
             reason = errors.decode(errors="replace").strip()[-300:] or "it does not say why"
             raise SpeechError(f"Replies can't be spoken by {_name(program)}: {reason}. Check [voice] speak_command.")
         return sound
-
-
-async def _all(process: PipedProcess) -> bytes:
-    whole = bytearray()
-    while piece := await process.receive():
-        whole += piece
-        if len(whole) > MOST_BYTES:
-            raise OSError("the sound has no end")
-    return bytes(whole)
 
 
 def _name(program: Sequence[str]) -> str:

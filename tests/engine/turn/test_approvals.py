@@ -1,23 +1,27 @@
 """Approvals: when a person is asked before a call, and what an answer does."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from hark.engine.turn.approvals import ApprovalDecision, Consent, rule
+from hark.command_safety.analysis import ShellAnalyzer
+from hark.engine.turn.approvals import ApprovalDecision, CallForecast, Consent, decide
 from hark.protocol.commands import Answer, ChooseMode, Delivery
-from hark.protocol.events import CallEnd, QuestionAsked, QuestionClosed
+from hark.protocol.events import CallEnd, Notice, QuestionAsked, QuestionClosed
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import Chunk, Request
 from hark.protocol.rules import ApprovalMode, Approvals, Rules, SteerBefore
-from hark.protocol.tool import CallContext, Foreseen, QuestionKind, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, Foreseen, Judgement, QuestionKind, ToolOutput, ToolSpec
 from hark.providers.scripted import ScriptedProvider
 from hark.store.memory import MemoryStore, SharedMemory
 from tests.engine.engine_fixture import FakeTool, TestClock, asks_for, make_bench, quick_tool, running
+from tests.engine.null_services import GrantsInMemory
 
 
 def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
@@ -56,10 +60,11 @@ ASK, AUTO, ALL = ApprovalMode.ASK, ApprovalMode.AUTO, ApprovalMode.ALL
         (Approvals(ALL, deny=("look:*",)), LOOK, "", ApprovalDecision.DENY),
     ],
 )
-def test_the_verdict(approvals: Approvals, spec: ToolSpec, command: str, expected: ApprovalDecision) -> None:
-    consent = Consent(approvals, approvals.mode, ())
-    ruling = rule(consent, spec, {"command": command} if command else {}, "s", Path("/workspace"))
-    assert ruling.verdict is expected
+async def test_the_verdict(approvals: Approvals, spec: ToolSpec, command: str, expected: ApprovalDecision) -> None:
+    foreseen = spec.foreseen({"command": command})
+    judged = await ShellAnalyzer(Path("/home/person")).analyze(foreseen, Path("/workspace"), None, approvals.writable)
+    forecast = CallForecast(spec.name, foreseen.subject, foreseen, judged)
+    assert decide(Consent(approvals, approvals.mode, ()), forecast) is expected
 
 
 def changing(name: str = "change") -> FakeTool:
@@ -231,3 +236,61 @@ async def test_a_denied_call_is_refused_without_a_question() -> None:
         assert "denied" in person.results["c1"].text
     assert tool.runs == 0
     assert person.screen.all(QuestionAsked) == []
+
+
+class CountingAnalyzer:
+    """Analyses as the real one does, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._analyzer = ShellAnalyzer(Path("/home/person"))
+
+    async def analyze(
+        self, foreseen: Foreseen, workspace: Path, folder: Path | None, writable: Sequence[str]
+    ) -> Judgement:
+        self.asked.append(foreseen.command)
+        return await self._analyzer.analyze(foreseen, workspace, folder, writable)
+
+
+class FakeShell(FakeTool):
+    """A tool whose calls are judged as shell commands."""
+
+    def __init__(self) -> None:
+        async def work(context: CallContext) -> ToolOutput:
+            return ToolOutput("done")
+
+        super().__init__("shell", work, changes=True)
+        self._spec = structs.replace(self._spec, foresee=_foresee, parameters={"type": "object"})
+
+
+async def test_a_command_is_analysed_once_though_it_is_asked_for() -> None:
+    shell, analyzer = FakeShell(), CountingAnalyzer()
+    make = '{"command": "make"}'
+    provider = ScriptedProvider([[*asks_for("shell", "shell", arguments=make)], ["ok"]])
+    bench = replace(make_bench(provider, tools=[shell], rules=RULES), analyzer=analyzer)
+    async with running(bench) as person:
+        await person.say("go")
+        asked = await person.screen.shows(QuestionAsked)
+        await person.door.answer(Answer("1", asked.question, "session"))
+        assert await person.door.idle() == Completed("ok")
+    assert shell.runs == 2  # the grant covers the second call, which was waiting to be asked for
+    assert len(person.screen.all(QuestionAsked)) == 1
+    assert analyzer.asked == ["make", "make"]
+
+
+async def test_a_grant_that_cannot_be_stored_is_reported_and_holds_for_the_session() -> None:
+    class FullDisk(GrantsInMemory):
+        async def remember(self, grant: str) -> None:
+            raise OSError("disk full")
+
+    tool = changing()
+    provider = ScriptedProvider([asks_for("change"), ["ok"]])
+    bench = replace(make_bench(provider, tools=[tool], rules=RULES), grants=FullDisk())
+    async with running(bench) as person:
+        await person.say("go")
+        asked = await person.screen.shows(QuestionAsked)
+        await person.door.answer(Answer("1", asked.question, "always"))
+        notice = await person.screen.shows(Notice)
+        assert await person.door.idle() == Completed("ok")
+    assert "could not be kept for later ones: disk full" in notice.text
+    assert tool.runs == 1

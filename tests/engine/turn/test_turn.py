@@ -1,13 +1,24 @@
 """One turn: how it ends, and what stays of it."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 import pytest
 
-from hark.protocol.events import ReplyDelta, TurnEnd
+from hark.protocol.events import TurnEnd
 from hark.protocol.messages import AssistantMessage, Note, Reasoning
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Usage
-from hark.protocol.provider import ProviderError, ReasoningChunk, ReasoningEnd, UsageChunk
+from hark.protocol.provider import (
+    Chunk,
+    EndChunk,
+    ProviderError,
+    ReasoningChunk,
+    ReasoningEnd,
+    Request,
+    TextChunk,
+    UsageChunk,
+)
+from hark.protocol.receipts import Settled
 from hark.protocol.rules import Limits, Rules
 from hark.providers.scripted import Fail, Hang, Reply, ScriptedProvider
 from tests.engine.engine_fixture import HangingTool, asks_for, make_bench, quick_tool, running
@@ -127,15 +138,26 @@ async def test_calls_whose_arguments_were_cut_leave_no_call_behind() -> None:
         assert person.results == {}
 
 
-async def test_a_stop_in_the_tick_after_the_last_chunk_keeps_the_completed_reply() -> None:
-    async with running(make_bench(ScriptedProvider([["all of it"]]))) as person:
+async def test_a_stop_in_the_tick_of_the_last_chunk_keeps_the_completed_reply() -> None:
+    stops: list[asyncio.Task[Settled | None]] = []
+
+    class StoppedAtTheEnd:
+        """Has the turn stopped between its last text and its end, without waiting in between."""
+
+        async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+            yield TextChunk("all of it")
+            stops.append(asyncio.create_task(person.stop()))
+            yield EndChunk("stop")
+
+    async with running(make_bench(StoppedAtTheEnd())) as person:
         await person.say("go")
-        await person.screen.shows(ReplyDelta)
-        settled = await person.stop()
-        await person.door.idle()
+        outcome = await person.door.idle()
+        settled = await stops[0]
         texts = [message.text for message in person.transcript if isinstance(message, AssistantMessage)]
     assert texts == ["all of it"]
-    assert settled is None or settled.outcome in (Completed("all of it"), Interrupted("user"))
+    assert outcome == Completed("all of it")
+    assert settled is not None
+    assert settled.outcome == Completed("all of it")
 
 
 async def test_the_timings_say_where_the_settling_went() -> None:

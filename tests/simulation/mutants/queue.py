@@ -30,7 +30,7 @@ def _drain_first(self: Any, say: Say, moment: decide.Moment) -> None:
 
 async def _drop_steers(self: Any) -> None:
     self._log.state._take(tuple(message.id for message in self._log.state.steers()))
-    self._lines.steering.taken()
+    self._lines.steering.clear()
 
 
 def _run_again(state: SessionState, moment: decide.Moment) -> list[Any]:

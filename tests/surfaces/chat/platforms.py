@@ -14,7 +14,7 @@ from hark.protocol.chat import Address, ChatSurface, Incoming
 from hark.surfaces.discord.surface import DiscordSurface
 from hark.surfaces.slack.surface import SlackSurface
 from hark.surfaces.telegram.import_aiogram import load_library
-from hark.surfaces.telegram.settings import TelegramSettings
+from hark.surfaces.telegram.platform import TelegramSettings
 from hark.surfaces.telegram.surface import Telegram
 from tests.fakes import discord_server, slack_server, telegram_payloads, telegram_server, webhook_program
 from tests.surfaces.discord.discord_fixture import HOME as DISCORD_HOME

@@ -15,6 +15,7 @@ from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat import chat as chat_module
 from hark.surfaces.chat import platform
+from hark.surfaces.chat.conversation import ChatConversation
 from hark.surfaces.chat.people import ANSWERS_TO_ALL, ANSWERS_TO_ONE
 from hark.surfaces.chat.settings import ChatSettings
 from tests.surfaces.chat.chat_fixture import ANN, HOME, TestChat, chatting
@@ -82,7 +83,7 @@ async def test_a_message_while_busy_interrupts_and_each_has_its_sign(tmp_path: P
 
 async def test_an_edit_replaces_what_waits_and_a_deletion_withdraws_it(tmp_path: Path) -> None:
     hang = Hang()
-    async with chatting(tmp_path, [[hang], ["done"]]) as (chat, provider):
+    async with chatting(tmp_path, [[hang], ["going on"], ["done"]]) as (chat, provider):
         await chat.write("work")
         await hang.reached.wait()
         await chat.write("/busy queue")
@@ -96,10 +97,32 @@ async def test_an_edit_replaces_what_waits_and_a_deletion_withdraws_it(tmp_path:
         await chat.write("/busy interrupt")
         await chat.write("go on", name="c")
         await chat.until(lambda: "done" in chat.texts)
-    assert said(provider.requests[-1])[-2:] == ["go on", "one, really"] or "one, really" in "".join(
-        said(provider.requests[-1])
-    )
-    assert "two" not in "".join(said(provider.requests[-1]))
+    assert [said(request) for request in provider.requests] == [
+        ["work"],
+        ["work", "go on"],
+        ["work", "go on", "one, really"],
+    ]
+
+
+async def test_a_reply_that_was_owed_when_its_turn_ended_is_shown_once_and_not_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver_owed = ChatConversation._deliver_owed  # pyright: ignore[reportPrivateUsage]
+
+    async def late(self: ChatConversation, delivered: int) -> int:
+        assert chat.agent is not None
+        while not provider.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        await chat.agent.session("test:home").idle()
+        return await deliver_owed(self, delivered)
+
+    monkeypatch.setattr(ChatConversation, "_deliver_owed", late)
+    async with chatting(tmp_path, [["hello"], ["again"]]) as (chat, provider):
+        await chat.write("hi")
+        await chat.until(lambda: "hello" in chat.texts)
+        await chat.write("and?")
+        await chat.until(lambda: "again" in chat.texts)
+    assert (chat.shown[0].message.text, chat.shown[0].edits) == ("hello", 0)
 
 
 async def test_a_stranger_gets_a_code_and_nothing_else_until_the_owner_lets_them_in(tmp_path: Path) -> None:

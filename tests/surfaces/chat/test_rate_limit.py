@@ -5,7 +5,8 @@ from time import monotonic
 import pytest
 
 from hark.protocol.chat import Address, Button, ChatError, ChatSurface, Outgoing
-from hark.surfaces.chat.rate_limit import RateLimit, take_place
+from hark.surfaces.chat.reply import count_message
+from hark.timing.rate_limit import RateLimit
 from tests.surfaces.slack.slack_fixture import DM, slacking
 from tests.surfaces.telegram.telegram_fixture import telegram_bot
 
@@ -16,26 +17,19 @@ GROUP = Address("telegram", "-1001")
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = monotonic()
-        monkeypatch.setattr("hark.surfaces.chat.rate_limit.monotonic", lambda: self.now)
+        monkeypatch.setattr("hark.timing.rate_limit.monotonic", lambda: self.now)
 
 
-def test_what_can_wait_waits_and_leaves_places_for_what_can_t(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_growing_reply_waits_for_the_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    pace = RateLimit(3, 0.5, kept=1)
-    done = 0
-    for _ in range(60):
-        if pace.wait() == 0:
-            pace.count()
-            done += 1
-        clock.now += 1
-    assert done == 2 + 30 - 1  # two at once, then one in two seconds
-    for _ in range(3):
-        take_place(Outgoing("done"), pace)
+    limit = RateLimit(3, 0.5, reserve=1)
+    for _ in range(4):
+        count_message(Outgoing("done"), limit)
     with pytest.raises(ChatError) as soon:
-        take_place(Outgoing("more", GROWING), pace)
+        count_message(Outgoing("more", GROWING), limit)
     assert soon.value.retry_after is not None
     clock.now += soon.value.retry_after
-    take_place(Outgoing("more", GROWING), pace)
+    count_message(Outgoing("more", GROWING), limit)
 
 
 async def grow(surface: ChatSurface, address: Address, message: str, text: str) -> None:

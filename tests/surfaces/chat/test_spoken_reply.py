@@ -9,7 +9,7 @@ from hark.protocol.chat import Written
 from hark.protocol.messages import Attachment
 from hark.protocol.provider import EndChunk, TextChunk
 from hark.providers.scripted import Hang
-from hark.surfaces.chat.sentences import Sentences
+from hark.surfaces.chat.spoken_reply import Sentences
 from tests.surfaces.chat.chat_fixture import ANN, HOME, TestChat, chatting
 from tests.tools.context import living
 from tests.voice.voice_fixture import moonshine, recording

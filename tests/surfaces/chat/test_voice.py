@@ -193,3 +193,41 @@ async def test_a_recording_that_a_stop_withdrew_before_a_kill_is_told_of_and_not
         await chat.until(lambda: "there" in chat.texts)
     assert [said(request) for request in provider.requests] == [["hi"]]
     assert ear.heard == []
+
+
+async def test_a_recording_given_as_an_answer_before_a_kill_is_echoed_and_not_withdrawn_by_a_stop(
+    tmp_path: Path,
+) -> None:
+    ledger = SqliteChatLedger(tmp_path / "gateway.db")
+    voice = Attachment("audio/ogg", data=base64.b64encode(b"(slow) blue").decode())
+    await ledger.accept(Written("v", HOME, ANN, voice=voice))
+    await ledger.sending(HOME, "answer:test:home::v")
+    await ledger.close()
+    ear = Ear()
+    async with chatting(tmp_path, [], ears=ear) as (chat, _):
+        await ear.until(1)
+        await chat.write("stop")
+        await chat.until(lambda: "Nothing was running." in chat.texts)
+        ear.gate.set()
+        await chat.until(lambda: '🎙️ "(slow) blue"' in chat.texts or WITHDRAWN in chat.texts)
+        assert WITHDRAWN not in chat.texts
+        await chat.until(lambda: any("A restart came just when you answered" in text for text in chat.texts))
+
+
+async def test_a_recording_said_before_a_kill_and_deleted_since_is_echoed_and_withdrawn_from_the_queue(
+    tmp_path: Path,
+) -> None:
+    ledger = SqliteChatLedger(tmp_path / "gateway.db")
+    voice = Attachment("audio/ogg", data=base64.b64encode(b"hello").decode())
+    await ledger.accept(Written("v", HOME, ANN, voice=voice))
+    await ledger.accept(Removed("v", HOME))
+    await ledger.close()
+    hang = Hang()
+    provider = ScriptedProvider([[hang]])
+    async with hark.open(home=tmp_path, workspace=tmp_path, routes=[{"provider": provider}]) as agent:
+        session = agent.session("test:home")
+        await session.say("work")
+        await hang.reached.wait()
+        await session.say("hello", "queue", id="test:home::v")
+    async with chatting(tmp_path, [["ran"]], ears=Ear()) as (chat, _):
+        await chat.until(lambda: '🎙️ "hello"' in chat.texts)

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from hark.protocol.chat import Address, Incoming, Written
-from hark.surfaces.discord.settings import DiscordSettings
+from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_payloads import DIRECT, GENERAL, THREAD
 from tests.fakes.discord_server import TOKEN, DiscordServer

@@ -22,7 +22,7 @@ from hark.protocol.chat import (
     Rewritten,
     Written,
 )
-from hark.surfaces.discord.settings import DiscordSettings
+from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_payloads import BEN, DIRECT, GENERAL, GUILD, ROBOT, THREAD, Json, message
 from tests.fakes.discord_server import TOKEN, DiscordServer, idle_tasks
@@ -186,8 +186,8 @@ async def test_files_come_along_under_safe_names_and_those_that_do_not_are_told(
     assert names == [("passwd.png", "image/png", b"picture"), ("notes.txt", "text/plain", b"notes")]
     assert written.text.split("\n") == [
         "look",
-        "[The file 'big.iso' could not be had: 21 MB are more than 20 MB.]",
-        "[The file 'gone.txt' could not be had: Discord answered 404.]",
+        "[The file big.iso was not fetched: it is larger than 20 MB.]",
+        "[The file gone.txt was not fetched: Discord answered 404.]",
     ]
 
 
@@ -308,7 +308,7 @@ async def test_after_a_lost_session_what_was_said_meanwhile_is_read(tmp_path: Pa
 async def test_what_was_said_meanwhile_is_asked_for_again_and_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hark.surfaces.discord.missed_messages.PAUSES_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr("hark.surfaces.discord.missed_messages.FIRST_PAUSE_SECONDS", 0.01)
     async with DiscordServer().serving() as server:
         async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
             await server.write("before")
@@ -586,7 +586,7 @@ async def test_what_is_sent_while_not_connected_waits_or_is_refused(monkeypatch:
         async with running(surface, server, Taken()):
             await early
         assert server.texts == ["early"]
-        monkeypatch.setattr("hark.surfaces.discord.surface.CONNECT_SECONDS", 0.01)
+        monkeypatch.setattr("hark.surfaces.discord.surface.DiscordSurface.connect_seconds", 0.01)
         with pytest.raises(ChatError, match="not connected"):
             await surface.send(HOME, Outgoing("late"))
     with pytest.raises(ChatError, match="can't be reached"):

@@ -14,7 +14,7 @@ from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.discord.settings import DiscordSettings
+from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_payloads import BEN, GENERAL, ROBOT, THREAD
 from tests.fakes.discord_server import TOKEN, DiscordServer

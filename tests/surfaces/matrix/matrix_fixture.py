@@ -11,7 +11,7 @@ from typing import Any, cast
 import nio  # pyright: ignore[reportMissingTypeStubs]
 
 from hark.protocol.chat import Address, Incoming
-from hark.surfaces.matrix.settings import MatrixSettings
+from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
 from tests.surfaces.matrix.synapse import Account, Synapse
 

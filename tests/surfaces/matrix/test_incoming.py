@@ -130,7 +130,7 @@ async def test_a_strangers_invite_is_followed_into_a_chat_of_two_and_no_other_ro
 async def test_strangers_can_t_fill_us_with_rooms(
     synapse: Synapse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hark.surfaces.matrix.invites.STRANGERS_AN_HOUR", 1)
+    monkeypatch.setattr("hark.surfaces.matrix.receiving.STRANGERS_AN_HOUR", 1)
     bot = synapse.register("hark")
     async with person(synapse, "stranger") as stranger, person(synapse) as ann:
         async with at_work(matrix(synapse, bot, tmp_path)):
@@ -284,7 +284,7 @@ async def test_a_file_that_is_too_large_is_named_and_not_fetched(synapse: Synaps
         await ann.put(room, {"msgtype": "m.file", "body": "gone.txt", "url": "mxc://hark.test/nothing"})
         taken = [written(one) for one in await inbox.of(4)]
     assert [one.attachments for one in taken] == [()] * 4
-    assert taken[0].text == taken[1].text == "[The file big.txt could not be fetched: it is larger than 0.1 MB.]"
+    assert taken[0].text == taken[1].text == "[The file big.txt was not fetched: it is larger than 0.1 MB.]"
     assert "odd.txt" in taken[2].text
     assert "gone.txt" in taken[3].text
 

@@ -8,7 +8,7 @@ import pytest
 
 from hark.protocol.chat import Button, ChatError, ChatGone, Outgoing, Written
 from hark.surfaces.matrix.outgoing import CHARACTERS
-from hark.surfaces.matrix.settings import MatrixSettings
+from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
 from tests.surfaces.matrix.matrix_fixture import Inbox, at_work, home, matrix, new_key, person
 from tests.surfaces.matrix.relay import relay

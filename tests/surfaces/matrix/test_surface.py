@@ -16,7 +16,7 @@ from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.matrix.settings import MatrixSettings
+from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
 from tests.surfaces.matrix.matrix_fixture import Person, person
 from tests.surfaces.matrix.synapse import Account, Synapse

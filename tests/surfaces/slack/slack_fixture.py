@@ -13,7 +13,7 @@ from hark.protocol.chat import (
     Author,
     Incoming,
 )
-from hark.surfaces.slack.settings import SlackSettings
+from hark.surfaces.slack.platform import SlackSettings
 from hark.surfaces.slack.surface import SlackSurface
 from tests.fakes.slack_payloads import APP_TOKEN, BOT_TOKEN
 from tests.fakes.slack_server import FakeSlack, slack_server

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from hark.protocol.chat import ChatError, Outgoing, Pressed, Written
 from hark.surfaces.slack.http_hook import MOST_SECONDS, SlackSignatures
-from hark.surfaces.slack.settings import SlackSettings
+from hark.surfaces.slack.platform import SlackSettings
 from hark.surfaces.slack.surface import SlackSurface
 from tests.fakes.slack_payloads import Json, as_form, signed
 from tests.fakes.slack_server import FakeSlack, slack_server

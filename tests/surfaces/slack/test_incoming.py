@@ -118,8 +118,8 @@ async def test_files_come_as_attachments_with_harmless_names_and_what_is_left_is
         ("b.txt", "text/plain", b"words"),
         ("shared.txt", "text/plain", b"words"),
     ]
-    assert message.text.startswith("look\n[The file huge.bin was not taken")
-    assert message.text.count("was not taken") == 3
+    assert message.text.startswith("look\n[The file huge.bin was not fetched")
+    assert message.text.count("was not fetched") == 3
     assert all(token == f"Bearer {BOT_TOKEN}" for _, token in slack.file_requests)
 
 

@@ -1,13 +1,10 @@
 """Markdown as Slack shows it, and what people wrote in Slack as plain text."""
 
 import random
-import time
 
 import pytest
 
-from hark.surfaces.slack.files import safe_name
-from hark.surfaces.slack.mrkdwn import mrkdwn
-from hark.surfaces.slack.plain_text import plain
+from hark.surfaces.slack.mrkdwn import mrkdwn, plain
 
 G = "\u200b"
 
@@ -15,7 +12,7 @@ G = "\u200b"
 @pytest.mark.parametrize(
     ("markdown", "shown"),
     [
-        ("**bold** and *italic* and ***both*** and ~~gone~~", "*bold* and _italic_ and *_both_* and ~gone~"),
+        ("**bold** and *italic* and ***both*** and ~~gone~~", "*bold* and _italic_ and _*both*_ and ~gone~"),
         ("__bold__ _italic_ snake_case_name", "*bold* _italic_ snake_case_name"),
         ("un**bold**ed", f"un{G}*bold*{G}ed"),
         ("2 * 3 * 4 and a*b", "2 * 3 * 4 and a*b"),
@@ -30,17 +27,20 @@ G = "\u200b"
         ("[site](https://a.b/x_(y)?q=1&r=2)", "<https://a.b/x_(y)?q=1&amp;r=2|site>"),
         ("![picture](https://a.b/c.png)", "<https://a.b/c.png|picture>"),
         ("<https://a.b/?x&y>", "<https://a.b/?x&amp;y>"),
-        ("[x](javascript:alert)", "x (javascript:alert)"),
+        ("[x](javascript:alert)", "[x](javascript:alert)"),
+        ("[x](notes.md)", "x (notes.md)"),
         ("[a|b>c](https://a.b/|x)", "<https://a.b/%7Cx|a¦b&gt;c>"),
-        ("[**bold**](https://a.b)", "<https://a.b|**bold**>"),
+        ("[**bold**](https://a.b)", "<https://a.b|bold>"),
         ("\\*not bold\\* 1 < 2 & 3 > 2", "*not bold* 1 &lt; 2 &amp; 3 &gt; 2"),
         ("<!channel> <@U1> <#C1> <!subteam^S1>", "&lt;!channel&gt; &lt;@U1&gt; &lt;#C1&gt; &lt;!subteam^S1&gt;"),
         ("```python\na = b**c**d # **x**\n```\n**after**", "```\na = b**c**d # **x**\n```\n*after*"),
         ("~~~\n``` & <\n~~~", f"```\n`{G}`{G}` &amp; &lt;\n```"),
         ("````\n```\ninner\n```\n````", f"```\n`{G}`{G}`\ninner\n`{G}`{G}`\n```"),
         ("```\nnever closed", "```\nnever closed\n```"),
-        ("a | b\n--|--\n1 | **2**\n\nend", "```\na  b\n-  -\n1  2\n```\n\nend"),
-        ("| name | n |\n|:---|---:|\n| x\\|y | 10 |", "```\nname  n\n----  --\nx|y   10\n```"),
+        ("a | b\n--|--\n1 | **2**\n\nend", "```\na │ b\n──┼──\n1 │ 2\n```\n\nend"),
+        ("| name | n |\n|:---|---:|\n| x\\|y | 10 |", "```\nname │ n\n─────┼───\nx|y  │ 10\n```"),
+        ("**two\nlines**", "*two*\n*lines*"),
+        ("`` `code` ``", f"`{G}`code`{G}`"),
         ("this | is no table", "this | is no table"),
     ],
 )
@@ -48,8 +48,8 @@ def test_markdown_becomes_mrkdwn(markdown: str, shown: str) -> None:
     assert mrkdwn(markdown) == shown
 
 
-def test_whatever_is_written_pings_nobody_and_ends() -> None:
-    letters = [
+def test_random_marks_ping_nobody_and_every_code_block_is_closed() -> None:
+    pieces = (
         "<",
         ">",
         "&",
@@ -60,6 +60,7 @@ def test_whatever_is_written_pings_nobody_and_ends() -> None:
         "_",
         "~~",
         "`",
+        "``",
         "```",
         "\n",
         "[",
@@ -68,32 +69,16 @@ def test_whatever_is_written_pings_nobody_and_ends() -> None:
         "|",
         "#",
         "a ",
-        " ",
-    ]
+    )
     chance = random.Random(7)
     for _ in range(3000):
-        text = "".join(chance.choices(letters, k=chance.randint(1, 40)))
+        text = "".join(chance.choices(pieces, k=chance.randint(1, 40)))
         shown = mrkdwn(text)
         assert "<!" not in shown, text
         assert "<@" not in shown, text
-        assert shown.count("```") % 2 == 0 or "``" in text, text
-
-
-def test_a_long_line_of_marks_takes_no_time() -> None:
-    for text in (
-        "*" * 4000,
-        "**a" * 1300,
-        "[" * 4000,
-        "`" * 3999,
-        "_a" * 2000,
-        "~~" * 2000,
-        "[a](" * 1000,
-        "**a " * 975,
-        "> " * 1950,
-    ):
-        began = time.process_time()
-        mrkdwn(text)
-        assert time.process_time() - began < 1.0
+        fences = [line for line in shown.split("\n") if line.lstrip("> •") == "```"]
+        assert len(fences) % 2 == 0, text
+        assert shown.count("```") == len(fences), text
 
 
 @pytest.mark.parametrize(
@@ -109,19 +94,3 @@ def test_a_long_line_of_marks_takes_no_time() -> None:
 )
 def test_slacks_text_becomes_plain(written: str, read: str) -> None:
     assert plain(written, {"U2": "Bea", "UBOT": "hark"}, "UBOT") == read
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"),
-    [
-        ("a.png", "a.png"),
-        ("../../etc/passwd", "passwd"),
-        ("C:\\x\\y.txt", "y.txt"),
-        ("..", "file"),
-        ("a\x00b\n.txt", "ab.txt"),
-        ("", "file"),
-        ("n" * 300 + ".tar", "n" * 90 + ".tar"),
-    ],
-)
-def test_names_of_files_lead_nowhere(name: str, safe: str) -> None:
-    assert safe_name(name) == safe

@@ -3,7 +3,7 @@
 import pytest
 
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
-from hark.surfaces.slack.settings import SlackSettings
+from hark.surfaces.slack.platform import SlackSettings
 from hark.surfaces.slack.surface import SlackSurface
 from tests.fakes.slack_server import Failure
 from tests.surfaces.slack.slack_fixture import DM, slacking

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hark.protocol.chat import Address, Incoming, Outgoing
-from hark.surfaces.telegram.settings import TelegramSettings
+from hark.surfaces.telegram.platform import TelegramSettings
 from hark.surfaces.telegram.surface import Telegram
 from tests.fakes.telegram_payloads import TOKEN
 from tests.fakes.telegram_server import TelegramServer, telegram_server

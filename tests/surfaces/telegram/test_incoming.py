@@ -12,7 +12,7 @@ import pytest
 from hark.protocol.chat import Address, Author, Button, ChatError, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
 from hark.protocol.store import StoreError
-from hark.surfaces.telegram.settings import TelegramSettings
+from hark.surfaces.telegram.platform import TelegramSettings
 from hark.surfaces.telegram.surface import Telegram
 from tests.fakes.telegram_payloads import ANN, BOT, GROUP, TOKEN, Trouble
 from tests.fakes.telegram_server import telegram_server

@@ -18,8 +18,8 @@ from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.split_text import pieces
 from hark.surfaces.telegram.markup import as_html
-from hark.surfaces.telegram.settings import TelegramSettings
-from hark.surfaces.telegram.surface import MANNERS, Telegram
+from hark.surfaces.telegram.platform import TelegramSettings
+from hark.surfaces.telegram.surface import Telegram
 from tests.fakes.telegram_markup import shown
 from tests.fakes.telegram_payloads import GROUP, TOKEN, Trouble
 from tests.fakes.telegram_server import telegram_server
@@ -51,7 +51,7 @@ async def test_markdown_is_shown_and_nothing_of_it_is_taken_for_markup() -> None
         await bot.send(MARKDOWN)
     [one] = bot.server.posted
     assert one.html.startswith(
-        "<b>Plan B</b>\n\nUse <code>a &lt; b &amp;&amp; c</code> and <i>this</i>, <b>that <i>too</i></b>"
+        "<b>Plan B</b>\nUse <code>a &lt; b &amp;&amp; c</code> and <i>this</i>, <b>that <i>too</i></b>"
     )
     assert '<script>alert("x")</script> & docs' in one.text
     assert 'if x < 1 and y > 2:\n    print("**not bold** & fine")' in one.text
@@ -82,7 +82,7 @@ async def test_a_long_text_goes_in_pieces_that_are_taken() -> None:
     code = "```python\n" + "print('<&>')  # \U0001f600\n" * 500 + "```"
     table = "| a | b |\n|---|---|\n" + f"| x | {'y' * 500} |\n| z | |\n" * 5
     async with telegram_bot() as bot:
-        parts = pieces(f"{'words & more ' * 700}\n\n{code}\n\n{table}", MANNERS.characters)
+        parts = pieces(f"{'words & more ' * 700}\n\n{code}\n\n{table}", Telegram.manners.characters)
         for part in parts:
             await bot.send(part)
         await bot.send("\U0001f600" * 3000)

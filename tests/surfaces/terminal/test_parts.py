@@ -1,15 +1,20 @@
 """The small parts of the terminal app: safe text, cuts, history, drafts, what was typed early."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from hark.app.slash.table import TERMINAL_COMMANDS
 from hark.cli.io.early_input import Typed
-from hark.surfaces.terminal.draft import SavedDraft, adopt
-from hark.surfaces.terminal.history import History
+from hark.surfaces.terminal.history import History, SavedDraft, adopt
 from hark.surfaces.terminal.image_attachments import MOST_BYTES, pictures_in
+from hark.surfaces.terminal.terminal_commands import TerminalCommands
 from hark.surfaces.terminal.widgets.prose import HARD_CHARACTERS, Prose, ProseBlock
 from hark.text.safe_text import safe, safe_line, typed_text
+
+if TYPE_CHECKING:
+    from hark.surfaces.terminal.app import TerminalApp
 
 
 @pytest.mark.parametrize(
@@ -149,3 +154,8 @@ def test_ctrl_c_and_ctrl_d_in_an_empty_first_line_leave(key: str) -> None:
     one = Typed()
     one.take(key)
     assert one.is_left
+
+
+def test_the_terminal_runs_every_command_that_the_table_lists_for_it() -> None:
+    commands = TerminalCommands(cast("TerminalApp", None))
+    assert all(commands.knows(f"/{command.name} x") for command in TERMINAL_COMMANDS)

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from hark.surfaces.webhook.settings import HookSettings
+from hark.surfaces.webhook.platform import HookSettings
 from tests.surfaces.web.test_voice import Ear
 from tests.surfaces.web.web_fixture import served
 from tests.surfaces.webhook.webhook_fixture import webhook

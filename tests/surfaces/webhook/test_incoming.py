@@ -10,7 +10,7 @@ import pytest
 
 from hark.protocol.chat import Address, Author, Button, ChatError, Outgoing, Pressed, Removed, Rewritten, Written
 from hark.protocol.store import StoreError
-from hark.surfaces.webhook.settings import HookSettings
+from hark.surfaces.webhook.platform import HookSettings
 from hark.surfaces.webhook.signatures import MOST_SECONDS
 from tests.fakes.webhook_program import SECRET, signed, signed_by_github
 from tests.surfaces.webhook.webhook_fixture import CI, hooked, webhook

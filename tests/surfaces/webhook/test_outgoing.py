@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
-from hark.surfaces.webhook.settings import HookSettings
+from hark.surfaces.webhook.platform import HookSettings
 from tests.fakes.webhook_program import SECRET, Trouble, program_server
 from tests.surfaces.webhook.webhook_fixture import CI, hooked, webhook
 

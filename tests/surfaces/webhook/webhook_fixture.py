@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hark.protocol.chat import Address, Deliver
-from hark.surfaces.webhook.settings import HookSettings, WebhookSettings
+from hark.surfaces.webhook.platform import HookSettings, WebhookSettings
 from hark.surfaces.webhook.surface import Webhook
 from tests.fakes.webhook_program import SECRET, Json, Program, program_server, signed
 from tests.surfaces.slack.slack_fixture import Ear

@@ -11,11 +11,11 @@ from hark.protocol.tool import ToolOutput
 from hark.tools.files.edit import STALE, EditTool
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.read import Read
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 
 async def edit(root: Path, path: str = "a", **arguments: Any) -> ToolOutput:
-    return await EditTool(LastReads()).run({"path": path, **arguments}, FakeContext(root))
+    return await call_tool(EditTool(LastReads()), {"path": path, **arguments}, FakeContext(root))
 
 
 async def refused(root: Path, path: str = "a", **arguments: Any) -> str:
@@ -109,8 +109,8 @@ async def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     assert "nothing would change" in await refused(tmp_path, old="x", new="x")
     assert "edit needs old and new, or edits" in await refused(tmp_path, new="x")
     assert "either old and new, or edits" in await refused(tmp_path, old="x", new="y", edits=[{"old": "x", "new": "y"}])
-    assert "Each is an object with old and new" in await refused(tmp_path, edits=[{"old": "x"}])
-    assert "Each is an object with old and new" in await refused(tmp_path, edits=["x"])
+    assert "edits[0]: object missing required field new." in await refused(tmp_path, edits=[{"old": "x"}])
+    assert "edits[0]: expected object, got str." in await refused(tmp_path, edits=["x"])
     assert "binary" in await refused(tmp_path, "b", old="x", new="y")
     assert "does not exist" in await refused(tmp_path, "c", old="x", new="y")
     assert "is a folder" in await refused(tmp_path, ".", old="x", new="y")
@@ -120,7 +120,7 @@ async def test_calls_side_by_side_lose_nothing(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("".join(f"<{number}>\n" for number in range(50)))
     tool = EditTool(LastReads())
     context = FakeContext(tmp_path)
-    calls = [tool.run({"path": "a", "old": f"<{n}>", "new": f"[{n}]"}, context) for n in range(50)]
+    calls = [call_tool(tool, {"path": "a", "old": f"<{n}>", "new": f"[{n}]"}, context) for n in range(50)]
     await asyncio.gather(*calls)
     assert (tmp_path / "a").read_text() == "".join(f"[{number}]\n" for number in range(50))
 
@@ -129,15 +129,15 @@ async def test_a_file_that_changed_since_it_was_read_is_edited_and_told(tmp_path
     reads = LastReads()
     context = FakeContext(tmp_path)
     (tmp_path / "a").write_text("one\ntwo\n")
-    await Read(reads).run({"path": "a"}, context)
-    first = await EditTool(reads).run({"path": "a", "old": "one", "new": "1"}, context)
+    await call_tool(Read(reads), {"path": "a"}, context)
+    first = await call_tool(EditTool(reads), {"path": "a", "old": "one", "new": "1"}, context)
     assert STALE not in first.text
     (tmp_path / "a").write_text("1\ntwo\nby another\n")
-    second = await EditTool(reads).run({"path": "a", "old": "two", "new": "2"}, context)
+    second = await call_tool(EditTool(reads), {"path": "a", "old": "two", "new": "2"}, context)
     assert second.text.startswith(STALE)
     assert (tmp_path / "a").read_text() == "1\n2\nby another\n"
-    await Read(reads).run({"path": "./a"}, context)
-    third = await EditTool(reads).run({"path": str(tmp_path / "a"), "old": "2", "new": "two"}, context)
+    await call_tool(Read(reads), {"path": "./a"}, context)
+    third = await call_tool(EditTool(reads), {"path": str(tmp_path / "a"), "old": "2", "new": "two"}, context)
     assert STALE not in third.text
 
 

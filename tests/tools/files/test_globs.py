@@ -1,56 +1,11 @@
-"""Patterns for paths."""
+"""The globs of the file tools."""
 
-import re
-
-import pytest
-
-from hark.tools.files.globs import alternatives, compile_glob, translate
+from hark.tools.files.globs import alternatives, compile_glob
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "is_match"),
-    [
-        ("a", "a", True),
-        ("a", "b/a", False),
-        ("*.py", "a.py", True),
-        ("*.py", "b/a.py", False),
-        ("**/a", "a", True),
-        ("**/a", "b/c/a", True),
-        ("a/**", "a/b/c", True),
-        ("a/**", "a", False),
-        ("a/**/b", "a/b", True),
-        ("a/**/b", "a/x/y/b", True),
-        ("a/**/b/**/c", "a/b/b/x/c", True),
-        ("a/**/x/b/**/b", "a/x/x/b/b", True),
-        ("**", "a/b", True),
-        ("*a*b*", "xxaxxbxx", True),
-        ("*a*b", "abab", True),
-        ("*ab*ab", "ab", False),
-        ("?", "a", True),
-        ("?", "/", False),
-        ("[a-c]x", "bx", True),
-        ("[!a]x", "ax", False),
-        ("[!a]x", "/x", False),
-        ("[]a]", "]", True),
-        ("[", "[", True),
-        (r"\*", "*", True),
-        (r"\*", "a", False),
-        ("a.b", "axb", False),
-    ],
-)
-def test_a_pattern_matches_whole_paths(pattern: str, path: str, is_match: bool) -> None:
-    assert bool(re.fullmatch(translate(pattern), path)) == is_match
-
-
-def test_a_glob_without_a_slash_is_for_names_and_braces_hold_alternatives() -> None:
+def test_a_glob_without_a_slash_matches_names_and_braces_hold_alternatives() -> None:
     assert compile_glob("*.{ts,tsx}").fullmatch("a/b.tsx")
     assert not compile_glob("src/*.ts").fullmatch("a/src/b.ts")
     assert compile_glob("./src/*.ts").fullmatch("src/b.ts")
     assert alternatives("{a,b}{c,d}") == ["ac", "ad", "bc", "bd"]
-
-
-def test_a_pattern_made_to_take_long_does_not() -> None:
-    assert not re.fullmatch(translate("*a" * 30 + "b"), "a" * 255)
-    assert not re.fullmatch(translate("**/a/" * 30 + "b"), "a/" * 200 + "c")
-    assert re.fullmatch(translate("**/a/" * 30 + "c"), "a/" * 200 + "c")
-    assert re.fullmatch(translate("**/" * 30 + "c"), "a/" * 200 + "c")
+    assert compile_glob("a[").fullmatch("a[")

@@ -10,11 +10,11 @@ import pytest
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.files.listing import ListFolder
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 
 async def listed(root: Path, **arguments: Any) -> ToolOutput:
-    return await ListFolder().run(arguments, FakeContext(root))
+    return await call_tool(ListFolder(), arguments, FakeContext(root))
 
 
 def make_tree(root: Path) -> Path:
@@ -79,7 +79,7 @@ async def test_names_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
 
 async def test_a_cut_ends_a_long_walk(tmp_path: Path) -> None:
     task = asyncio.create_task(
-        ListFolder().run({"path": "/", "glob": "no such file", "ignored": True}, FakeContext(tmp_path))
+        call_tool(ListFolder(), {"path": "/", "glob": "no such file", "ignored": True}, FakeContext(tmp_path))
     )
     await asyncio.sleep(0)
     task.cancel()

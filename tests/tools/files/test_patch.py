@@ -11,8 +11,8 @@ import pytest
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.patch import Patch
-from tests.tools.context import FakeContext
+from hark.tools.files.patch import Patch, PatchArguments
+from tests.tools.context import FakeContext, call_tool
 
 HOME_FILE = str(Path("~/c").expanduser())
 
@@ -22,7 +22,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 async def patch(root: Path, text: str) -> ToolOutput:
-    return await Patch(LastReads()).run({"patch": text}, FakeContext(root))
+    return await call_tool(Patch(LastReads()), {"patch": text}, FakeContext(root))
 
 
 async def refused(root: Path, text: str) -> str:
@@ -292,12 +292,12 @@ async def test_a_bad_patch_is_told(text: str, words: str, tmp_path: Path) -> Non
 async def test_what_it_would_change_is_foreseen() -> None:
     spec = Patch(LastReads()).spec
     text = begin("*** Update File: a\n*** Move to: /b\n-x\n+y\n*** Delete File: ~/c\n*** Add File: d\n+x\n")
-    foreseen = spec.foreseen({"patch": text})
+    foreseen = spec.foreseen(PatchArguments(text))
     assert foreseen.is_changing
     assert foreseen.subject == "a, /b, ~/c, d"
     assert foreseen.writes == ("a", "/b", HOME_FILE, "d")
-    for garbage in ({}, {"patch": 3}, {"patch": "\0"}, {"patch": None}, {"patch": "@@ -1 +1 @@"}):
-        assert spec.foreseen(garbage).is_changing
+    for garbage in ("", "\0", "@@ -1 +1 @@"):
+        assert spec.foreseen(PatchArguments(garbage)).is_changing
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

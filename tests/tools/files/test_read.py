@@ -10,11 +10,11 @@ from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.read import Read
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 
 async def read(root: Path, path: str, **arguments: Any) -> ToolOutput:
-    return await Read(LastReads()).run({"path": path, **arguments}, FakeContext(root))
+    return await call_tool(Read(LastReads()), {"path": path, **arguments}, FakeContext(root))
 
 
 async def refused(root: Path, path: str, **arguments: Any) -> str:

@@ -13,7 +13,7 @@ from hark.processes.cookies import this_process
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.files.search import SearchTool
-from tests.tools.context import FakeContext, living
+from tests.tools.context import FakeContext, call_tool, living
 from tests.waiting import at_most
 
 RIPGREP = shutil.which("rg")
@@ -33,7 +33,7 @@ def make_tree(root: Path, files: dict[str, str | bytes]) -> Path:
 
 
 async def search(way: str | None, root: Path, pattern: str, **arguments: Any) -> ToolOutput:
-    return await SearchTool(this_process(), way).run({"pattern": pattern, **arguments}, FakeContext(root))
+    return await call_tool(SearchTool(this_process(), way), {"pattern": pattern, **arguments}, FakeContext(root))
 
 
 PROJECT: dict[str, str | bytes] = {
@@ -236,7 +236,7 @@ async def test_a_cut_ends_a_catastrophic_pattern_at_once(tmp_path: Path) -> None
     owner = this_process(tmp_path)
     root = make_tree(tmp_path / "root", {"a": "a" * 60 + "b\n"})
     arguments = {"pattern": "(a+)+$"}
-    task = asyncio.create_task(SearchTool(owner, None).run(arguments, FakeContext(root)))
+    task = asyncio.create_task(call_tool(SearchTool(owner, None), arguments, FakeContext(root)))
     while not living(f"{owner.home}:"):  # noqa: ASYNC110 - only the system knows when it is there
         await asyncio.sleep(0.01)
     began = anyio.current_time()

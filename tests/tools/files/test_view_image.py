@@ -11,7 +11,7 @@ import pytest
 from hark.protocol.messages import Attachment, Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.files.view_image import LARGEST_BYTES, ViewImage
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 
 def png(width: int = 3, height: int = 2) -> bytes:
@@ -49,7 +49,7 @@ PICTURES = [
 
 
 async def view(root: Path, path: str) -> ToolOutput:
-    return await ViewImage().run({"path": path}, FakeContext(root))
+    return await call_tool(ViewImage(), {"path": path}, FakeContext(root))
 
 
 async def refused(root: Path, path: str) -> str:

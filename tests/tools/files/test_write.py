@@ -8,15 +8,15 @@ import pytest
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, ToolOutput
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.write import Write
-from tests.tools.context import FakeContext
+from hark.tools.files.write import Write, WriteArguments
+from tests.tools.context import FakeContext, call_tool
 
 HOME_FILE = str(Path("~/a").expanduser())
 needs_no_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
 
 
 async def write(root: Path, path: str, content: str) -> ToolOutput:
-    return await Write(LastReads()).run({"path": path, "content": content}, FakeContext(root))
+    return await call_tool(Write(LastReads()), {"path": path, "content": content}, FakeContext(root))
 
 
 def tree(root: Path) -> list[Path]:
@@ -102,10 +102,10 @@ async def test_a_read_only_file_stays(tmp_path: Path) -> None:
 
 
 async def test_what_it_would_change_is_foreseen() -> None:
-    spec = Write(LastReads()).spec
-    assert spec.is_changing
-    assert spec.foreseen({"path": "/etc/a"}) == Foreseen(is_changing=True, subject="/etc/a", writes=("/etc/a",))
-    assert spec.foreseen({"path": "~/a"}) == Foreseen(is_changing=True, subject="~/a", writes=(HOME_FILE,))
-    for garbage in ({}, {"path": 3}, {"path": None}):
-        assert spec.foreseen(garbage).is_changing
-    spec.foreseen({"path": "\0\ud800~"})
+    def foreseen(path: str) -> Foreseen:
+        return Write.spec.foreseen(WriteArguments(path, ""))
+
+    assert Write.spec.is_changing
+    assert foreseen("/etc/a") == Foreseen(is_changing=True, subject="/etc/a", writes=("/etc/a",))
+    assert foreseen("~/a") == Foreseen(is_changing=True, subject="~/a", writes=(HOME_FILE,))
+    assert foreseen("\0\ud800~").is_changing

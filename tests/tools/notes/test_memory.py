@@ -15,10 +15,10 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Foreseen, ToolOutput
-from hark.tools.notes.memory import MemoryTool
+from hark.text.redaction import secret_in
+from hark.tools.notes.memory import MemoryArguments, MemoryTool
 from hark.tools.notes.notes import FILE_BYTES, NOTE_CHARACTERS, notes_of_person, notes_of_project
-from hark.tools.notes.secret_detection import secret_in
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 from tests.waiting import at_most
 
 KEEP_FOR_EVER = """
@@ -35,7 +35,7 @@ for number in range(int(sys.argv[3])):
 
 
 async def memory(home: Path, action: str, workspace: Path | None = None, **arguments: str) -> ToolOutput:
-    return await MemoryTool(home).run({"action": action, **arguments}, FakeContext(workspace or home))
+    return await call_tool(MemoryTool(home), {"action": action, **arguments}, FakeContext(workspace or home))
 
 
 def user_file(home: Path) -> Path:
@@ -148,7 +148,7 @@ async def test_full_notes_say_so_and_can_be_made_smaller(tmp_path: Path) -> None
     ],
 )
 async def test_bad_input_is_told_and_changes_nothing(tmp_path: Path, arguments: dict[str, str], why: str) -> None:
-    output = await MemoryTool(tmp_path).run(arguments, FakeContext(tmp_path))
+    output = await call_tool(MemoryTool(tmp_path), arguments, FakeContext(tmp_path))
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
     assert why in output.text
     assert not user_file(tmp_path).exists()
@@ -201,8 +201,8 @@ def test_plain_words_about_secrets_are_none(text: str) -> None:
 
 def test_it_changes_nothing_that_an_undo_could_put_back(tmp_path: Path) -> None:
     spec = MemoryTool(tmp_path).spec
-    assert spec.foreseen({"action": "add", "text": "note"}) == Foreseen(is_changing=True, subject="note", writes=())
-    assert not spec.foreseen({"action": "list"}).is_changing
+    assert spec.foreseen(MemoryArguments("add", "note")) == Foreseen(is_changing=True, subject="note", writes=())
+    assert not spec.foreseen(MemoryArguments("list")).is_changing
 
 
 async def test_many_at_once_lose_nothing(tmp_path: Path) -> None:

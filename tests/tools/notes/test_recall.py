@@ -11,7 +11,7 @@ from hark.protocol.messages import Effect
 from hark.protocol.store import Hit, Query, StoreError
 from hark.protocol.tool import ToolOutput
 from hark.tools.notes.recall import Recall
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 
 NOW = datetime(2026, 5, 31, 12, 0)
 HIT = Hit("demo", "demo.t3", NOW.timestamp(), "person", "the colour is teal")
@@ -41,7 +41,7 @@ class WedgedShelf:
 
 
 async def recall(shelf: Any, **arguments: Any) -> ToolOutput:
-    return await Recall(shelf, lambda: NOW).run(arguments, FakeContext(Path()))
+    return await call_tool(Recall(shelf, lambda: NOW), arguments, FakeContext(Path()))
 
 
 async def test_a_hit_tells_when_where_who_and_what() -> None:

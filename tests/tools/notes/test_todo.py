@@ -7,14 +7,14 @@ import pytest
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.tools.notes.todo import Todo, todo_file
-from tests.tools.context import FakeContext
+from hark.tools.notes.todo import Todo, TodoArguments, todo_file
+from tests.tools.context import FakeContext, call_tool
 
 
 async def todo(home: Path, items: list[Any] | None = None, session: str = "session") -> ToolOutput:
     context = FakeContext(home)
     context.session = session
-    return await Todo(home).run({} if items is None else {"items": items}, context)
+    return await call_tool(Todo(home), {} if items is None else {"items": items}, context)
 
 
 async def test_the_list_is_returned_and_kept_for_its_session(tmp_path: Path) -> None:
@@ -79,4 +79,4 @@ async def test_a_list_that_cannot_be_kept_is_still_shown(tmp_path: Path) -> None
 
 
 def test_it_needs_no_approval(tmp_path: Path) -> None:
-    assert not Todo(tmp_path).spec.foreseen({"items": []}).is_changing
+    assert not Todo(tmp_path).spec.foreseen(TodoArguments([])).is_changing

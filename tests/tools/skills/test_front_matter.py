@@ -1,5 +1,9 @@
 """Front matter, as far as skills need it."""
 
+import subprocess
+import sys
+from typing import Any
+
 import pytest
 
 from hark.tools.skills.front_matter import BadFrontMatter, split_document
@@ -15,20 +19,25 @@ from hark.tools.skills.front_matter import BadFrontMatter, split_document
         ),
         ("d: 'it''s # no comment'  # this is", {"d": "it's # no comment"}),
         (r'd: "a \"b\" \u00e9\n"', {"d": 'a "b" é\n'}),
-        (r'd: "odd \x41"', {"d": r"odd \x41"}),
-        ("d: >\n  one\n  two\n\n  three\nname: x", {"d": "one two\nthree", "name": "x"}),
+        (r'd: "odd \x41"', {"d": "odd A"}),
+        ("d: >\n  one\n  two\n\n  three\nname: x", {"d": "one two\nthree\n", "name": "x"}),
         ("d: >-\n  one\n  two", {"d": "one two"}),
-        ("d: |\n  one\n    two\nname: x", {"d": "one\n  two", "name": "x"}),
+        ("d: |\n  one\n    two\nname: x", {"d": "one\n  two\n", "name": "x"}),
         ("d: one\n  two\n  three", {"d": "one two three"}),
         ('d: "one\n  two"', {"d": "one two"}),
         ("d:\n  later", {"d": "later"}),
-        ("tools:\n- a\n- b\nname: x", {"tools": "- a - b", "name": "x"}),
-        ("metadata:\n  author: me\nname: x", {"metadata": "author: me", "name": "x"}),
+        ("tools:\n- a\n- b\nname: x", {"tools": ["a", "b"], "name": "x"}),
+        ("metadata:\n  author: me\nname: x", {"metadata": {"author": "me"}, "name": "x"}),
         ("url: https://example.com", {"url": "https://example.com"}),
         ("empty:", {"empty": ""}),
+        ("tools: [a, 'b c', 1.10]\nversion: 1.10", {"tools": ["a", "b c", "1.10"], "version": "1.10"}),
+        ("d: Use it: it's good  # why", {"d": "Use it: it's good"}),
+        ("is: yes\nnone: ~\ndate: 2026-01-01", {"is": "yes", "none": "~", "date": "2026-01-01"}),
+        ("", {}),
+        ("d: !!python/object/apply:os.getcwd []", {"d": []}),
     ],
 )
-def test_fields_are_read(lines: str, fields: dict[str, str]) -> None:
+def test_fields_are_read(lines: str, fields: dict[str, Any]) -> None:
     assert split_document(f"---\n{lines}\n---\nBody\n---\nmore\n") == (fields, "Body\n---\nmore")
 
 
@@ -42,12 +51,22 @@ def test_marks_and_line_ends_of_other_systems_are_fine() -> None:
         ("", "must begin with a line ---"),
         ("# Title", "must begin with a line ---"),
         ("---\nname: a\n", "no closing line"),
-        ("---\nname a\n---", "line 2 is not of the form"),
-        ("---\nname: a\nname: b\n---", "line 3 gives name a second time"),
-        ("---\nname: 'a\n---", "line 2 has a quotation mark"),
-        ("---\nurl:a\n---", "line 2 is not of the form"),
+        ("---\nname a\n---", "not lines of the form"),
+        ("---\nname: a\nname: b\n---", "name is given a second time"),
+        ("---\nname: 'a\n---", "not valid YAML: line 2"),
+        ("---\nurl:a\n---", "not lines of the form"),
+        ("---\nname: a\n b: c\n---", "not valid YAML: line 3"),
+        ("---\nname: a\x01\n---", "not valid YAML"),
+        ("---\na: &a [x]\nb: *a\n---", "aliases"),
+        (f"---\nname: {'[' * 10_000}\n---", "not valid YAML"),
+        (f"---\nname: {'a' * 20_000}\n---", "longer than"),
     ],
 )
 def test_what_is_broken_is_told_with_its_line(text: str, why: str) -> None:
     with pytest.raises(BadFrontMatter, match=why):
         split_document(text)
+
+
+def test_pyyaml_is_loaded_only_when_a_skill_is_read() -> None:
+    code = "import sys, hark.tools.skills.catalog; sys.exit('yaml' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -9,14 +9,14 @@ import pytest
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Tool, ToolOutput
 from hark.tools.skills.catalog import MAX_LINE_CHARACTERS, MAX_LINES, SkillCatalogs, skill_places
-from hark.tools.skills.skills import Skills
-from tests.tools.context import FakeContext
+from hark.tools.skills.skills import Skills, SkillsArguments
+from tests.tools.context import FakeContext, call_tool
 from tests.tools.skills.skill_files import write_skill
 from tests.waiting import at_most
 
 
 async def run(place: Path, **arguments: str) -> ToolOutput:
-    return await Skills(SkillCatalogs([place])).run(arguments, FakeContext(place))
+    return await call_tool(Skills(SkillCatalogs([place])), arguments, FakeContext(place))
 
 
 def test_the_nearest_of_two_skills_with_the_same_name_wins(tmp_path: Path) -> None:
@@ -173,5 +173,5 @@ def test_the_example_is_a_skill() -> None:
 
 async def test_it_only_reads(tmp_path: Path) -> None:
     tool: Tool = Skills(SkillCatalogs([tmp_path]))
-    foreseen = tool.spec.foreseen({"action": "view", "name": "one"})
+    foreseen = tool.spec.foreseen(SkillsArguments("view", "one"))
     assert (foreseen.is_changing, foreseen.subject) == (False, "one")

@@ -4,7 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from hark.tools.web.address import InvalidUrl, Reach, is_private, read_address
+from hark.protocol.tool import ToolError
+from hark.tools.web.address import Reach, is_private, read_address
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_an_address_has_one_spelling(text: str, url: str) -> None:
     ],
 )
 def test_what_is_no_web_address_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(InvalidUrl, match=why):
+    with pytest.raises(ToolError, match=why):
         read_address(text)
 
 

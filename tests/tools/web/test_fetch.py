@@ -15,9 +15,9 @@ from aiohttp import web
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import Tool, ToolOutput
-from hark.tools.web.fetch import Fetch
+from hark.tools.web.fetch import Fetch, FetchArguments
 from hark.tools.web.settings import WebSettings
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 from tests.tools.web.servers import Answer, raw_serving, serving
 from tests.waiting import at_most
 
@@ -25,7 +25,7 @@ OPEN = WebSettings(allow_private=True)
 
 
 async def fetch(url: str, settings: WebSettings = OPEN, **arguments: Any) -> ToolOutput:
-    return await Fetch(settings).run({"url": url, **arguments}, FakeContext(Path()))
+    return await call_tool(Fetch(settings), {"url": url, **arguments}, FakeContext(Path()))
 
 
 def inner(output: ToolOutput) -> str:
@@ -177,7 +177,8 @@ async def test_a_name_that_changes_its_address_is_judged_by_the_one_that_is_used
     async with serving(answering("secret")) as server:
         tool = Fetch(WebSettings(allow=("192.0.2.1",), timeout_seconds=0.5), lookup=lookup)
         outputs = [
-            await tool.run({"url": f"http://rebound.example:{server.port}/"}, FakeContext(Path())) for _ in range(3)
+            await call_tool(tool, {"url": f"http://rebound.example:{server.port}/"}, FakeContext(Path()))
+            for _ in range(3)
         ]
         assert all(output.is_error for output in outputs)
         assert "rebound.example (127.0.0.1) is a private address" in outputs[1].text
@@ -192,7 +193,7 @@ async def test_of_several_addresses_only_those_that_may_be_reached_are_tried() -
 
     async with serving(answering("<p>reached")) as server:
         tool = Fetch(WebSettings(allow=("127.0.0.1",)), lookup=lookup)
-        output = await tool.run({"url": f"http://two.example:{server.port}/"}, FakeContext(Path()))
+        output = await call_tool(tool, {"url": f"http://two.example:{server.port}/"}, FakeContext(Path()))
     assert inner(output) == "reached"
 
 
@@ -205,7 +206,9 @@ async def test_a_lookup_that_hangs_can_be_stopped() -> None:
         release.wait(30)
         raise OSError("too late")
 
-    task = asyncio.create_task(Fetch(OPEN, lookup=lookup).run({"url": "http://slow.example/"}, FakeContext(Path())))
+    task = asyncio.create_task(
+        call_tool(Fetch(OPEN, lookup=lookup), {"url": "http://slow.example/"}, FakeContext(Path()))
+    )
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -267,7 +270,7 @@ async def test_a_redirect_is_no_way_around_a_rule() -> None:
 
     async with serving(answer) as server:
         tool = Fetch(OPEN, is_denied=lambda url: url.endswith("/denied"))
-        output = await tool.run({"url": server.url}, FakeContext(Path()))
+        output = await call_tool(tool, {"url": server.url}, FakeContext(Path()))
     assert output.is_error
     assert "/denied is denied by the rules" in output.text
     assert len(server.requests) == 1
@@ -362,7 +365,7 @@ async def test_unknown_hosts_and_closed_ports_are_told_apart() -> None:
     def lookup(host: str, port: int) -> list[tuple[Any, ...]]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    output = await Fetch(OPEN, lookup=lookup).run({"url": "http://nowhere.example/"}, FakeContext(Path()))
+    output = await call_tool(Fetch(OPEN, lookup=lookup), {"url": "http://nowhere.example/"}, FakeContext(Path()))
     assert output.text == "There is no host nowhere.example: its name could not be looked up. Check the spelling."
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -381,7 +384,7 @@ async def test_unknown_hosts_and_closed_ports_are_told_apart() -> None:
     ],
 )
 async def test_wrong_arguments_start_nothing(arguments: dict[str, object], words: str) -> None:
-    output = await Fetch(OPEN).run(arguments, FakeContext(Path()))
+    output = await call_tool(Fetch(OPEN), arguments, FakeContext(Path()))
     assert output.is_error
     assert output.effect is Effect.NOT_STARTED
     assert words in output.text
@@ -389,7 +392,7 @@ async def test_wrong_arguments_start_nothing(arguments: dict[str, object], words
 
 async def test_rules_see_one_spelling_of_the_address() -> None:
     tool: Tool = Fetch(OPEN)
-    foreseen = tool.spec.foreseen({"url": "HTTPS://DOCS.example.com.:443"})
+    foreseen = tool.spec.foreseen(FetchArguments("HTTPS://DOCS.example.com.:443"))
     assert (foreseen.is_changing, foreseen.subject) == (False, "https://docs.example.com/")
-    assert tool.spec.foreseen({"url": "nonsense"}).subject == "nonsense"
+    assert tool.spec.foreseen(FetchArguments("nonsense")).subject == "nonsense"
     assert not tool.spec.is_changing

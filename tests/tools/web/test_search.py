@@ -11,7 +11,7 @@ from aiohttp import web
 from hark.protocol.messages import Effect
 from hark.tools.web.search import WebSearch, search_tools
 from hark.tools.web.settings import WebSettings
-from tests.tools.context import FakeContext
+from tests.tools.context import FakeContext, call_tool
 from tests.tools.web.servers import raw_serving, serving
 
 PLAIN = [
@@ -31,7 +31,7 @@ def answering(answer: Any, status: int = 200) -> Any:
 async def test_searxng_is_asked_for_json_on_a_private_address() -> None:
     async with serving(answering({"query": "x", "results": PLAIN})) as server:
         tool = WebSearch(WebSettings(search_url=server.url + "/search?q={query}&format=json"))
-        output = await tool.run({"query": "fish & chips + ü", "count": 5}, FakeContext(Path()))
+        output = await call_tool(tool, {"query": "fish & chips + ü", "count": 5}, FakeContext(Path()))
     assert LISTED in output.text
     assert output.text.startswith("[web text ")
     assert dict(server.requests[0].query) == {"q": "fish & chips + ü", "format": "json"}
@@ -39,7 +39,9 @@ async def test_searxng_is_asked_for_json_on_a_private_address() -> None:
 
 async def test_an_address_without_places_gets_the_query_behind_it() -> None:
     async with serving(answering({"results": []})) as server:
-        output = await WebSearch(WebSettings(search_url=server.url + "/s")).run({"query": "x"}, FakeContext(Path()))
+        output = await call_tool(
+            WebSearch(WebSettings(search_url=server.url + "/s")), {"query": "x"}, FakeContext(Path())
+        )
     assert output.text == "Nothing was found. Try other words."
     assert dict(server.requests[0].query) == {"q": "x", "format": "json"}
 
@@ -49,7 +51,9 @@ async def test_brave_gets_its_key_in_its_header() -> None:
     async with serving(answering(answer)) as server:
         url = server.url + "/res/v1/web/search?q={query}&count={count}"
         settings = WebSettings(search_url=url, search_kind="brave", search_key_env="KEY")
-        output = await WebSearch(settings, {"KEY": "secret"}).run({"query": "x", "count": 3}, FakeContext(Path()))
+        output = await call_tool(
+            WebSearch(settings, {"KEY": "secret"}), {"query": "x", "count": 3}, FakeContext(Path())
+        )
     assert "1. T\n   https://t.example/\n   d\n" in output.text
     assert server.requests[0].headers["X-Subscription-Token"] == "secret"
     assert server.requests[0].query["count"] == "3"
@@ -64,7 +68,9 @@ async def test_tavily_gets_a_post() -> None:
 
     async with serving(answer) as server:
         settings = WebSettings(search_url=server.url, search_kind="tavily", search_key_env="KEY")
-        output = await WebSearch(settings, {"KEY": "secret"}).run({"query": "x", "count": 1}, FakeContext(Path()))
+        output = await call_tool(
+            WebSearch(settings, {"KEY": "secret"}), {"query": "x", "count": 1}, FakeContext(Path())
+        )
     assert "1. First hit" in output.text
     assert "2. Second" not in output.text
     assert bodies == [{"query": "x", "max_results": 1}]
@@ -86,7 +92,7 @@ def test_without_a_service_there_is_no_tool(settings: WebSettings, count: int) -
 @pytest.mark.parametrize("kind", ["brave", "tavily"])
 async def test_a_missing_key_is_told_and_nothing_is_asked(kind: Literal["brave", "tavily"]) -> None:
     tool = WebSearch(WebSettings(search_kind=kind, search_key_env="SEARCH_KEY"), {})
-    output = await tool.run({"query": "x"}, FakeContext(Path()))
+    output = await call_tool(tool, {"query": "x"}, FakeContext(Path()))
     assert output.effect is Effect.NOT_STARTED
     assert "SEARCH_KEY is not set" in output.text
 
@@ -103,14 +109,16 @@ async def test_a_missing_key_is_told_and_nothing_is_asked(kind: Literal["brave",
 async def test_a_service_that_fails_is_told_without_the_key(answer: Any, status: int, words: str) -> None:
     async with serving(answering(answer, status)) as server:
         settings = WebSettings(search_url=server.url, search_key_env="KEY")
-        output = await WebSearch(settings, {"KEY": "secret"}).run({"query": "x"}, FakeContext(Path()))
+        output = await call_tool(WebSearch(settings, {"KEY": "secret"}), {"query": "x"}, FakeContext(Path()))
     assert output.is_error
     assert words in output.text
     assert "secret" not in output.text
 
 
 async def test_a_service_that_is_not_there_is_told() -> None:
-    output = await WebSearch(WebSettings(search_url="http://127.0.0.1:1/")).run({"query": "x"}, FakeContext(Path()))
+    output = await call_tool(
+        WebSearch(WebSettings(search_url="http://127.0.0.1:1/")), {"query": "x"}, FakeContext(Path())
+    )
     assert output.is_error
     assert "could not be asked" in output.text
 
@@ -118,7 +126,7 @@ async def test_a_service_that_is_not_there_is_told() -> None:
 async def test_a_silent_service_is_given_up() -> None:
     async with raw_serving(b"") as server:
         settings = WebSettings(search_url=f"http://127.0.0.1:{server.port}/", timeout_seconds=0.1)
-        output = await WebSearch(settings).run({"query": "x"}, FakeContext(Path()))
+        output = await call_tool(WebSearch(settings), {"query": "x"}, FakeContext(Path()))
         await server.left.wait()
     assert "took longer than 0.1 seconds" in output.text
 
@@ -126,7 +134,7 @@ async def test_a_silent_service_is_given_up() -> None:
 async def test_a_cancel_closes_the_connection() -> None:
     async with raw_serving(b"") as server:
         settings = WebSettings(search_url=f"http://127.0.0.1:{server.port}/")
-        task = asyncio.create_task(WebSearch(settings).run({"query": "x"}, FakeContext(Path())))
+        task = asyncio.create_task(call_tool(WebSearch(settings), {"query": "x"}, FakeContext(Path())))
         await server.asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -135,5 +143,5 @@ async def test_a_cancel_closes_the_connection() -> None:
 
 
 async def test_an_empty_query_is_refused() -> None:
-    output = await WebSearch(WebSettings(search_url="http://x/")).run({"query": " "}, FakeContext(Path()))
+    output = await call_tool(WebSearch(WebSettings(search_url="http://x/")), {"query": " "}, FakeContext(Path()))
     assert output.effect is Effect.NOT_STARTED

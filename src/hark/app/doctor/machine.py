@@ -133,9 +133,9 @@ def programs() -> Iterator[Finding]:
 
 def processes() -> Iterator[Finding]:
     """Tell how what a command started is found again."""
-    from hark.processes.process_table import ProcFinder, platform_finder
+    from hark.processes.process_table import HAS_PROC
 
-    if isinstance(platform_finder(), ProcFinder):
+    if HAS_PROC:
         if Path("/proc/self/environ").exists():
             yield Finding("processes", Level.OK, "found in /proc: a stop reaches daemons, too")
         else:

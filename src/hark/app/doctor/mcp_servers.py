@@ -13,7 +13,7 @@ import msgspec
 from hark.app.doctor.results import Finding, Level, reach
 from hark.app.settings import config
 from hark.app.settings.types import Settings
-from hark.mcp.failures import Backoff
+from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState, ServerStatus
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
@@ -61,7 +61,7 @@ async def try_server(
     """Start one server, at once and without a second try; return its state when it is one of `ends` or time is up."""
     eager = msgspec.structs.replace(settings, start=Start.EAGER)
     places = ServerPaths.in_home(home, config.workspace())
-    servers = Servers({name: eager}, places, spawner(this_process(home)), notice, Backoff(tries=1))
+    servers = Servers({name: eager}, places, spawner(this_process(home)), notice, RetryPolicy(tries=1))
     statuses: list[ServerStatus] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(servers.run)

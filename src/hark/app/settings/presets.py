@@ -73,17 +73,12 @@ async def detect(http: "aiohttp.ClientSession") -> RouteSettings:
 def from_environment(environ: Mapping[str, str]) -> RouteSettings | None:
     """Return the route of the first key that is set."""
     model = environ.get("HARK_MODEL", "")
-    if environ.get(OPENROUTER.key_env):
-        return OPENROUTER.route(model)
-    if environ.get(ANTHROPIC.key_env):
-        return ANTHROPIC.route(model)
-    if environ.get(OPENAI.key_env):
-        base_url = environ.get("OPENAI_BASE_URL", "")
-        if not base_url:
-            return OPENAI.route(model)
+    preset = next((preset for preset in WITH_KEYS if environ.get(preset.key_env)), None)
+    base_url = environ.get("OPENAI_BASE_URL", "")
+    if preset is OPENAI and base_url:
         # Somebody else's server under OpenAI's name: chat completions is what they all speak.
         return RouteSettings(OPENAI.name, "openai", base_url, model or OPENAI.model, OPENAI.key_env)
-    return None
+    return preset.route(model) if preset else None
 
 
 async def local_servers(http: "aiohttp.ClientSession") -> list[tuple[Preset, RouteSettings]]:

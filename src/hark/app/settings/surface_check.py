@@ -1,33 +1,27 @@
 """Whether the tables `[surfaces.NAME]` can be used: their names, their keys, and the secrets that they need."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import msgspec
 from msgspec import structs
 
-from hark.surfaces.chat.settings import ChatSettings
-
-if TYPE_CHECKING:
-    from hark.surfaces.webhook.settings import HookSettings
+from hark.surfaces.chat.settings import PLATFORMS, load_platform, secret
 
 ELSEWHERE = {"web": "the page and the API are set up in [serve]"}
 
 
 def surface_errors(surfaces: Mapping[str, Any]) -> Iterator[str]:
     """Yield why the surfaces can't be run as these tables say."""
-    from hark.cli.serve.chat_surfaces import MAKERS
-
     for name, table in surfaces.items():
         where = f"surfaces.{name}"
         if name in ELSEWHERE:
             continue
-        if name not in MAKERS:
-            yield f"{where}: there is no such surface. There are: {', '.join(MAKERS)}."
+        if name not in PLATFORMS:
+            yield f"{where}: there is no such surface. There are: {', '.join(PLATFORMS)}."
         elif not isinstance(table, dict):
             yield f"{where} must be a table: write [{where}]."
-        elif name in KINDS:
+        else:
             yield from (f"{where}: {problem}" for problem in _problems(name, cast("dict[str, Any]", table)))
 
 
@@ -43,88 +37,19 @@ def surface_warnings(surfaces: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _problems(name: str, table: dict[str, Any]) -> Iterator[str]:
+    platform = load_platform(name)
     try:
-        settings = msgspec.convert(table, KINDS[name](), strict=False)
+        settings = platform.read(table)
     except msgspec.ValidationError as error:
         yield f"{error}. See docs/{name}.md."
         return
     unknown = [key for key in table if key not in settings.__struct_fields__]
     yield from (f"{key} is not a setting of it. See docs/{name}.md." for key in unknown)
     values = structs.asdict(settings)
-    for secret in _secrets(name, values):
-        variable = values.get(f"{secret}_env", "")
-        if values[secret] or os.environ.get(variable):
+    for wanted in platform.secrets(settings):
+        variable = values.get(f"{wanted}_env", "")
+        if secret(values[wanted], variable):
             continue
-        told = f"{secret}_env says that {variable} has it, but that is not set" if variable else "neither is there"
-        yield f"it needs {secret} or {secret}_env; {told}."
-    if name == "matrix" and not values["api_base"]:
-        yield "it needs api_base, the address of the homeserver."
-    for hook, of_hook in values.get("hooks", {}).items():
-        yield from (f"hooks.{hook}: {problem}" for problem in _hook_problems(hook, of_hook))
-
-
-def _hook_problems(name: str, settings: "HookSettings") -> Iterator[str]:
-    """Yield why one program can't call, or be called."""
-    from hark.protocol.chat import ChatError
-    from hark.surfaces.webhook.settings import secret_of
-    from hark.surfaces.webhook.template import Template
-
-    try:
-        secret_of(name, settings)
-    except ChatError as error:
-        yield str(error)
-    for text in (settings.template, settings.chat, settings.author, settings.id):
-        try:
-            Template(text)
-        except ValueError as error:
-            yield str(error)
-    if settings.url and not settings.url.startswith(("http://", "https://")):
-        yield f"url is {settings.url!r}; it must begin with http:// or https://."
-
-
-def _secrets(name: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the secrets that a surface can't do without; a webhook's belong to its hooks."""
-    if name == "webhook":
-        return []
-    if name != "slack":
-        return ["token"]
-    return ["token", "app_token" if values["mode"] == "socket" else "signing_secret"]
-
-
-def _telegram() -> type[ChatSettings]:
-    from hark.surfaces.telegram.settings import TelegramSettings
-
-    return TelegramSettings
-
-
-def _discord() -> type[ChatSettings]:
-    from hark.surfaces.discord.settings import DiscordSettings
-
-    return DiscordSettings
-
-
-def _slack() -> type[ChatSettings]:
-    from hark.surfaces.slack.settings import SlackSettings
-
-    return SlackSettings
-
-
-def _matrix() -> type[ChatSettings]:
-    from hark.surfaces.matrix.settings import MatrixSettings
-
-    return MatrixSettings
-
-
-def _webhook() -> type[ChatSettings]:
-    from hark.surfaces.webhook.settings import WebhookSettings
-
-    return WebhookSettings
-
-
-KINDS: dict[str, Callable[[], type[ChatSettings]]] = {
-    "telegram": _telegram,
-    "discord": _discord,
-    "slack": _slack,
-    "matrix": _matrix,
-    "webhook": _webhook,
-}
+        told = f"{wanted}_env says that {variable} has it, but that is not set" if variable else "neither is there"
+        yield f"it needs {wanted} or {wanted}_env; {told}."
+    yield from platform.problems(settings)

@@ -97,6 +97,15 @@ def _row(name: str, takes: str, words: str, module: str) -> SlashCommand:
     return SlashCommand(name, takes, words, _lazily(module, name))
 
 
+# The terminal runs these by itself; other surfaces have none of them.
+TERMINAL_COMMANDS = (
+    _own("new", "[NAME]", "start another session"),
+    _own("sessions", "[WORDS]", "list the sessions, and open one"),
+    _own("resume", "[NAME]", "go on with an earlier session"),
+    _own("copy", "", "put the last reply into the clipboard"),
+    _own("theme", "[NAME]", "show or choose the colours"),
+    _own("quit", "", "leave"),
+)
 COMMANDS = {
     command.name: command
     for command in (
@@ -139,12 +148,7 @@ COMMANDS = {
         ),
         _row("trace", "[TURN]", "where a turn's time went", "slash.session"),
         _row("doctor", "", "see whether all is well, and what to do when not", "slash.session"),
-        _own("new", "[NAME]", "start another session"),
-        _own("sessions", "[WORDS]", "list the sessions, and open one"),
-        _own("resume", "[NAME]", "go on with an earlier session"),
-        _own("copy", "", "put the last reply into the clipboard"),
-        _own("theme", "[NAME]", "show or choose the colours"),
-        _own("quit", "", "leave"),
+        *TERMINAL_COMMANDS,
         _row("demo", "", "see interrupt, steer, queue and stop at work, without a model", "slash.session"),
     )
 }

@@ -33,7 +33,7 @@ async def spoken(speaker: Speaker, text: str) -> Audio:
     Raises:
         SpeechError: It can't be spoken.
     """
-    from hark.voice.wav import join_wavs
+    from hark.voice.audio_files import join_wavs
 
     pieces = [piece async for piece in speaker.speak(text)]
     return join_wavs(pieces) if pieces else Audio(b"")

@@ -8,7 +8,7 @@ from anyio import to_thread
 
 from hark.disk.private_files import create_private
 from hark.protocol.speech import Audio, SpeechError, Transcriber
-from hark.voice.media_types import ending
+from hark.voice.audio_files import ending
 from hark.voice.program_microphone import ProgramMicrophone
 
 OFF = 'Voice is switched off: set [voice] stt to "moonshine" or "openai" to talk.'

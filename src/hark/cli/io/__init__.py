@@ -1,1 +1,1 @@
-"""Standard input, standard output and prompts of the command line."""
+"""Standard input, printing and prompts of the command line."""

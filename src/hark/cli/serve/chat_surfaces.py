@@ -1,24 +1,21 @@
 """The chat surfaces of `hark serve`: each supervised, all on one agent."""
 
 import logging
-import os
 import sys
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-from msgspec import structs
 
 from hark.app.build import Agent
 from hark.app.pairing import Pairing
 from hark.app.sessions.chat_session import ChatSessionHandle
 from hark.app.settings import SettingsError
-from hark.protocol.chat import ChatError, ChatSurface
+from hark.protocol.chat import ChatError
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.names import session_of
 from hark.protocol.records import TurnStarted
@@ -26,11 +23,9 @@ from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.chat import ChatServices
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
-from hark.surfaces.chat.settings import ChatSettings
+from hark.surfaces.chat.settings import PLATFORMS, PlatformServices, load_platform
 from hark.surfaces.web.hooks import Hooks
 
-Kind = TypeVar("Kind", bound=ChatSettings)
-Made = tuple[ChatSurface, ChatSettings]
 LOG = logging.getLogger(__name__)
 
 
@@ -59,7 +54,7 @@ async def run_surfaces(agent: Agent, hooks: Hooks) -> None:
 
 
 def _wanted(agent: Agent) -> dict[str, Mapping[str, Any]]:
-    return {name: table for name, table in agent.settings.surfaces.items() if name in MAKERS}
+    return {name: table for name, table in agent.settings.surfaces.items() if name in PLATFORMS}
 
 
 class Surfaces:
@@ -89,14 +84,29 @@ class Surfaces:
             LOG.info("%s is stopped", one.name)
         for name, table in wanted.items():
             if name not in self._running:
-                made = MAKERS[name](SurfaceConfig(name, table, self._agent, self._pairing, self._hooks))
+                platform = self._make(name, table)
                 self._running[name] = running = RunningSurface(name, table)
-                self._tasks.start_soon(self._run, running, *made, name=f"surface {name}")
+                self._tasks.start_soon(self._run, running, platform, name=f"surface {name}")
 
-    async def _run(self, running: "RunningSurface", surface: ChatSurface, settings: ChatSettings) -> None:
+    def _make(self, name: str, table: Mapping[str, Any]) -> Platform:
+        chosen = load_platform(name)
+        try:
+            settings = chosen.read(table)
+            allow, per_minute = settings.allow, settings.per_minute
+            if chosen.is_gated:
+                allow, per_minute = ("*",), sys.maxsize
+            people = People(name, allow, self._pairing, per_minute)
+            is_stop, add_hooks = self._agent.parts.stop_words.fits, partial(self._hooks.bring, name)
+            services = PlatformServices(self._agent.home, people.is_known, is_stop, add_hooks)
+            surface = chosen.make(settings, services)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"surfaces.{name}: {error}. See docs/{name}.md.") from error
+        except (ChatError, ValueError) as error:
+            raise SettingsError(f"surfaces.{name}: {error}") from error
+        return Platform(surface, settings, people, self._house)
+
+    async def _run(self, running: "RunningSurface", platform: Platform) -> None:
         """Run one until it is gone from the settings. What it still owes is in the ledger, for the next one."""
-        people = People(surface.name, settings.allow, self._pairing, settings.per_minute)
-        platform = Platform(surface, settings, people, self._house)
         began = partial(_tell_start, platform)
         self._agent.bench.starts.listen(began)
         try:
@@ -115,112 +125,6 @@ class RunningSurface:
     table: Mapping[str, Any]
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
-
-
-@dataclass(frozen=True, slots=True)
-class SurfaceConfig:
-    """What a surface is made from."""
-
-    name: str
-    table: Mapping[str, Any]
-    agent: Agent
-    pairing: Pairing
-    hooks: Hooks
-
-    def read(self, kind: type[Kind]) -> Kind:
-        """Return the settings of the surface.
-
-        Raises:
-            SettingsError: Something in them is wrong.
-        """
-        try:
-            return msgspec.convert(dict(self.table), kind, strict=False)
-        except msgspec.ValidationError as error:
-            raise SettingsError(f"surfaces.{self.name}: {error}. See docs/{self.name}.md.") from error
-
-    @contextmanager
-    def telling(self) -> Generator[Hooks]:
-        """Let the surface bring its hooks, and tell in a sentence what it lacks.
-
-        Raises:
-            SettingsError: It can't be: no secret to tell forgeries by, a wrong template, or a path that is taken.
-        """
-        try:
-            yield self.hooks
-        except (ChatError, ValueError) as error:
-            raise SettingsError(f"surfaces.{self.name}: {error}") from error
-
-    def token(self, settings: ChatSettings) -> str:
-        """Return the surface's token.
-
-        Raises:
-            SettingsError: There is none.
-        """
-        token = settings.token or os.environ.get(settings.token_env, "")
-        if not token:
-            where = f"surfaces.{self.name} has no token"
-            raise SettingsError(f"{where}: name the variable that holds it in token_env, and set that variable.")
-        return token
-
-
-def _telegram(order: SurfaceConfig) -> Made:
-    from hark.surfaces.telegram.settings import TelegramSettings
-    from hark.surfaces.telegram.surface import Telegram
-
-    settings = order.read(TelegramSettings)
-    return Telegram(settings), settings
-
-
-def _discord(order: SurfaceConfig) -> Made:
-    from hark.surfaces.discord.settings import DiscordSettings
-    from hark.surfaces.discord.surface import DiscordSurface
-
-    settings = order.read(DiscordSettings)
-    return DiscordSurface(settings, order.token(settings), order.agent.home / "discord.json"), settings
-
-
-def _slack(order: SurfaceConfig) -> Made:
-    from hark.surfaces.slack.settings import SlackSettings
-    from hark.surfaces.slack.surface import SlackSurface
-
-    settings = order.read(SlackSettings)
-    surface = SlackSurface(settings)
-    if settings.mode == "http":
-        with order.telling() as hooks:
-            hooks.bring(order.name, surface.hook())
-    return surface, settings
-
-
-def _matrix(order: SurfaceConfig) -> Made:
-    from hark.surfaces.matrix.settings import MatrixSettings
-    from hark.surfaces.matrix.surface import Matrix
-
-    settings = order.read(MatrixSettings)
-    people = People("matrix", settings.allow, order.pairing, settings.per_minute)
-    return Matrix(settings, order.token(settings), order.agent.home / "matrix", people.is_known), settings
-
-
-def _webhook(order: SurfaceConfig) -> Made:
-    from hark.surfaces.webhook.settings import WebhookSettings
-    from hark.surfaces.webhook.surface import Webhook
-
-    settings = order.read(WebhookSettings)
-    stop_words = order.agent.parts.stop_words
-    with order.telling() as hooks:
-        surface = Webhook(settings, stop_words.fits)
-        hooks.bring(order.name, *surface.hooks())
-    # Who knows the secret is let in; how often a program may talk is counted where it can be told so.
-    return surface, structs.replace(settings, allow=("*",), per_minute=sys.maxsize)
-
-
-# The libraries are imported when a surface is made.
-MAKERS: dict[str, Callable[[SurfaceConfig], Made]] = {
-    "telegram": _telegram,
-    "discord": _discord,
-    "slack": _slack,
-    "matrix": _matrix,
-    "webhook": _webhook,
-}
 
 
 def house_of(agent: Agent, ledger: ChatLedger) -> ChatServices:

@@ -20,7 +20,7 @@ from hark.app.logs import apply_log_settings, start_logs
 from hark.app.settings import SettingsError
 from hark.app.settings.check import Chosen, address_of, choose, require
 from hark.app.settings.config import home_directory
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
 from hark.app.voice.build import spoken
 from hark.cli.io.printing import print_error

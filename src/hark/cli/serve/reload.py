@@ -12,7 +12,7 @@ from hark.app.logs import apply_log_settings
 from hark.app.reload import Follow, Followed
 from hark.app.settings import SettingsError
 from hark.app.settings.check import Chosen, choose, require
-from hark.app.settings.known_secrets import known_secrets
+from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
 from hark.cli.io.printing import print_error
 from hark.cli.serve.systemd import notify, notify_reloading

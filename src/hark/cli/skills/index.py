@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from hark.disk.regular_files import read_start
 from hark.tools.skills.folder import is_skill_name
-from hark.tools.skills.plain_file import read_plain
 
 MAX_BYTES = 2_000_000
 
@@ -103,7 +103,7 @@ def _origin(source: str, place: str, *, is_remote: bool) -> str:
 
 def _content(path: Path) -> bytes:
     try:
-        return read_plain(path, MAX_BYTES)
+        return read_start(path, MAX_BYTES, follows_link=True)
     except OSError as error:
         raise SourceError(f"it can't be read: {error.strerror}") from error
 

@@ -1,32 +1,9 @@
 """What is found out about a shell command while it is judged."""
 
-from enum import IntEnum
-
-from msgspec import Struct
+from hark.protocol.tool import Judgement, Risk
 
 REASONS_MAX = 12
 COMMAND_CHARACTERS_MAX = 2000
-
-
-class Risk(IntEnum):
-    """What a command may do, from the least to the worst.
-
-    LEAVING writes outside the workspace. RISKY is dangerous, but a rule may allow it. HARD is always asked.
-    """
-
-    READING = 0
-    CHANGING = 1
-    LEAVING = 2
-    RISKY = 3
-    HARD = 4
-
-
-class Judgement(Struct, frozen=True):
-    """The worst that a command does, why, the worst first, and each simple command in it as plain text."""
-
-    risk: Risk
-    reasons: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
 
 
 class CommandFindings:

@@ -1,6 +1,7 @@
 """What a session may do less than others: a child gets a part of the tools, and limits of its own."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -39,9 +40,9 @@ class Selection:
         """Return the tool of that name, if it is one of these."""
         return self._tools.get(name) if name in self._names else None
 
-    def check(self, spec: ToolSpec, arguments: dict[str, object]) -> str | None:
-        """Return what is wrong with the arguments."""
-        return self._tools.check(spec, arguments)
+    def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        """Return a call's arguments as the tool takes them."""
+        return self._tools.decode(spec, arguments)
 
     async def ready(self) -> None:
         """Return when it is known what is on offer."""

@@ -15,7 +15,7 @@ from hark.protocol.messages import Call, CallResult, Effect
 from hark.protocol.records import CallEnded, CallStarted, Quarantined
 from hark.protocol.rules import SteerBefore
 from hark.protocol.snapshots import StepName
-from hark.protocol.tool import Tool, ToolOutput
+from hark.protocol.tool import Tool, ToolError, ToolOutput
 from hark.text.clean import clean, cut_middle
 
 RESULT_CHARACTERS = 100_000
@@ -54,10 +54,10 @@ class Calls:
         name = StepName(self._lines.session, self._lines.turn, step)
         self._running, self._stays = [], []
         try:
-            prepared = [self._look(call) for call in calls]
+            prepared = [await self._prepare(call) for call in calls]
             ready = [one for one in prepared if one and not one.is_asked]
             doubtful = [one for one in prepared if one and one.is_asked]
-            if self._lines.steering.is_waiting and self._bench.rules.steer_before is SteerBefore.TOOL:
+            if self._lines.steering.is_set and self._bench.rules.steer_before is SteerBefore.TOOL:
                 self._skip([*ready, *doubtful])
                 ready, doubtful = [], []
             await self._start(ready, name)
@@ -72,10 +72,10 @@ class Calls:
         finally:
             self._bench.snapshots.after(name, self._stays)
 
-    def _look(self, call: Call) -> Prepared | None:
+    async def _prepare(self, call: Call) -> Prepared | None:
         """Return the call ready to run, or give it the result that says why it does not."""
-        looked = self._gate.look(call)
-        return looked if isinstance(looked, Prepared) else self._refuse(call, looked)
+        prepared = await self._gate.prepare(call)
+        return prepared if isinstance(prepared, Prepared) else self._refuse(call, prepared)
 
     def _refuse(self, call: Call, why: str) -> None:
         self._log.append(self._record_end(CallResult(call.id, call.name, why, Effect.NOT_STARTED, is_error=True)))
@@ -92,7 +92,7 @@ class Calls:
         if writes is None or writes:
             with self._timeline.span("snapshot", "files"):
                 await self._bench.snapshots.before(name, self._bench.workspace, writes)
-        self._stays.extend(one.ruling.stays for one in ready if one.ruling.stays)
+        self._stays.extend(one.forecast.stays for one in ready if one.forecast.stays)
         await self._log.append(*(self._record_start(one.call) for one in ready))
         await self._lines.prove()
         self._running.extend(self._begin(one) for one in ready)
@@ -106,22 +106,6 @@ class Calls:
         return RunningCall(prepared.call, prepared.tool, context, task, self._timeline.now())
 
     async def _approve_all(self, doubtful: list[Prepared], name: StepName) -> None:
-        """Have the person asked for each, and start what is allowed; record the others' results as they come."""
-        asking = asyncio.create_task(self._approve(doubtful, name), name="approvals")
-        try:
-            while not asking.done():
-                left = [one.task for one in self._running if one.call.id in self._open_calls()]
-                await asyncio.wait([asking, *left], return_when=asyncio.FIRST_COMPLETED)
-                await self._record_done()
-            asking.result()
-        finally:
-            asking.cancel()
-            with anyio.CancelScope(shield=True):  # it only waits for a person or the disk, and hears the cancel
-                await asyncio.wait([asking])
-            if not asking.cancelled():
-                asking.exception()  # raised above, unless the step was cut first
-
-    async def _approve(self, doubtful: list[Prepared], name: StepName) -> None:
         """Ask for one call after the other. A message for this turn comes before what is not allowed yet."""
         for place, one in enumerate(doubtful):
             why = await self._answer_or_steer(one)
@@ -134,11 +118,16 @@ class Calls:
         return None
 
     async def _answer_or_steer(self, one: Prepared) -> str | None:
-        """Return why the call may not run, "" when it may, None when a message for the turn came first."""
+        """Return why the call may not run, "" when it may, None when a message for the turn came first.
+
+        The results of the calls that run meanwhile are recorded as they come.
+        """
         steered = asyncio.create_task(self._lines.steering.wait(), name="steer")
         answered = asyncio.create_task(self._gate.approve(one), name="approval")
         try:
-            await asyncio.wait([answered, steered], return_when=asyncio.FIRST_COMPLETED)
+            while not answered.done() and not steered.done():
+                await asyncio.wait([answered, steered, *self._open_tasks()], return_when=asyncio.FIRST_COMPLETED)
+                await self._record_done()
             return answered.result() if answered.done() else None
         finally:
             steered.cancel()
@@ -146,8 +135,11 @@ class Calls:
             with anyio.CancelScope(shield=True):  # both only wait, and hear the cancel
                 await asyncio.wait([answered, steered])
 
+    def _open_tasks(self) -> list[asyncio.Task[ToolOutput]]:
+        return [one.task for one in self._running if one.call.id in self._open_calls()]
+
     async def _finish(self) -> None:
-        while left := [one.task for one in self._running if one.call.id in self._open_calls()]:
+        while left := self._open_tasks():
             await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
             await self._record_done()
 
@@ -207,6 +199,8 @@ async def _run_tool(prepared: Prepared, context: Context) -> ToolOutput:
         return await prepared.tool.run(prepared.arguments, context)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
+    except ToolError as error:
+        return error.as_output()
     except BaseException as error:  # noqa: BLE001 the tool boundary: becomes a result
         return ToolOutput(f"{type(error).__name__}: {error}", is_error=True, effect=Effect.UNKNOWN)
 
@@ -215,9 +209,9 @@ def _writes(ready: Sequence[Prepared]) -> list[str] | None:
     """Return the paths that the calls may change together; None when nobody can know."""
     together: list[str] = []
     for one in ready:
-        if one.ruling.writes is None:
+        if one.forecast.writes is None:
             return None
-        together.extend(one.ruling.writes)
+        together.extend(one.forecast.writes)
     return together
 
 

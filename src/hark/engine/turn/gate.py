@@ -1,40 +1,38 @@
 """Before a call: is there such a tool, are its arguments right, and does its person allow it?"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from hark.engine.services import EngineServices
 from hark.engine.session.log import Log
-from hark.engine.turn.approvals import ApprovalDecision, Consent, Ruling, rule
+from hark.engine.turn.approvals import ApprovalDecision, CallForecast, Consent, decide
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.turn_io import TurnIO
 from hark.protocol.events import Notice
 from hark.protocol.messages import Call
 from hark.protocol.records import Granted
-from hark.protocol.tool import NobodyToAsk, Question, QuestionKind, Tool
+from hark.protocol.tool import NobodyToAsk, Question, QuestionKind, Tool, ToolError
 
 YES = "yes"
 SESSION = "session"
 ALWAYS = "always"
 NO = "no"
 _YES_WORDS = (YES, "y", "once", "allow", "ok")
+DENIED = "This is denied by the rules of this machine's owner."
 _ARGUMENTS = msgspec.json.Decoder(dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A call that may run as soon as its ruling is met: its tool was found, and its arguments are right."""
+    """A call that may run once it is allowed: its tool was found, and its arguments are decoded."""
 
     call: Call
     tool: Tool
-    arguments: dict[str, object]
-    ruling: Ruling
-
-    @property
-    def is_asked(self) -> bool:
-        """True when a person must allow it first."""
-        return self.ruling.verdict is ApprovalDecision.ASK
+    arguments: Any
+    forecast: CallForecast
+    is_asked: bool  # a person must allow it first
 
 
 class Gate:
@@ -46,58 +44,66 @@ class Gate:
         self._lines = lines
         self._timeline = timeline
 
-    def look(self, call: Call) -> Prepared | str:
-        """Return the call as it would run, or why it does not."""
+    async def prepare(self, call: Call) -> Prepared | str:
+        """Return the call as it would run, or why it does not. Safe to cancel."""
         tool = self._bench.tools.get(call.name)
         if tool is None:
             names = ", ".join(spec.name for spec in self._bench.tools.specs)
             return f"There is no tool named {call.name!r}. The tools are: {names}."
         if call.broken:
             return f"The arguments are not a JSON object: {call.broken[:200]!r}. Send them again."
-        arguments = _ARGUMENTS.decode(call.arguments)
-        wrong = self._bench.tools.check(tool.spec, arguments)
-        if wrong:
-            return wrong
-        ruling = rule(self._consent(), tool.spec, arguments, self._lines.session, self._bench.workspace)
-        if ruling.verdict is ApprovalDecision.DENY:
-            return "This is denied by the rules of this machine's owner."
-        return Prepared(call, tool, arguments, ruling)
+        given = _ARGUMENTS.decode(call.arguments)
+        try:
+            arguments = self._bench.tools.decode(tool.spec, given)
+        except ToolError as error:
+            return str(error)
+        forecast = await self._forecast(tool, arguments, str(given.get("command", "")))
+        decision = decide(self._consent(), forecast)
+        if decision is ApprovalDecision.DENY:
+            return DENIED
+        return Prepared(call, tool, arguments, forecast, decision is ApprovalDecision.ASK)
+
+    async def _forecast(self, tool: Tool, arguments: Any, command: str) -> CallForecast:
+        spec, workspace = tool.spec, self._bench.workspace
+        foreseen = spec.foreseen(arguments)
+        folder = spec.folder_of(self._lines.session) if spec.folder_of else None
+        writable = self._bench.rules.approvals.writable
+        judged = await self._bench.analyzer.analyze(foreseen, workspace, folder, writable)
+        return CallForecast(spec.name, foreseen.subject or command, foreseen, judged)
 
     async def approve(self, prepared: Prepared) -> str:
         """Ask the person; return why the call does not run, or "" when it may. Cancelling withdraws the question."""
-        call = prepared.call
-        if not self._is_still_asked(prepared):
-            return ""
-        text = "\n".join([f"Run {call.name} with {call.arguments}?", *prepared.ruling.reasons])
-        choices = (YES, SESSION, ALWAYS, NO) if prepared.ruling.grant else (YES, NO)
+        call, forecast = prepared.call, prepared.forecast
+        # Decide once more: the answer to the question before may have allowed this as well.
+        decision = decide(self._consent(), forecast)
+        if decision is not ApprovalDecision.ASK:
+            return DENIED if decision is ApprovalDecision.DENY else ""
+        reasons = forecast.judged.reasons
+        text = "\n".join([f"Run {call.name} with {call.arguments}?", *reasons])
+        choices = (YES, SESSION, ALWAYS, NO) if forecast.grant else (YES, NO)
         try:
             with self._timeline.span("question", call.name):
                 question = Question(text, choices, QuestionKind.APPROVAL)
                 answer = await self._lines.questions.ask(question, call.id)
         except NobodyToAsk:
-            why = "; ".join(prepared.ruling.reasons)
+            why = "; ".join(reasons)
             return f"This needs a person's approval, and nobody is there to give it.{f' Why: {why}.' if why else ''}"
-        return self._take(answer, prepared.ruling.grant)
+        return await self._take(answer, forecast.grant)
 
-    def _is_still_asked(self, prepared: Prepared) -> bool:
-        """Look once more: the answer to the question before may have allowed this as well."""
-        again = self.look(prepared.call)
-        return isinstance(again, Prepared) and again.is_asked
-
-    def _take(self, answer: str, grant: str) -> str:
+    async def _take(self, answer: str, grant: str) -> str:
         word = answer.strip().lower()
         if word in _YES_WORDS:
             return ""
         if word in (SESSION, ALWAYS) and grant:
             self._log.append(Granted(grant=grant, at=self._bench.clock.now()))
             if word == ALWAYS:
-                self._remember(grant)
+                await self._remember(grant)
             return ""
         return f"The person did not allow this. They answered: {answer}"
 
-    def _remember(self, grant: str) -> None:
+    async def _remember(self, grant: str) -> None:
         try:
-            self._bench.grants.remember(grant)
+            await self._bench.grants.remember(grant)
         except OSError as error:
             text = f"{grant} is allowed in this session, but could not be kept for later ones: {error}"
             self._lines.fanout.emit(Notice, self._lines.turn, "grant", text)

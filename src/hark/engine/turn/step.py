@@ -93,7 +93,7 @@ class Steps:
 
     async def _take_steers(self) -> None:
         messages = tuple(self._log.state.steers())
-        self._lines.steering.taken()
+        self._lines.steering.clear()
         if messages:
             record = Steered(turn=self._lines.turn, step=self._number, messages=messages, at=self._bench.clock.now())
             await self._log.append(record)

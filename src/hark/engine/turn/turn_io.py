@@ -15,30 +15,6 @@ KEPT_CHARACTERS = 8_000
 Prove = Callable[[], Awaitable[None]]
 
 
-class Steering:
-    """Tells whoever waits in a turn that a message for it has come."""
-
-    def __init__(self) -> None:
-        self._came = Signal()
-
-    def set(self) -> None:
-        """A message waits for the turn's next step."""
-        self._came.set()
-
-    @property
-    def is_waiting(self) -> bool:
-        """True when a message waits for the turn's next step."""
-        return self._came.is_set
-
-    def taken(self) -> None:
-        """The waiting messages are in the transcript."""
-        self._came.clear()
-
-    async def wait(self) -> None:
-        """Return when a message waits."""
-        await self._came.wait()
-
-
 class TurnIO:
     """A turn's lines to the outside: where its calls' output, questions and steers go."""
 
@@ -48,7 +24,7 @@ class TurnIO:
         self.turn = turn
         self.fanout = fanout
         self.questions = questions
-        self.steering = Steering()
+        self.steering = Signal()  # set while a message waits for the turn's next step
         self.prove = prove
 
 
@@ -56,44 +32,21 @@ class Context:
     """One call's context. After the call is abandoned, what it says goes nowhere."""
 
     def __init__(self, lines: TurnIO, call: str, workspace: Path) -> None:
-        self._lines = lines
-        self._call = call
-        self._workspace = workspace
-        self._said = ""
-        self._is_live = True
+        self.session = lines.session
+        self.turn = lines.turn
+        self.call = call
+        self.workspace = workspace
+        self.said = ""  # the last of what was shown
         self.left: list[str] = []
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-        return self._lines.session
-
-    @property
-    def turn(self) -> str:
-        """The turn's id."""
-        return self._lines.turn
-
-    @property
-    def call(self) -> str:
-        """This call's id."""
-        return self._call
-
-    @property
-    def workspace(self) -> Path:
-        """The directory that the session works in."""
-        return self._workspace
-
-    @property
-    def said(self) -> str:
-        """The last of what was shown."""
-        return self._said
+        self._lines = lines
+        self._is_live = True
 
     def output(self, text: str) -> None:
         """Show a piece of output, and keep the last of it in case the call is cut."""
         if self._is_live and text:
             text = clean(text)
-            self._said = (self._said + text)[-KEPT_CHARACTERS:]
-            self._lines.fanout.emit(CallOutput, self.turn, self._call, text)
+            self.said = (self.said + text)[-KEPT_CHARACTERS:]
+            self._lines.fanout.emit(CallOutput, self.turn, self.call, text)
 
     def left_running(self, what: str) -> None:
         """Name something that could not be stopped."""
@@ -107,7 +60,7 @@ class Context:
         """
         if not self._is_live:
             raise NobodyToAsk
-        return await self._lines.questions.ask(question, self._call)
+        return await self._lines.questions.ask(question, self.call)
 
     async def steered(self) -> None:
         """Return when a message for this turn waits."""

@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 from hark.mcp.failures import ServerFailure
 from hark.mcp.logs import ServerLog
 from hark.mcp.settings import ServerSettings, expanded
-from hark.mcp.transports.transport import MESSAGE_BYTES, Streams
+from hark.mcp.transports.transport import MESSAGE_BYTES, McpTransport, Streams
 from hark.processes.piped import PipedProcess, Spawn
 
 REST_SECONDS = 0.1
@@ -66,7 +66,7 @@ def read_message(line: bytes) -> SessionMessage | None:
         return None
 
 
-class PipedLink:
+class PipedLink(McpTransport):
     """Starts the program, and ends it whole."""
 
     def __init__(self, settings: ServerSettings, workspace: Path, log: ServerLog, spawn: Spawn) -> None:
@@ -84,16 +84,6 @@ class PipedLink:
     def pid(self) -> int | None:
         """The server's process."""
         return self._process.pid if self._process else None
-
-    @property
-    def is_expired(self) -> bool:
-        """Never: a program that ends took what it was doing with it."""
-        return False
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Never."""
-        return False
 
     def why(self) -> str:
         """Say how it ended, and its last words; nothing when it was us who ended it."""

@@ -10,7 +10,7 @@ from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from hark.mcp.auth import OAuthLogin
 from hark.mcp.settings import ServerSettings, expanded
-from hark.mcp.transports.transport import MESSAGE_BYTES, Streams
+from hark.mcp.transports.transport import MESSAGE_BYTES, McpTransport, Streams
 
 CONNECT_SECONDS = 15.0
 NOTE_SECONDS = 10.0
@@ -25,7 +25,7 @@ class _Head(msgspec.Struct):
     method: str | None = None
 
 
-class RemoteLink:
+class RemoteLink(McpTransport):
     """Talks HTTP with the server, and keeps what its answers tell of the connection itself."""
 
     def __init__(self, settings: ServerSettings, login: OAuthLogin | None) -> None:
@@ -35,11 +35,6 @@ class RemoteLink:
         self._pass: dict[str, str] = {}
         self._refusal = 0
         self._is_expired = False
-
-    @property
-    def pid(self) -> int | None:
-        """None: it is not a process of ours."""
-        return None
 
     @property
     def is_expired(self) -> bool:

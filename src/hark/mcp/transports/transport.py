@@ -1,5 +1,6 @@
 """The way to a server: opened for one connection, whatever it is made of."""
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Protocol, Self
@@ -44,24 +45,25 @@ class MessageWriter(Protocol):
 Streams = tuple[MessageReader, MessageWriter]
 
 
-class McpTransport(Protocol):
+class McpTransport(ABC):
     """A way to a server."""
 
     @property
     def pid(self) -> int | None:
         """The server's process, if it is one of ours."""
-        ...
+        return None
 
     @property
     def is_expired(self) -> bool:
         """True when the server has forgotten us: what it refused because of that, it never began with."""
-        ...
+        return False
 
     @property
     def is_doubtful(self) -> bool:
         """True when the last message was refused in a way that may mean this; another message would tell."""
-        ...
+        return False
 
+    @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Streams]:
         """Open it; when left, nothing of it remains. Errors may come out of it as a group.
 
@@ -70,6 +72,7 @@ class McpTransport(Protocol):
         """
         ...
 
+    @abstractmethod
     def why(self) -> str:
         """Say what is known of why it ended, or else ""."""
         ...

@@ -1,6 +1,5 @@
 """The wire protocol of Anthropic's models: messages."""
 
-
 import aiohttp
 import msgspec
 from msgspec import Raw

@@ -139,7 +139,8 @@ class Chat:
         parts = [kept.incoming for kept in batch if isinstance(kept.incoming, Written)]
         if not batch[0].is_again:
             return batch
-        if len(batch) == 1 and not self._changes_of(batch):
+        is_voice = bool(parts) and parts[0].voice is not None
+        if len(batch) == 1 and (is_voice or not self._changes_of(batch)):
             return [await self._known(batch[0])]
         for count in range(len(parts), 0, -1):
             if await self._line.session.has_known(self._line.name_of(joined(parts[:count]).id)):
@@ -149,21 +150,25 @@ class Chat:
         return batch
 
     async def _known(self, kept: PendingIncoming) -> PendingIncoming:
-        """A recording that was said is heard again for its echo alone, one that a stop withdrew is not heard at all.
+        """A recording whose words reached the session is heard again for its echo alone, and a stop is too late for it.
+
+        Its words are a message there, or an answer. A recording that a stop withdrew is not heard at all.
 
         Anything else the session takes once anyway.
         """
         if not isinstance(kept.incoming, Written) or kept.incoming.voice is None:
             return kept
         is_withdrawn = await self._inward.was_withdrawn(kept.incoming)
-        is_said = await self._line.session.has_known(self._name(kept))
+        name = self._name(kept)
+        is_said = await self._line.session.has_known(name) or await self._inward.was_answer(name)
         return structs.replace(kept, is_said=is_said, is_withdrawn=is_withdrawn and not is_said)
 
     async def _deal_with(self, batch: list[PendingIncoming]) -> None:
         try:
             first = batch[0].incoming
             done = batch
-            if isinstance(first, Written) and first.voice is not None and (gone := self._deletions_of(batch)):
+            is_unheard = isinstance(first, Written) and first.voice is not None and not batch[0].is_said
+            if is_unheard and (gone := self._deletions_of(batch)):
                 self._changes = [change for change in self._changes if change not in gone]
                 done = [*batch, *gone]  # nobody need hear it
             elif batch[0].is_withdrawn:

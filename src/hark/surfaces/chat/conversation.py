@@ -57,6 +57,7 @@ class ChatConversation:
         self._spoken = spoken
         self._reply: GrowingReply | None = None
         self._showing: asyncio.Task[None] | None = None
+        self._owed = 0  # the last turn whose reply was delivered as owed, until another begins
 
     @property
     def is_at_rest(self) -> bool:
@@ -70,7 +71,7 @@ class ChatConversation:
         running = session.running
         await session.opened()
         running = running or session.running
-        last = await self._deliver_owed(delivered)
+        self._owed = last = await self._deliver_owed(delivered)
         # When the end of the turn before it is still being written, we hear of that first, and then of its start.
         if number_of(running) == max(last, delivered) + 1:
             await self._begin(running, is_late=True)
@@ -97,7 +98,10 @@ class ChatConversation:
         elif isinstance(event, TurnEnd):
             self._questions.settle()
         match event:
+            case TurnStart(turn=str(turn)) | TurnEnd(turn=str(turn)) if number_of(turn) <= self._owed:
+                pass  # it ended before the owed replies were read, and was delivered with them
             case TurnStart():
+                self._owed = 0
                 self._spoken.begin(event.turn or "", event.messages)
                 await self._begin(event.turn or "")
             case ReplyDelta(text=text) if self._reply is not None:

@@ -85,7 +85,8 @@ class IncomingHandler:
 
     async def _hear(self, message: Written, *, is_stopped: bool, is_again: bool) -> Receipt | None:
         name = self._line.name_of(message.id)
-        if is_again and await self._was_answer(message, name):
+        if is_again and await self.was_answer(name):
+            await self._outbox.tell(f"cut:{name}", CUT_ANSWER.format(message.text))
             return None
         is_message = is_stopped or bool(message.attachments)
         if is_again and not is_message:
@@ -114,13 +115,10 @@ class IncomingHandler:
         await self._ledger.sent(self._line.address, f"answer:{name}", "not asked")
         return False
 
-    async def _was_answer(self, message: Written, name: str) -> bool:
-        """Tell whether a message was given as an answer by a process that is gone; its turn is gone with it."""
+    async def was_answer(self, name: str) -> bool:
+        """Return whether a process that is gone gave a message as an answer. The turn that asked is gone with it."""
         known = await self._ledger.find(self._line.address, f"answer:{name}")
-        if known is None or known.id:
-            return False
-        await self._outbox.tell(f"cut:{name}", CUT_ANSWER.format(message.text))
-        return True
+        return known is not None and not known.id
 
     async def _remove(self, removed: Removed) -> None:
         """Withdraw a message that waits, or what was deleted of it."""

@@ -14,7 +14,9 @@ from msgspec import structs
 from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Outgoing
 from hark.protocol.chat_ledger import ChatLedger
 from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.chat.split_text import pieces
+from hark.timing.backoff import Backoff
 
 T = TypeVar("T")
 
@@ -195,12 +197,7 @@ class Outbox:
 
     async def _try(self, act: Callable[[], Awaitable[T]]) -> T | None:
         """Do it, again and again while the platform can't; None when it never will."""
-        pause = FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                return await act()
-            except ChatGone:
-                return None
-            except ChatError as error:
-                await anyio.sleep(error.retry_after if error.retry_after is not None else pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        try:
+            return await retried(act, Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), tries=None)
+        except ChatGone:
+            return None

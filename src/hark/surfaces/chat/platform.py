@@ -10,6 +10,7 @@ from hark.surfaces.chat.chat import Chat, ChatServices
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.settings import ChatSettings
+from hark.timing.backoff import Backoff
 
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -33,7 +34,7 @@ class Platform:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             is_taken_up = False
-            pause = FIRST_PAUSE_SECONDS
+            backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
             while True:
                 began, asked = anyio.current_time(), 0.0
                 try:
@@ -47,9 +48,9 @@ class Platform:
                 except Exception as error:  # noqa: BLE001  # the surface loop: it fails alone
                     self._complain(error, is_ours=True)
                 if anyio.current_time() - began > LONGEST_PAUSE_SECONDS:
-                    pause, self._complaint = FIRST_PAUSE_SECONDS, ""
-                await anyio.sleep(max(pause, asked))
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                    backoff.reset()
+                    self._complaint = ""
+                await anyio.sleep(max(backoff.next_delay(), asked))
 
     def _complain(self, error: Exception, *, is_ours: bool) -> None:
         """Say what is wrong, once for as long as it is the same."""
@@ -146,7 +147,7 @@ class Platform:
 
         One that fails is opened anew after a pause, with all that was kept for it.
         """
-        pause = FIRST_PAUSE_SECONDS
+        backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 await room.run()
@@ -154,8 +155,7 @@ class Platform:
                     break
             except Exception:  # the surface loop: one address fails alone
                 LOG.exception("%s: the chat %s failed, and is opened again", self._surface.name, address.chat)
-                await anyio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                await anyio.sleep(backoff.next_delay())
         del self._rooms[address]
 
 

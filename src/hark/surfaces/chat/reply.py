@@ -3,10 +3,11 @@
 import asyncio
 import time
 
-from hark.protocol.chat import Button, Outgoing, PlatformLimits
+from hark.protocol.chat import Button, ChatError, Outgoing, PlatformLimits
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.surfaces.chat.outbox import EditResult, Outbox
 from hark.surfaces.chat.split_text import pieces
+from hark.timing.rate_limit import RateLimit
 
 CURSOR = " ▌"
 STOP = "⏹ Stop"
@@ -32,6 +33,20 @@ def ending(outcome: Outcome) -> str:
             return f"⚠️ {error.message}"
         case LimitReached(_, message):
             return f"⚠️ {message}"
+
+
+def count_message(message: Outgoing, *limits: RateLimit) -> None:
+    """Count a message that is about to be sent or edited. Only an edit of a reply that still grows can wait.
+
+    Raises:
+        ChatError: It must wait. The error says how long.
+    """
+    is_growing = any(button.value.startswith(STOP_VALUE) for button in message.buttons)
+    seconds = max(limit.wait_seconds() for limit in limits) if is_growing else 0.0
+    if seconds > 0:
+        raise ChatError("The rate limit for edits of growing replies is reached.", retry_after=seconds)
+    for limit in limits:
+        limit.count()
 
 
 class GrowingReply:

@@ -1,17 +1,20 @@
 """Replies as voice messages behind their text, where people want them: made while they stream, cut with the turn."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 from hark.protocol.chat import Outgoing
 from hark.protocol.outcomes import Completed, Outcome
 from hark.protocol.speech import Narrator, SpeechError
 from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.sentences import Sentences
+from hark.surfaces.chat.recent_values import Recent
 
 MOST_CHARACTERS = 4000  # about five minutes
 THE_REST = "The rest is in the text."
 KEPT_NAMES = 100
+_END = re.compile(r"[.!?:;…][\"'”’)]*\s+|[。！？]|\n")
+_FENCE = re.compile(r"[ \t]*(```|~~~)")
 
 
 class Spoken:
@@ -21,20 +24,18 @@ class Spoken:
         self._narrator = narrator
         self._session = session
         self._outbox = outbox
-        self._heard: dict[str, None] = {}  # messages that were said aloud
+        self._heard: Recent[bool] = Recent(KEPT_NAMES)  # messages that were said aloud
         self._reply: SpokenReply | None = None
         self._sending: set[asyncio.Task[None]] = set()
 
     def heard(self, message: str) -> None:
         """A message was said aloud: the reply to it may be, too."""
-        self._heard[message] = None
-        if len(self._heard) > KEPT_NAMES:
-            del self._heard[next(iter(self._heard))]
+        self._heard.put(message, True)
 
     def begin(self, turn: str, messages: tuple[str, ...]) -> None:
         """A turn begins with these messages."""
         self._cut()
-        is_heard = any(message in self._heard for message in messages)
+        is_heard = any(self._heard.get(message) for message in messages)
         if self._narrator is not None and self._narrator.wants(self._session, is_heard=is_heard):
             self._reply = SpokenReply(turn, self._narrator)
 
@@ -129,6 +130,43 @@ class SpokenReply:
     async def _texts(self) -> AsyncIterator[str]:
         while (line := await self._lines.get()) is not None:
             yield line
+
+
+class Sentences:
+    """Takes a text piece by piece, and gives it back sentence by sentence; a block of code is one."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def add(self, text: str) -> list[str]:
+        """Take more text; return the sentences that are whole now."""
+        self._rest += text
+        return self._whole()
+
+    def end(self) -> list[str]:
+        """Return what is left: no more comes."""
+        left = self._whole()
+        rest, self._rest = self._rest, ""
+        return [*left, rest] if rest.strip() else left
+
+    def _whole(self) -> list[str]:
+        found: list[str] = []
+        while (size := self._size()) > 0:
+            sentence, self._rest = self._rest[:size], self._rest[size:]
+            if sentence.strip():
+                found.append(sentence)
+        return found
+
+    def _size(self) -> int:
+        """Return how long the first sentence is, 0 when its end is not there yet."""
+        fence = _FENCE.match(self._rest)
+        if fence is None:
+            end = _END.search(self._rest)
+        else:
+            begins = self._rest.find("\n")
+            close = re.compile(rf"\n[ \t]*{fence[1]}[ \t]*\n")
+            end = close.search(self._rest, begins) if begins >= 0 else None
+        return end.end() if end else 0
 
 
 def _seen(task: "asyncio.Task[bytes]") -> None:

@@ -20,9 +20,10 @@ from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, told
 from hark.surfaces.discord.incoming import Reader, guild_of
 from hark.surfaces.discord.missed_messages import Missed
+from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.position import ChatPosition, Mark, Position
 from hark.surfaces.discord.rest import Rest
-from hark.surfaces.discord.settings import DiscordSettings
+from hark.timing.backoff import Backoff
 
 LOGIN_SECONDS = 60.0
 CONNECT_SECONDS = 30.0
@@ -104,7 +105,7 @@ class GatewayConnection:
     # The connection.
 
     async def _stay_connected(self) -> None:
-        pause = 0.0
+        backoff, is_calm = Backoff(1.0, LONGEST_PAUSE_SECONDS), True
         client, loop = self._client, asyncio.get_running_loop()
         while True:
             began = loop.time()
@@ -117,12 +118,13 @@ class GatewayConnection:
                 raise told(error) from error
             except ERRORS as error:
                 self._complain(str(told(error)))
-                pause = max(pause, 1.0)
                 self._is_astray = True
             if loop.time() - began > STEADY_SECONDS:
-                pause, self._complaint = 0.0, ""
-            await asyncio.sleep(pause)
-            pause = min(max(1.0, pause * 2), LONGEST_PAUSE_SECONDS)
+                backoff.reset()
+                is_calm, self._complaint = True, ""
+            if self._is_astray or not is_calm:  # the first new connection is made at once
+                await asyncio.sleep(backoff.next_delay())
+            is_calm = False
 
     def _complain(self, text: str) -> None:
         """Say what is wrong, once for as long as it is the same."""
@@ -218,9 +220,9 @@ class GatewayConnection:
     def _press(self, interaction: discord.Interaction) -> None:
         if interaction.type is not discord.InteractionType.component or interaction.data is None:
             return
-        value = self.rest.buttons.value(str(interaction.data.get("custom_id", "")))
-        self._tasks.create_task(self._acknowledge(interaction, is_known=value is not None))
-        if value is not None:  # it waits for no message before it: it may be a stop
+        value = self.rest.button_values.of(str(interaction.data.get("custom_id", "")))
+        self._tasks.create_task(self._acknowledge(interaction, is_known=bool(value)))
+        if value:  # it waits for no message before it: it may be a stop
             mark = self._position.open(self._client.ws.sequence or 0)
             self._tasks.create_task(self._deal(mark, None, lambda: self._reader.pressed(interaction, value)))
 

@@ -1,14 +1,17 @@
 """What comes from Discord, in the port's words."""
 
+from collections.abc import AsyncGenerator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import aiohttp
 import discord
 
-from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewritten, Written
+from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, Pressed, Removed, Rewritten, Written
 from hark.protocol.messages import Attachment
+from hark.surfaces.chat.download import CHUNK_BYTES, download, not_downloaded
+from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.discord.errors import ERRORS
-from hark.surfaces.discord.files import NotFetched, fetched
 from hark.surfaces.discord.markup import readable
 
 if TYPE_CHECKING:
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
     from hark.surfaces.discord.rest import Rest
 
 SAID = (discord.MessageType.default, discord.MessageType.reply)
-MOST_PLACES = 5000
 THREADS = (10, 11, 12)
 
 
@@ -28,7 +30,7 @@ class Reader:
         self._rest = rest
         self._files = files
         self._hears_all = hears_all
-        self._parents: dict[int, str] = {}
+        self._parents: Recent[str] = Recent()
 
     def is_said(self, message: discord.Message) -> bool:
         """Tell whether a person said it: no bot, ourselves among them, and no notice of Discord's."""
@@ -100,12 +102,12 @@ class Reader:
             return Address("discord", str(channel.parent_id), str(channel.id))
         if not isinstance(channel, discord.PartialMessageable) or channel.guild_id is None:
             return Address("discord", str(channel.id))
-        if channel.id not in self._parents:
-            while len(self._parents) >= MOST_PLACES:
-                del self._parents[next(iter(self._parents))]
-            self._parents[channel.id] = await self._parent(channel.id)
-        parent = self._parents[channel.id]
-        return Address("discord", parent, str(channel.id)) if parent else Address("discord", str(channel.id))
+        name = str(channel.id)
+        parent = self._parents.get(name)
+        if parent is None:
+            parent = await self._parent(channel.id)
+            self._parents.put(name, parent)
+        return Address("discord", parent, name) if parent else Address("discord", name)
 
     async def _parent(self, channel: int) -> str:
         """Return the channel around a thread, "" when it is none."""
@@ -120,11 +122,20 @@ class Reader:
         failures: list[str] = []
         forwarded = [file for snapshot in message.message_snapshots for file in snapshot.attachments]
         for file in (*message.attachments, *forwarded):
+            content = partial(self._content, file.url)
             try:
-                files.append(await fetched(self._files, file.url, file.filename, file.content_type or "", file.size))
-            except NotFetched as error:
-                failures.append(f"[The file {file.filename!r} could not be had: {error}.]")
+                files.append(await download(content, file.filename, file.content_type or "", file.size))
+            except ChatError as error:
+                failures.append(not_downloaded(file.filename, error))
         return files, failures
+
+    async def _content(self, url: str) -> AsyncGenerator[bytes]:
+        async with self._files.get(url) as response:
+            if 400 <= response.status < 500:
+                raise ChatGone(f"Discord answered {response.status}")
+            response.raise_for_status()
+            async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                yield chunk
 
     def _text(self, message: discord.Message) -> str:
         names = {str(user.id): user.display_name for user in message.mentions}

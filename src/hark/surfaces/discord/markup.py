@@ -2,47 +2,65 @@
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-_FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"^#{4,6}\s+(.*?)\s*#*$")
-_RULE = re.compile(r"^\s*([-*_])(\s*\1){2,}\s*$")
-_IMAGE = re.compile(r"!\[([^\]\n]*)\]\((\S+?)\)")
-_TASK = re.compile(r"^(\s*[-*+]\s+)\[([ xX])\]\s")
-_ROW = re.compile(r"^\s*\|.*\|\s*$")
+from hark.surfaces.chat.markdown import MarkdownWriter, without_fences
+
+if TYPE_CHECKING:
+    from markdown_it.tree import SyntaxTreeNode
+
+CHARACTERS = 2000  # of a message
+_MARKS = {"strong": "**", "em": "*", "s": "~~"}
+_HEADINGS = 3  # levels that Discord has
+# Addresses are left alone: Discord would show the backslashes in them.
+_SPECIAL = re.compile(r"(https?://[^\s<>]+)|[\\`]|\*(?!\s)|(?<!\s)\*|(?<![^\W_])_|_(?![^\W_])|~~|\|\||(?<=\])\(")
+_LINE_START = re.compile(r"^[ \t]*(?:\d{1,9}(?=\. )|(?=#{1,3} |-# |[-+*] |>))", re.MULTILINE)
 _MENTION = re.compile(r"<(@!?|@&|#)(\d+)>")
 _EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
 def shown(text: str, characters: int) -> str:
     """Return the model's Markdown as Discord shows it best; code is left as it is. It is never longer than allowed."""
-    lines: list[str] = []
-    fence = ""
-    is_table = False
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark is not None and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
-        is_row = not fence and mark is None and _ROW.match(line) is not None
-        if is_row != is_table:
-            lines.append("```")  # Discord has no tables: in a fence their columns stay in line
-            is_table = is_row
-        lines.append(line if fence or mark is not None or is_row else _line(line))
-    if is_table:
-        lines.append("```")
-    new = "\n".join(lines)
+    new = _DiscordWriter().write(text)
     new = new if len(new) <= characters else text
     if not new.strip():
         return "…"  # Discord takes no empty message
     return new if len(new) <= characters else new[: characters - 1] + "…"
 
 
-def _line(line: str) -> str:
-    if (heading := _HEADING.match(line)) is not None:
-        return f"**{heading[1]}**" if heading[1] else ""
-    if _RULE.match(line):
-        return "──────────"
-    line = _TASK.sub(lambda task: f"{task[1]}{'☐' if task[2] == ' ' else '☑'} ", line)
-    return _IMAGE.sub(r"[\1](\2)", line) if "`" not in line else line
+class _DiscordWriter(MarkdownWriter):
+    """Discord has Markdown of its own kind, without tables, rules, images and small headings."""
+
+    def escape(self, text: str) -> str:
+        return _SPECIAL.sub(lambda found: found[0] if found[1] else f"\\{found[0]}", text)
+
+    def paragraph(self, text: str) -> str:
+        return _LINE_START.sub(lambda start: f"{start[0]}\\", text)
+
+    def mark(self, kind: str, inner: str) -> str:
+        return f"{_MARKS[kind]}{inner}{_MARKS[kind]}"
+
+    def code_span(self, code: str) -> str:
+        return f"`` {code} ``" if "`" in code else f"`{code}`"
+
+    def code_block(self, code: str, language: str) -> str:
+        return f"```{language}\n{without_fences(code)}\n```"
+
+    def heading(self, level: int, node: "SyntaxTreeNode") -> str:
+        if level > _HEADINGS:
+            return super().heading(level, node)
+        return f"{'#' * level} {self.inline(node.children)}"
+
+    def bullet(self, task: str) -> str:
+        return f"- {task}".strip()
+
+    def link(self, url: str, node: "SyntaxTreeNode") -> str:
+        label = self.label(node)
+        if url.lower().startswith("mailto:"):
+            return label or url
+        if not label or label in (url, self.escape(url)):
+            return f"<{url}>"
+        return f"[{label}](<{url}>)" if "(" in url or ")" in url else f"[{label}]({url})"
 
 
 def readable(text: str, names: Mapping[str, str], me: str) -> str:

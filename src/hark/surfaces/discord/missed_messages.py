@@ -5,13 +5,16 @@ import logging
 
 import discord
 
-from hark.protocol.chat import ChatGone
+from hark.protocol.chat import ChatError
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, told
 from hark.surfaces.discord.position import ChatPosition
+from hark.timing.backoff import Backoff
 
 AT_ONCE = 5  # chats
-PAUSES_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
+FIRST_PAUSE_SECONDS = 1.0
+TRIES = 6
 LOG = logging.getLogger(__name__)
 
 
@@ -28,15 +31,17 @@ class Missed:
         guild = int(heard.guild) if heard.guild else None
         channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
         after = discord.Object(heard.message)
-        for pause in (*PAUSES_SECONDS, None):
+
+        async def read() -> list[discord.Message]:
             try:
                 async with self._places:
                     history = channel.history(limit=self._most, after=after, oldest_first=True)
                     return [message async for message in history]
             except ERRORS as error:
-                found = told(error)
-                if pause is None or isinstance(found, ChatGone):
-                    LOG.warning("discord: what was said meanwhile in %s could not be read: %s", chat, found)
-                    break
-                await asyncio.sleep(found.retry_after if found.retry_after is not None else pause)
-        return []
+                raise told(error) from error
+
+        try:
+            return await retried(read, Backoff(FIRST_PAUSE_SECONDS, 16.0), TRIES)
+        except ChatError as error:
+            LOG.warning("discord: what was said meanwhile in %s could not be read: %s", chat, error)
+            return []

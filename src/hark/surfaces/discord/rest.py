@@ -4,22 +4,25 @@ import asyncio
 import hashlib
 import io
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 import discord
 from discord.http import MultipartParameters, Route
 
-from hark.protocol.chat import Address, Outgoing
+from hark.protocol.chat import Address, Button, Outgoing
+from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.discord.buttons import Buttons
 from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, is_malformed, told
-from hark.surfaces.discord.markup import shown
-from hark.surfaces.discord.surface import CHARACTERS
+from hark.surfaces.discord.markup import CHARACTERS, shown
 
 T = TypeVar("T")
 
+BUTTON_BYTES = 100
+LONGEST_LABEL = 80
+IN_A_ROW = 5
+ROWS = 5
 REQUEST_SECONDS = 120.0  # with what discord.py waits for limits and tries again
 NOBODY: dict[str, Any] = {"parse": [], "replied_user": False}  # the model's words ping no one
 NO_PREVIEWS = 1 << 2
@@ -32,7 +35,7 @@ class Rest:
     """Sends. discord.py honours the limits: who must wait does so alone, others go on."""
 
     def __init__(self, client: DiscordClient) -> None:
-        self.buttons = Buttons()
+        self.button_values = ButtonValues(BUTTON_BYTES)
         self._client = client
         self._http = client.http
         self._signs: Recent[str] = Recent()
@@ -134,10 +137,20 @@ class Rest:
     def _payload(self, message: Outgoing) -> dict[str, Any]:
         return {
             "content": shown(message.text, CHARACTERS),
-            "components": self.buttons.rows(message.buttons),
+            "components": self._rows(message.buttons),
             "allowed_mentions": NOBODY,
             "flags": NO_PREVIEWS,
         }
+
+    def _rows(self, buttons: Sequence[Button]) -> list[dict[str, Any]]:
+        """Return buttons as rows of components; more than Discord shows are left out."""
+        shown = [self._component(button) for button in buttons[: IN_A_ROW * ROWS]]
+        return [{"type": 1, "components": shown[at : at + IN_A_ROW]} for at in range(0, len(shown), IN_A_ROW)]
+
+    def _component(self, button: Button) -> dict[str, Any]:
+        label = button.text.strip()[:LONGEST_LABEL] or "…"
+        style = 4 if button.value.startswith("stop:") else 2
+        return {"type": 2, "style": style, "label": label, "custom_id": self.button_values.shortened(button.value)}
 
 
 def _plain(payload: dict[str, Any], message: Outgoing) -> dict[str, Any]:

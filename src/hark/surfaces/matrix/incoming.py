@@ -6,16 +6,17 @@ from msgspec import UNSET
 
 from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, Pressed, Removed, Rewritten, Written
 from hark.protocol.messages import Attachment
-from hark.surfaces.matrix.media import fetch, name_of
+from hark.surfaces.chat.download import download, not_downloaded
+from hark.surfaces.chat.retry import retried
+from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.reaction_choices import ReactionChoices
-from hark.surfaces.matrix.retries import patiently
-from hark.surfaces.matrix.settings import MatrixSettings
 from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
 from hark.surfaces.matrix.wire_types import Content, RoomEvent, Unsigned, content_of, understood
 
 FILES = ("m.image", "m.file", "m.audio", "m.video")
 QUOTED_CHARACTERS = 2000
+_MEDIA = re.compile(r"mxc://([A-Za-z0-9.:\[\]-]{1,255})/([A-Za-z0-9_-]{1,255})")
 
 
 class RoomEventReader:
@@ -78,14 +79,27 @@ class RoomEventReader:
             text = content.body if content.filename and content.filename != content.body else ""
         if content.msgtype in FILES and (is_ours or self._hears_all):
             try:
-                file = await fetch(self._wire, content, self._most_bytes)
+                file = await self._download(content)
             except ChatError as error:
-                text = f"{text}\n[The file {name_of(content)} could not be fetched: {error}.]".strip()
+                text = f"{text}\n{not_downloaded(content.filename or content.body, error)}".strip()
             else:
                 voice, files = (file, ()) if content.voice is not UNSET else (None, (file,))
         words = _text_of(quoted) if quoted is not None else ""
         at = event.origin_server_ts / 1000
         return Written(event.event_id, address, author, text, files, voice, is_ours, quoted=words, at=at)
+
+    async def _download(self, content: Content) -> Attachment:
+        address = _MEDIA.fullmatch(content.url)
+        if address is None:
+            raise ChatGone("it is encrypted" if not content.url else "its address is no mxc:// address")
+        name, info = content.filename or content.body, content.info
+        return await download(
+            lambda: self._wire.content(address[1], address[2]),
+            name,
+            info.mimetype or "application/octet-stream",
+            info.size,
+            most_bytes=self._most_bytes,
+        )
 
     async def _edit(self, room: str, event: RoomEvent, content: Content) -> Incoming | None:
         original = await self._event(room, content.relation.event_id)
@@ -112,7 +126,7 @@ class RoomEventReader:
 
     async def _event(self, room: str, event: str) -> RoomEvent | None:
         try:
-            return await patiently(lambda: self._wire.event(room, event))
+            return await retried(lambda: self._wire.event(room, event))
         except ChatGone:
             return None
 

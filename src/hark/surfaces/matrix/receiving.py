@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -12,14 +12,50 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import ChatError, ChatGone
-from hark.surfaces.matrix.invites import Invites
-from hark.surfaces.matrix.retries import patiently
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
-from hark.surfaces.matrix.wire_types import JoinedRoom, RoomEvent, Unsigned, content_of, events_of, understood
+from hark.surfaces.matrix.wire_types import (
+    Invited,
+    JoinedRoom,
+    RoomEvent,
+    Unsigned,
+    content_of,
+    events_of,
+    understood,
+)
+from hark.timing.rate_limit import RateLimit
 
 MOST_OPEN = 2000  # answers of which some room is slow; more would not be held in memory
+STRANGERS_AN_HOUR = 20
 LOG = logging.getLogger(__name__)
+
+
+class Invites:
+    """Decides about each invite. Strangers can't fill us with rooms: an hour has only so many of them."""
+
+    def __init__(self, me: str, may_talk: Callable[[str], bool]) -> None:
+        self._me = me
+        self._may_talk = may_talk
+        self._direct: set[str] = set()
+        self._strangers = RateLimit(STRANGERS_AN_HOUR, STRANGERS_AN_HOUR / 3600)
+
+    def note(self, invited: Mapping[str, Invited]) -> None:
+        """Learn which rooms are chats of two; the client library does not tell."""
+        for room, invite in invited.items():
+            events = events_of(invite.invite_state.events)
+            mine = [content_of(event) for event in events if event.state_key == self._me]
+            if any(content.membership == "invite" and content.is_direct for content in mine):
+                self._direct.add(room)
+
+    def is_followed(self, room: str, person: str) -> bool:
+        """Tell whether to enter a room; counts it when it is a stranger's."""
+        if self._may_talk(person):
+            return True
+        if room not in self._direct or not self._strangers.take():
+            return False
+        self._direct.discard(room)
+        return True
 
 
 @dataclass
@@ -118,7 +154,7 @@ class Receiving:
         if room in self._learned and not is_new:
             return
         try:
-            await patiently(lambda: self._wire.learn_members(room))
+            await retried(lambda: self._wire.learn_members(room))
         except ChatGone as error:
             LOG.info("matrix: who is in %s is not told: %s", room, error)
         self._learned.add(room)
@@ -129,7 +165,7 @@ class Receiving:
         start = joined.timeline.prev_batch if joined.timeline.limited else ""
         while start and _arrival(events, self._me) is None:
             try:
-                page = await patiently(partial(self._wire.page, room, start, since))
+                page = await retried(partial(self._wire.page, room, start, since))
             except ChatGone as error:
                 LOG.warning("matrix: what was said in %s meanwhile can't be read: %s", room, error)
                 break
@@ -146,7 +182,7 @@ class Receiving:
 
     async def _enter(self, room: str) -> None:
         try:
-            await patiently(lambda: self._wire.join(room))
+            await retried(lambda: self._wire.join(room))
         except ChatError as error:
             LOG.warning("matrix: %s can't be joined: %s", room, error)
 

@@ -9,15 +9,25 @@ from pathlib import Path
 
 import anyio
 
-from hark.protocol.chat import Address, Author, ChatError, ChatGone, Deliver, Outgoing, PlatformLimits, Written
+from hark.protocol.chat import (
+    Address,
+    Author,
+    ChatError,
+    ChatGone,
+    ChatSurface,
+    Deliver,
+    Outgoing,
+    PlatformLimits,
+    Written,
+)
 from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.retry import retried
+from hark.surfaces.chat.settings import PlatformServices, secret
 from hark.surfaces.matrix.incoming import RoomEventReader
-from hark.surfaces.matrix.invites import Invites
-from hark.surfaces.matrix.outgoing import CHARACTERS, Outward, transaction
+from hark.surfaces.matrix.outgoing import CHARACTERS, edit_content, message_content, transaction, voice_content
+from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.reaction_choices import ReactionChoices, signs
-from hark.surfaces.matrix.receiving import Receiving
-from hark.surfaces.matrix.retries import patiently
-from hark.surfaces.matrix.settings import MatrixSettings
+from hark.surfaces.matrix.receiving import Invites, Receiving
 from hark.surfaces.matrix.sync_state import SyncState
 from hark.surfaces.matrix.wire import Wire
 from hark.surfaces.matrix.wire_types import RoomEvent
@@ -33,6 +43,9 @@ LOG = logging.getLogger(__name__)
 class Matrix:
     """A ChatSurface for one account. `send` and the others work while `run` does; else they say that it does not."""
 
+    name = "matrix"
+    manners = PlatformLimits(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
+
     def __init__(
         self, settings: MatrixSettings, token: str, folder: Path, is_allowed: Callable[[Author], bool]
     ) -> None:
@@ -42,22 +55,11 @@ class Matrix:
         self._folder = folder
         self._is_allowed = is_allowed
         self._choices = ReactionChoices()
-        self._outward: Outward | None = None
         self._wire: Wire | None = None
         self._connected = asyncio.Event()
         self._told: set[str] = set()
         self._signs: Recent[tuple[str, str]] = Recent()  # what we put on people's messages
         self._ours: Recent[bool] = Recent()  # messages whose reactions of ours are known
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return "matrix"
-
-    @property
-    def manners(self) -> PlatformLimits:
-        """What it allows."""
-        return PlatformLimits(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
 
     async def run(self, deliver: Deliver) -> None:
         """Receive until cancelled; the sync token moves only after `deliver` has returned.
@@ -97,15 +99,15 @@ class Matrix:
         if message.voice:
             media_type = "audio/ogg" if message.voice.startswith(b"OggS") else "audio/wav"
             uri = await wire.upload(message.voice, media_type, "voice message")
-            content = self._speech().voice(address, message, uri, media_type)
+            content = voice_content(address, message, uri, media_type)
             return await wire.put(address.chat, "m.room.message", content, name)
-        content = self._speech().message(address, message)
+        content = message_content(address, message)
         try:
             sent = await wire.put(address.chat, "m.room.message", content, name)
         except ChatGone:
             if "formatted_body" not in content:
                 raise
-            content = self._speech().message(address, message, has_markup=False)
+            content = message_content(address, message, has_markup=False)
             sent = await wire.put(address.chat, "m.room.message", content, name)
         await self._offer(wire, address, sent, message)
         return sent
@@ -113,13 +115,13 @@ class Matrix:
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         """Change a message of ours."""
         wire = await self._reached()
-        content = self._speech().edit(message, new)
+        content = edit_content(message, new)
         try:
             await wire.put(address.chat, "m.room.message", content, uuid.uuid4().hex)
         except ChatGone:
             if "formatted_body" not in content["m.new_content"]:
                 raise
-            content = self._speech().edit(message, new, has_markup=False)
+            content = edit_content(message, new, has_markup=False)
             await wire.put(address.chat, "m.room.message", content, uuid.uuid4().hex)
         await self._offer(wire, address, message, new)
 
@@ -157,7 +159,7 @@ class Matrix:
                         offer.taps[sign] = await self._sign(wire, address, message, sign)
             else:
                 for tap in await self._taps_of(wire, address, message):
-                    await patiently(partial(wire.redact, address.chat, tap))
+                    await retried(partial(wire.redact, address.chat, tap))
         except ChatError as error:
             LOG.info("matrix: buttons could not be shown: %s", error)
         self._ours.put(message, True)
@@ -169,7 +171,7 @@ class Matrix:
             return list(offer.taps.values())
         if self._ours.get(message):
             return []
-        return await patiently(partial(wire.our_reactions, address.chat, message))
+        return await retried(partial(wire.our_reactions, address.chat, message))
 
     async def _hear_encrypted(self, room: str, event: RoomEvent, deliver: Deliver) -> None:
         """Say once that we can't read this, to people who may talk to us; strangers who write to us alone knock."""
@@ -185,10 +187,6 @@ class Matrix:
             except ChatError as error:
                 LOG.warning("matrix: nobody could be told that %s is encrypted: %s", room, error)
 
-    def _speech(self) -> Outward:
-        self._outward = self._outward or Outward()
-        return self._outward
-
     async def _reached(self) -> Wire:
         """Return the connection, as soon as `run` has it.
 
@@ -202,3 +200,9 @@ class Matrix:
         except TimeoutError as error:
             raise ChatError("there is no connection to the homeserver now") from error
         return self._wire
+
+
+def make_surface(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    token = secret(settings.token, settings.token_env)
+    return Matrix(settings, token, services.home / "matrix", services.is_known)

@@ -3,13 +3,14 @@
 import io
 import logging
 import uuid
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote
 
 import aiohttp
 
 from hark.protocol.chat import ChatError, ChatGone
+from hark.surfaces.chat.download import CHUNK_BYTES, FETCH_SECONDS
 from hark.surfaces.matrix.wire_types import (
     EventId,
     EventPage,
@@ -31,7 +32,6 @@ T = TypeVar("T")
 
 REQUEST_SECONDS = 30
 SYNC_SECONDS = 30
-DOWNLOAD_SECONDS = 90
 TYPES = ["m.room.message", "m.room.redaction", "m.reaction", "m.room.encrypted", "m.room.member"]
 
 
@@ -108,25 +108,18 @@ class Wire:
         found = events_of((understood(body, EventPage) or EventPage()).chunk)
         return [one.event_id for one in found if one.sender == self._client.user_id]
 
-    async def download(self, server: str, media: str, most_bytes: int) -> bytes | None:
-        """Return a file; None when it is larger than that, of which no more was fetched."""
+    async def content(self, server: str, media: str) -> AsyncGenerator[bytes]:
+        """Yield the content of a file. Raises what aiohttp does, too."""
         path = f"/_matrix/client/v1/media/download/{quote(server)}/{quote(media)}"
         headers = {"Authorization": f"Bearer {self._token}"}
-        found = bytearray()
+        response = await self._client.send("GET", path, headers=headers, timeout=FETCH_SECONDS)
         try:
-            response = await self._client.send("GET", path, headers=headers, timeout=DOWNLOAD_SECONDS)
-            try:
-                if response.status != 200:
-                    raise refusal(response.status, await response.read(), response.headers.get("Retry-After", ""))
-                async for piece in response.content.iter_chunked(65_536):
-                    found += piece
-                    if len(found) > most_bytes:
-                        return None
-            finally:
-                response.close()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise _unreachable(error) from error
-        return bytes(found)
+            if response.status != 200:
+                raise refusal(response.status, await response.read(), response.headers.get("Retry-After", ""))
+            async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+                yield chunk
+        finally:
+            response.close()
 
     def invites(self) -> dict[str, str]:
         """Return the rooms that we are asked into, with who asks."""

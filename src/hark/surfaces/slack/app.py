@@ -1,26 +1,60 @@
-"""The Bolt app: Slack's requests, by whichever way they came, are heard before they are acknowledged."""
+"""The Bolt app: events are delivered, in the order of their chat, before they are acknowledged."""
 
+import asyncio
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_sdk.web.async_client import AsyncWebClient
 
-from hark.protocol.chat import Author
+from hark.protocol.chat import Author, Deliver, Incoming
+from hark.surfaces.slack.incoming import SlackEventReader, pressed
 from hark.surfaces.slack.web_api import Web
-from hark.surfaces.slack.wire_types import Message, Press, read_message, read_press
+from hark.surfaces.slack.wire_types import Message, Press, read
 
 _ANY = re.compile("")
+LOG = logging.getLogger(__name__)
 
 
-def build_app(
-    web: Web, us: Author, hear: Callable[[Message], Awaitable[None]], press: Callable[[Press], Awaitable[None]]
-) -> AsyncApp:
-    """Return an app that acknowledges a request only when it was heard; what it raises leaves it unacknowledged.
+class EventDelivery:
+    """Delivers. When a method returns, what it was given is durable, or not for us; what it raises is not acked."""
 
-    It comes to `hear` without waiting for anything, so that requests are heard in the order of their arrival.
+    def __init__(self, intake: SlackEventReader, deliver: Deliver) -> None:
+        self._intake = intake
+        self._deliver = deliver
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def hear(self, event: Message) -> None:
+        """Deliver a message, behind those that came before it in its chat: they may have files to be fetched."""
+        lock = self._locks.setdefault(event.channel, asyncio.Lock())
+        async with lock:
+            incoming = await self._intake.read(event)
+            if incoming is not None:
+                await self._pass_on(incoming)
+                self._intake.taken(event, incoming)
+
+    async def press(self, press: Press) -> None:
+        """Deliver the press of a button, at once."""
+        incoming = pressed(press)
+        if incoming is not None:
+            await self._pass_on(incoming)
+
+    async def _pass_on(self, incoming: Incoming) -> None:
+        try:
+            await self._deliver(incoming)
+        except Exception:  # the surface's boundary: Bolt takes it from here, and sends no ack
+            LOG.exception("slack: %s was not kept; Slack will send it again", incoming.id)
+            raise
+
+
+def build_app(web: Web, us: Author, delivery: EventDelivery) -> AsyncApp:
+    """Return an app that acknowledges a request only when it was delivered; what it raises leaves it unacknowledged.
+
+    It comes to `delivery` without waiting for anything, so that requests are delivered in the order of their arrival.
     """
 
     async def authorize() -> AuthorizeResult:
@@ -40,14 +74,14 @@ def build_app(
     )
 
     async def on_event(event: dict[str, Any]) -> None:
-        message = read_message(event) if event.get("type") in ("message", "app_mention") else None
+        message = read(event, Message) if event.get("type") in ("message", "app_mention") else None
         if message is not None:
-            await hear(message)
+            await delivery.hear(message)
 
     async def on_action(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
-        pressed = read_press(body)
-        if pressed is not None:
-            await press(pressed)
+        press = read(body, Press)
+        if press is not None:
+            await delivery.press(press)
         await ack()
 
     listening = cast("Any", app)

@@ -4,7 +4,7 @@ from hark.protocol.chat import Address, Author, ChatError, Incoming, Pressed, Re
 from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.slack.files import Files
 from hark.surfaces.slack.lookups import Lookups
-from hark.surfaces.slack.plain_text import mentioned, plain
+from hark.surfaces.slack.mrkdwn import mentioned, plain
 from hark.surfaces.slack.wire_types import Message, Press
 
 NAME = "slack"

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from hark.protocol.chat import ChatError, ChatGone
 from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.slack.plain_text import mentioned
+from hark.surfaces.slack.mrkdwn import mentioned
 from hark.surfaces.slack.web_api import Forbidden, Web
-from hark.surfaces.slack.wire_types import read_message
+from hark.surfaces.slack.wire_types import Message, read
 
 LOOK_SECONDS = 2.0  # Slack waits three for its ack
 
@@ -60,7 +60,7 @@ class Lookups:
         except (ChatError, TimeoutError):
             return None
         messages = cast("list[Any]", answer.get("messages") or [])
-        root = read_message(messages[0]) if messages else None
+        root = read(messages[0], Message) if messages else None
         if root is None:
             return Thread(is_ours=False)
         is_ours = self._us in (root.user, *root.reply_users, *mentioned(root.text))

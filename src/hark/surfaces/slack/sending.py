@@ -7,16 +7,19 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
+import aiohttp
 import anyio
 from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
 from hark.surfaces.chat.outbox import AGAIN
-from hark.surfaces.chat.rate_limit import RateLimit, take_place
 from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.reply import count_message
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.slack.layout import Shape, shapes
-from hark.surfaces.slack.voice import upload_voice
-from hark.surfaces.slack.web_api import Forbidden, MarkupRefused, Unsure, Web
+from hark.surfaces.slack.web_api import SECONDS, Forbidden, MarkupRefused, Unsure, Web
+from hark.timing.backoff import Backoff
+from hark.timing.rate_limit import RateLimit
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -46,19 +49,19 @@ class Sender:
     """Says things. Its methods raise ChatError as the surface's do."""
 
     def __init__(self, web: Web) -> None:
-        self._web = web
+        self.web = web
         self._signs: Recent[str] = Recent()
         self._has_status = True
-        self._edits = RateLimit(10, 40 / 60, kept=4)  # Slack takes 50 a minute, in all chats together
+        self._edits = RateLimit(10, 40 / 60, reserve=4)  # Slack takes 50 a minute, in all chats together
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Post a message; return Slack's name of it. A recording goes behind its words, or alone."""
         if message.voice and not message.text.strip():
-            return await upload_voice(self._web, address, message.voice)
+            return await upload_voice(self.web, address, message.voice)
         sent = await self._send_text(address, message)
         if message.voice:
             try:
-                await upload_voice(self._web, address, message.voice)
+                await upload_voice(self.web, address, message.voice)
             except ChatError as error:
                 LOG.warning("slack: the words were sent, the recording was not: %s", error)
         return sent
@@ -70,7 +73,7 @@ class Sender:
         taken, we look for its mark. Only where we may not look, it is posted again with a word about it.
         """
         mark = hashlib.sha256((message.key or secrets.token_hex()).encode()).hexdigest()[:32]
-        pause = FIND_SECONDS
+        backoff = Backoff(FIND_SECONDS, LONGEST_SECONDS)
         while True:
             began = time.time()
             try:
@@ -78,10 +81,9 @@ class Sender:
             except Unsure as error:
                 try:
                     sent = await self._find(address, mark, began)
-                except (Forbidden, ChatGone):
+                except ChatGone:
                     message = structs.replace(message, text=AGAIN + message.text.removeprefix(AGAIN))
-                    await anyio.sleep(pause)
-                    pause = min(pause * 2, LONGEST_SECONDS)
+                    await anyio.sleep(backoff.next_delay())
                     continue
                 if sent:
                     return sent
@@ -89,11 +91,11 @@ class Sender:
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         """Change a message of ours."""
-        take_place(new, self._edits)
+        count_message(new, self._edits)
 
         async def update(shape: Shape) -> None:
             # Blocks that are left out stay: an empty list takes the buttons away.
-            await self._web.put(
+            await self.web.put(
                 "chat.update",
                 channel=address.chat,
                 ts=message,
@@ -109,7 +111,7 @@ class Sender:
         if not address.thread or not self._has_status:
             return
         try:
-            await self._web.put(
+            await self.web.put(
                 "assistant.threads.setStatus", channel_id=address.chat, thread_ts=address.thread, status=STATUS
             )
         except Forbidden:
@@ -127,18 +129,18 @@ class Sender:
         self._signs.put(place, name)
         await self._put_sign(address.chat, message, name)
         if before is not None:
-            await self._web.put("reactions.remove", channel=address.chat, timestamp=message, name=before)
+            await self.web.put("reactions.remove", channel=address.chat, timestamp=message, name=before)
 
     async def _put_sign(self, channel: str, message: str, name: str) -> None:
         try:
-            await self._web.put("reactions.add", channel=channel, timestamp=message, name=name)
+            await self.web.put("reactions.add", channel=channel, timestamp=message, name=name)
         except ChatError as error:
             if "already_reacted" not in str(error):
                 raise
 
     async def _post(self, address: Address, message: Outgoing, mark: str) -> str:
         async def post(shape: Shape) -> str:
-            answer = await self._web.change(
+            answer = await self.web.change(
                 "chat.postMessage",
                 channel=address.chat,
                 text=shape.text,
@@ -157,27 +159,26 @@ class Sender:
         """Return the name of the message with this mark, "" when there is none; asks until Slack answers.
 
         Raises:
-            Forbidden: We may not look.
-            ChatGone: There is no such chat any more.
+            ChatGone: There is no such chat any more, or we may not look.
         """
-        pause = FIND_SECONDS
-        while True:
-            await anyio.sleep(pause)
+        await anyio.sleep(FIND_SECONDS)
+        backoff = Backoff(2 * FIND_SECONDS, LONGEST_SECONDS)
+
+        async def look() -> list[dict[str, Any]]:
             try:
-                messages = await self._messages(address, began - CLOCK_SECONDS)
-            except (Forbidden, ChatGone):
-                raise
-            except ChatError as error:
-                pause = error.retry_after if error.retry_after is not None else min(pause * 2, LONGEST_SECONDS)
-                continue
-            return next((str(one["ts"]) for one in messages if _mark(one) == mark), "")
+                return await self._messages(address, began - CLOCK_SECONDS)
+            except Forbidden as error:
+                raise ChatGone(str(error)) from None
+
+        messages = await retried(look, backoff, tries=None)
+        return next((str(one["ts"]) for one in messages if _mark(one) == mark), "")
 
     async def _messages(self, address: Address, oldest: float) -> list[dict[str, Any]]:
         """Return what was written at an address since then, the newest hundred at least."""
         method, thread = "conversations.history", {}
         if address.thread:
             method, thread = "conversations.replies", {"ts": address.thread}
-        answer = await self._web.ask(
+        answer = await self.web.ask(
             method, channel=address.chat, oldest=f"{oldest:.6f}", limit=200, include_all_metadata=True, **thread
         )
         return cast("list[dict[str, Any]]", answer.get("messages") or [])
@@ -205,3 +206,41 @@ def _mark(message: dict[str, Any]) -> str:
             return mark
         case _:
             return ""
+
+
+async def upload_voice(web: Web, address: Address, recording: bytes) -> str:
+    """Put a recording into a chat; return Slack's name of the file.
+
+    When the last answer is lost it counts as sent: a recording that comes twice is worse than one that is missing.
+
+    Raises:
+        ChatError: It was not sent.
+    """
+    name = "reply.ogg" if recording.startswith(b"OggS") else "reply.wav"
+    place = await web.ask("files.getUploadURLExternal", filename=name, length=len(recording))
+    await _upload(str(place["upload_url"]), recording, web.client.proxy)
+    file = str(place["file_id"])
+    try:
+        await web.change(
+            "files.completeUploadExternal",
+            files=[{"id": file, "title": name}],
+            channel_id=address.chat,
+            thread_ts=address.thread or None,
+        )
+    except Unsure:
+        return file
+    return file
+
+
+async def _upload(address: str, content: bytes, proxy: str | None) -> None:
+    """Send the file where Slack says; the address is its own right, so no token goes with it."""
+    try:
+        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.post(address, data=content, proxy=proxy, allow_redirects=False) as answer,
+        ):
+            if answer.status != 200:
+                raise ChatError(f"Slack does not take the recording (HTTP {answer.status}).")
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ChatError(f"The recording could not be sent ({type(error).__name__}).") from None

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import anyio
 from aiohttp import WSMsgType
-from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.async_app import AsyncApp
+from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
 from slack_sdk.socket_mode.request import SocketModeRequest
+from slack_sdk.socket_mode.response import SocketModeResponse
 
 from hark.protocol.chat import ChatError
 from hark.surfaces.slack.web_api import Web
@@ -103,8 +104,10 @@ class SocketConnection(SocketModeClient):
         self.ended.set()
 
     async def _take(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
-        response = await run_async_bolt_app(self._app, request)
-        await send_async_response(client, request, response, time.time())
+        payload = cast("Any", request).payload
+        response = await self._app.async_dispatch(AsyncBoltRequest(mode="socket_mode", body=payload))
+        if response.status == 200:
+            await client.send_socket_mode_response(SocketModeResponse(envelope_id=request.envelope_id))
 
 
 async def receive(web: Web, app: AsyncApp, app_token: str) -> None:

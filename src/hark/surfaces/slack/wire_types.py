@@ -1,9 +1,11 @@
 """Slack's own words: the parts of its events that are read here."""
 
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
+
+T = TypeVar("T")
 
 
 class File(Struct, frozen=True):
@@ -87,28 +89,12 @@ class Press(Struct, frozen=True):
     actions: tuple[Action, ...] = ()
 
 
-def read_message(event: Any) -> Message | None:
-    """Return an event as a message; None when it is none that can be read."""
+def read(value: Any, kind: type[T]) -> T | None:
+    """Return a value as one of the above; None when it can't be read."""
     try:
-        return msgspec.convert(_said(event), Message)
+        return msgspec.convert(_said(value), kind)
     except msgspec.ValidationError:
         return None
-
-
-def read_press(body: Any) -> Press | None:
-    """Return a block action; None when it can't be read."""
-    try:
-        return msgspec.convert(_said(body), Press)
-    except msgspec.ValidationError:
-        return None
-
-
-def read_file(value: Any) -> File:
-    """Return a file; an empty one when it can't be read."""
-    try:
-        return msgspec.convert(_said(value), File)
-    except msgspec.ValidationError:
-        return File()
 
 
 def _said(value: Any) -> Any:

@@ -1,5 +1,6 @@
 """The Bot API, as this surface uses it: calls with errors in our words, updates, files."""
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
@@ -101,22 +102,18 @@ class TelegramClient:
         except ValidationError:
             return int(raw["update_id"]), None
 
-    async def download(self, file: str, most_bytes: int) -> bytes:
-        """Return the content of a file.
+    async def content(self, file: str) -> AsyncGenerator[bytes]:
+        """Yield the content of a file.
 
         Raises:
-            ChatGone: It is too large, or not there.
+            ChatGone: It is not there.
             ChatError: It could not be fetched.
         """
         found = await self.call(GetFile(file_id=file))
-        if found.file_path is None or (found.file_size or 0) > most_bytes:
-            raise ChatGone("file is too big")
-        content = bytearray()
+        if found.file_path is None:
+            raise ChatGone("Telegram does not have it any more")
         with in_our_words(self._token):
             address = self._session.api.file_url(self._token, found.file_path)
             async with aclosing(self._session.stream_content(address, timeout=CALL_SECONDS)) as chunks:
                 async for chunk in chunks:
-                    content += chunk
-                    if len(content) > most_bytes:
-                        raise ChatGone("file is too big")
-        return bytes(content)
+                    yield chunk

@@ -1,10 +1,13 @@
 """What an update says: who wrote what, where, and whether to us."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from aiogram.types import Message, MessageEntity, Update, User
 
+from hark.disk.safe_name import safe_name
 from hark.protocol.chat import Address, Author
+from hark.surfaces.chat.recent_values import Recent
 
 REMEMBERED_ALBUMS = 1000
 
@@ -50,6 +53,40 @@ def described(message: Message) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """A file of a message, not fetched yet."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    is_voice: bool = False
+
+
+def enclosed(message: Message) -> Enclosure | None:
+    """Return the file that a message has. A recording without words beside it stands for the text.
+
+    A round video is one too: it can't have words beside it, and people speak in it.
+    """
+    number = message.message_id
+    if message.photo:
+        photo = message.photo[-1]  # the largest
+        return Enclosure(photo.file_id, f"photo-{number}.jpg", "image/jpeg", photo.file_size or 0)
+    if voice := message.voice:
+        return Enclosure(voice.file_id, f"voice-{number}.ogg", voice.mime_type or "", voice.file_size or 0, True)
+    if audio := message.audio:
+        name, kind = safe_name(audio.file_name, f"audio-{number}.mp3"), audio.mime_type or ""
+        return Enclosure(audio.file_id, name, kind, audio.file_size or 0, not message.caption)
+    if note := message.video_note:
+        return Enclosure(note.file_id, f"video-{number}.mp4", "video/mp4", note.file_size or 0, True)
+    if file := message.document or message.video:
+        return Enclosure(
+            file.file_id, safe_name(file.file_name, f"file-{number}"), file.mime_type or "", file.file_size or 0
+        )
+    return None
+
+
 def _replied_to(message: Message) -> Message | None:
     """Return what a message replies to. In a topic every message seems to reply to the topic's beginning."""
     other = message.reply_to_message
@@ -62,20 +99,18 @@ class UpdateReader:
     def __init__(self, me: User) -> None:
         self._id = me.id
         self._name = f"@{me.username or ''}".casefold()
-        self._albums: dict[str, None] = {}
+        self._albums: Recent[bool] = Recent(REMEMBERED_ALBUMS)
 
     def note_albums(self, updates: Iterable[Update | None]) -> None:
         """Learn of albums of which one picture names us: all of them are for us then."""
         for update in updates:
             message = update.message if update is not None else None
             if message is not None and message.media_group_id and self.is_for_us(message):
-                self._albums[message.media_group_id] = None
-                if len(self._albums) > REMEMBERED_ALBUMS:
-                    del self._albums[next(iter(self._albums))]
+                self._albums.put(message.media_group_id, True)
 
     def is_for_us(self, message: Message) -> bool:
         """Tell whether a message is said to us: alone with us, by our name, in reply to us, or as a command."""
-        if message.chat.type == "private" or message.media_group_id in self._albums:
+        if message.chat.type == "private" or self._albums.get(message.media_group_id or ""):
             return True
         other = _replied_to(message)
         if other is not None and other.from_user is not None and other.from_user.id == self._id:

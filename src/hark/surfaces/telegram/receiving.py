@@ -12,15 +12,25 @@ from aiogram.types import CallbackQuery, Message, Update, User
 
 from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
+from hark.surfaces.chat.button_values import ButtonValues
+from hark.surfaces.chat.download import download, not_downloaded
 from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.telegram.buttons import Values
+from hark.surfaces.chat.retry import retried
 from hark.surfaces.telegram.client import TelegramClient
-from hark.surfaces.telegram.files import Fetching, enclosed
-from hark.surfaces.telegram.incoming import UpdateReader, address_of, author_of, described, is_from_person, quoted_in
-from hark.surfaces.telegram.settings import TelegramSettings
+from hark.surfaces.telegram.incoming import (
+    Enclosure,
+    UpdateReader,
+    address_of,
+    author_of,
+    described,
+    enclosed,
+    is_from_person,
+    quoted_in,
+)
+from hark.surfaces.telegram.platform import TelegramSettings
 
 LOOK_SECONDS = 0.25  # while something is not delivered yet, so often it is looked for more
-PAUSES_SECONDS = (0.2, 0.5, 1.0, 2.0)
+DOWNLOADS = 4  # at once
 END_SECONDS = 0.5
 CLOCK_SECONDS = 10.0  # by which our clock and Telegram's may differ
 TOO_OLD = "This button is too old."
@@ -34,12 +44,12 @@ class Receiver:
     the first one which is not delivered yet.
     """
 
-    def __init__(self, client: TelegramClient, me: User, settings: TelegramSettings, values: Values) -> None:
+    def __init__(self, client: TelegramClient, me: User, settings: TelegramSettings, values: ButtonValues) -> None:
         self._client = client
         self._settings = settings
         self._values = values
         self._ear = UpdateReader(me)
-        self._fetching = Fetching(client)
+        self._downloads = asyncio.Semaphore(DOWNLOADS)
         self._open: dict[int, asyncio.Task[None]] = {}
         self._lanes: dict[int, asyncio.Task[None]] = {}  # the last delivery of each chat
         self._answers: set[asyncio.Task[None]] = set()
@@ -71,13 +81,7 @@ class Receiver:
     async def _poll(self) -> list[tuple[int, Update | None]]:
         offset = min(self._open, default=self._next)
         seconds = 0 if self._open else self._settings.poll_seconds
-        for pause in PAUSES_SECONDS:
-            try:
-                return await self._client.updates(offset, seconds)
-            except ChatError as error:
-                LOG.debug("telegram: %s", error)
-                await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
-        return await self._client.updates(offset, seconds)
+        return await retried(lambda: self._client.updates(offset, seconds))
 
     def _take(self, number: int, update: Update | None, deliver: Deliver) -> None:
         if number in self._taken:
@@ -137,10 +141,11 @@ class Receiver:
     async def _written(self, message: Message) -> Incoming | None:
         file = enclosed(message)
         texts = [self._ear.words(message), described(message)]
-        fetched = await self._fetching.fetch(file) if file is not None else None
-        if isinstance(fetched, str):
-            texts.append(fetched)
-        found = fetched if isinstance(fetched, Attachment) else None
+        found: Attachment | None = None
+        try:
+            found = await self._download(file) if file is not None else None
+        except ChatError as error:
+            texts.append(not_downloaded(file.name if file is not None else "", error))
         is_voice = file is not None and file.is_voice
         text = "\n".join(text for text in texts if text)
         if not text and found is None:
@@ -158,6 +163,10 @@ class Receiver:
             quoted_in(message),
             message.date.timestamp(),
         )
+
+    async def _download(self, file: Enclosure) -> Attachment:
+        async with self._downloads:
+            return await download(lambda: self._client.content(file.id), file.name, file.media_type, file.size)
 
     async def _press(self, query: CallbackQuery, deliver: Deliver) -> None:
         """Deliver a press, before all that waits, and take the sign of waiting off the button."""

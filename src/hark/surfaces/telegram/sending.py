@@ -1,24 +1,34 @@
 """Our messages, as Telegram takes them: marked up where it can be, as plain text where not."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from aiogram.enums import ParseMode
 from aiogram.methods import EditMessageText, SendChatAction, SendDocument, SendMessage, SendVoice, SetMessageReaction
-from aiogram.types import BufferedInputFile, LinkPreviewOptions, ReactionTypeEmoji, ReplyParameters
+from aiogram.types import (
+    BufferedInputFile,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    ReactionTypeEmoji,
+    ReplyParameters,
+)
 
-from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
-from hark.surfaces.chat.rate_limit import RateLimit, take_place
-from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.telegram.buttons import Values, keyboard
+from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
+from hark.surfaces.chat.button_values import ButtonValues
+from hark.surfaces.chat.reply import count_message
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.errors import ChatMigrated, RequestRefused, Unanswered
 from hark.surfaces.telegram.markup import as_html, shown_length, utf16_length
+from hark.timing.rate_limit import RateLimit, RateLimits
 
 T = TypeVar("T")
 
 MOST_CHARACTERS = 4096
+MOST_LETTERS = 60  # of a button
+ROW_LETTERS = 26
+ROW_BUTTONS = 3
 CUT = "\n… (cut: too long for Telegram)"
 # Telegram has a fixed set of reactions; these are the nearest to ours.
 SIGNS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
@@ -31,12 +41,12 @@ LOG = logging.getLogger(__name__)
 class Writer:
     """Sends and edits. A group that became a supergroup meanwhile is found under its new id."""
 
-    def __init__(self, client: TelegramClient, values: Values) -> None:
+    def __init__(self, client: TelegramClient, values: ButtonValues) -> None:
         self._client = client
         self._values = values
         self._moved: dict[int, int] = {}
-        self._pace = RateLimit(10, 20.0)  # Telegram takes 30 a second
-        self._group_paces: Recent[RateLimit] = Recent()
+        self._limit = RateLimit(10, 20.0)  # Telegram takes 30 a second
+        self._group_limits = RateLimits(lambda: RateLimit(5, 15 / 60, reserve=2))  # Telegram takes 20 a minute
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Send a message; return its id.
@@ -45,8 +55,8 @@ class Writer:
             ChatError: It was not sent.
             Unanswered: It is not known whether it was.
         """
-        for pace in self._paces(address):
-            pace.count()
+        for limit in self._limits(address):
+            limit.count()
         if message.voice and not message.text:
             return await self._at(address, lambda chat: self._speak(chat, address, message))
         sent = await self._at(address, lambda chat: self._say(chat, address, message))
@@ -63,8 +73,8 @@ class Writer:
         Raises:
             ChatError: It was not changed.
         """
-        take_place(new, *self._paces(address))
-        buttons = keyboard(new.buttons, self._values)
+        count_message(new, *self._limits(address))
+        buttons = _keyboard(new.buttons, self._values)
 
         async def change(chat: int) -> None:
             async def try_one(text: str, mode: ParseMode | None) -> None:
@@ -112,7 +122,7 @@ class Writer:
         )
 
     async def _say(self, chat: int, address: Address, message: Outgoing) -> str:
-        buttons = keyboard(message.buttons, self._values)
+        buttons = _keyboard(message.buttons, self._values)
 
         async def try_one(text: str, mode: ParseMode | None) -> str:
             method = SendMessage(
@@ -138,12 +148,9 @@ class Writer:
             method = SendDocument(chat_id=chat, message_thread_id=thread, document=file, reply_parameters=reply)
         return str((await self._client.call(method, is_repeatable=False)).message_id)
 
-    def _paces(self, address: Address) -> list[RateLimit]:
-        if not address.chat.startswith("-"):
-            return [self._pace]
-        pace = self._group_paces.get(address.chat) or RateLimit(5, 15 / 60, kept=2)  # Telegram takes 20 a minute
-        self._group_paces.put(address.chat, pace)
-        return [self._pace, pace]
+    def _limits(self, address: Address) -> list[RateLimit]:
+        is_group = address.chat.startswith("-")
+        return [self._limit, self._group_limits.of(address.chat)] if is_group else [self._limit]
 
     async def _at(self, address: Address, act: Callable[[int], Awaitable[T]]) -> T:
         chat = _number(address.chat)
@@ -202,3 +209,19 @@ def _number(name: str) -> int:
         return int(name)
     except ValueError:
         raise ChatGone(f"Telegram has no chat or message {name!r}.") from None
+
+
+def _keyboard(buttons: Sequence[Button], values: ButtonValues) -> InlineKeyboardMarkup | None:
+    """Return the buttons in rows that fit on a phone."""
+    if not buttons:
+        return None
+    rows: list[list[InlineKeyboardButton]] = []
+    letters = ROW_LETTERS
+    for button in buttons:
+        text = button.text if len(button.text) <= MOST_LETTERS else button.text[: MOST_LETTERS - 1] + "…"
+        letters += len(text)
+        if letters > ROW_LETTERS or len(rows[-1]) == ROW_BUTTONS:
+            rows.append([])
+            letters = len(text)
+        rows[-1].append(InlineKeyboardButton(text=text or "·", callback_data=values.shortened(button.value)))
+    return InlineKeyboardMarkup(inline_keyboard=rows)

@@ -19,14 +19,13 @@ from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, Receip
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.terminal.actions import Acts
 from hark.surfaces.terminal.conversation_log import ConversationLog
-from hark.surfaces.terminal.draft import SavedDraft
 from hark.surfaces.terminal.driver import ControlFilter, GatedApp
 from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
-from hark.surfaces.terminal.history import History
+from hark.surfaces.terminal.history import History, SavedDraft
 from hark.surfaces.terminal.pending_messages import PendingMessages
 from hark.surfaces.terminal.progress import TurnProgress
 from hark.surfaces.terminal.push_to_talk import Talk
-from hark.surfaces.terminal.terminal_commands import OwnCommands
+from hark.surfaces.terminal.terminal_commands import TerminalCommands
 from hark.surfaces.terminal.widgets.completion_list import CompletionList
 from hark.surfaces.terminal.widgets.composer import Composer
 from hark.surfaces.terminal.widgets.footer import footer_words, where_words
@@ -61,10 +60,8 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self.outbox = PendingMessages(self)
         self.talk = Talk(self)
         self._acts = Acts(self)
-        self._own = OwnCommands(self)
-        self._choices = CompletionList(
-            self.composer, place.workspace, [*desk.commands, *self._own.not_in(desk.commands)]
-        )
+        self._own = TerminalCommands(self)
+        self._choices = CompletionList(self.composer, place.workspace, desk.commands)
         self._draft = SavedDraft(place.home / "drafts" / session)
         self._before = EarlyInput()
         self._where = Static("", id="where", markup=False)

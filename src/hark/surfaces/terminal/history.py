@@ -1,11 +1,12 @@
-"""What was sent before: walked through with the arrow keys, and kept for the next start."""
+"""Text that outlives the app: the history of sent texts, and the draft that was not sent."""
 
 import contextlib
+from collections.abc import Container
 from pathlib import Path
 
 import msgspec
 
-from hark.disk.private_files import append_private
+from hark.disk.private_files import append_private, replace_private
 
 KEPT = 500
 
@@ -45,6 +46,46 @@ class History:
     def _append(self, text: str) -> None:
         with contextlib.suppress(OSError):  # the history of this run is still there
             append_private(self._path, msgspec.json.encode(text) + b"\n", is_durable=False)
+
+
+class SavedDraft:
+    """One session's unsent text in a file. A disk that refuses costs nothing but the draft's safety."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._saved = ""
+
+    @property
+    def has_text(self) -> bool:
+        """True when something is kept."""
+        return bool(self._saved)
+
+    def read(self) -> str:
+        """Return what was left unsent."""
+        try:
+            self._saved = self._path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            self._saved = ""
+        return self._saved
+
+    def save(self, text: str) -> None:
+        """Keep this text; an empty one removes the draft."""
+        if text == self._saved:
+            return
+        self._saved = text
+        with contextlib.suppress(OSError):
+            if not text:
+                self._path.unlink(missing_ok=True)
+                return
+            replace_private(self._path, text.encode(), is_durable=False)
+
+
+def adopt(folder: Path, session: str, known: Container[str]) -> None:
+    """Give a new session the last text that was left unsent where nothing was ever sent: nobody would resume that."""
+    with contextlib.suppress(OSError):
+        left = [path for path in folder.iterdir() if path.name not in known and path.suffix != ".new"]
+        if left:
+            max(left, key=lambda path: path.stat().st_mtime).replace(folder / session)
 
 
 def _read(path: Path) -> list[str]:

@@ -1,27 +1,16 @@
-"""The slash commands that only a terminal has."""
+"""Runs the slash commands that only the terminal has; `app/slash/table.py` lists them."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from hark.protocol.desk import CommandLine
 from hark.surfaces.terminal.widgets.picker import Picker, PickerResult
 
 if TYPE_CHECKING:
     from hark.surfaces.terminal.app import TerminalApp
 
-LINES = (
-    CommandLine("new", "[NAME]", "begin another session"),
-    CommandLine("sessions", "[WORDS]", "choose another session"),
-    CommandLine("resume", "[NAME]", "go on with another session"),
-    CommandLine("copy", "", "put the last reply into the clipboard"),
-    CommandLine("voice", "", "talk instead of typing: once more sends it"),
-    CommandLine("theme", "[NAME]", "show or choose the colours"),
-    CommandLine("quit", "", "leave"),
-)
 
-
-class OwnCommands:
-    """Carries them out at the app."""
+class TerminalCommands:
+    """Runs them on the app."""
 
     def __init__(self, app: "TerminalApp") -> None:
         self._app = app
@@ -35,11 +24,6 @@ class OwnCommands:
             "theme": self._theme,
             "voice": self._voice,
         }
-
-    def not_in(self, commands: Sequence[CommandLine]) -> list[CommandLine]:
-        """Return those that a list of commands lacks."""
-        known = {command.name for command in commands}
-        return [line for line in LINES if line.name not in known]
 
     def knows(self, text: str) -> bool:
         """Tell whether a message is one of them; /voice with words behind it is every surface's."""

@@ -12,8 +12,8 @@ from hark.surfaces.chat.platform import session_name
 from hark.surfaces.web.api.attachments import SentAttachment, all_checked
 from hark.surfaces.web.api.body import checked_text
 from hark.surfaces.web.api.errors import ApiError
+from hark.surfaces.webhook.platform import HookSettings
 from hark.surfaces.webhook.recent_messages import RecentMessages
-from hark.surfaces.webhook.settings import HookSettings
 from hark.surfaces.webhook.template import Template
 
 NAME = "webhook"

@@ -13,19 +13,19 @@ import aiohttp
 import anyio
 import msgspec
 
-from hark.protocol.chat import Address, ChatError, Deliver, Outgoing, PlatformLimits, Written
+from hark.protocol.chat import Address, ChatError, ChatSurface, Deliver, Outgoing, PlatformLimits, Written
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
 from hark.surfaces.chat.platform import session_name
+from hark.surfaces.chat.settings import PlatformServices
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.webhook.incoming import NAME, WebhookReader
 from hark.surfaces.webhook.outgoing import open_client, post
-from hark.surfaces.webhook.rate_limit import MinuteLimit
+from hark.surfaces.webhook.platform import HookSettings, WebhookSettings, secret_of
 from hark.surfaces.webhook.recent_messages import RecentMessages
-from hark.surfaces.webhook.settings import HookSettings, WebhookSettings, secret_of
 from hark.surfaces.webhook.signatures import WebhookSignatures
+from hark.timing.rate_limit import RateLimit
 
 PATH = "/hooks/"
-MANNERS = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_buttons=True, has_reactions=True)
 SOON_SECONDS = 1.0
 START_SECONDS = 2.0
 _JSON = {"Content-Type": "application/json"}
@@ -39,37 +39,31 @@ class Program:
     secret: bytes
     signatures: WebhookSignatures
     intake: WebhookReader
-    pace: MinuteLimit
+    limit: RateLimit
 
 
 class Webhook:
-    """A ChatSurface. Who knows a hook's secret may talk; there is no pairing."""
+    """A ChatSurface. Who knows a hook's secret may talk; there is no pairing. The receiver takes each key once."""
+
+    name = NAME
+    manners = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_reactions=True)
 
     def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
         """`is_stop` knows the words that stop. Raises ChatError without a secret, ValueError for a wrong template."""
         self._is_stop = is_stop
         self._most_bytes = round(settings.max_mb * 1_000_000)
+        self._per_minute = settings.per_minute
         self._memory = RecentMessages()
-        self._programs = {name: self._program(name, one, settings) for name, one in settings.hooks.items()}
+        self._programs = {name: self._program(name, one) for name, one in settings.hooks.items()}
         self._deliver: Deliver | None = None
         self._client: aiohttp.ClientSession | None = None
         self._is_up = asyncio.Event()
 
-    def _program(self, name: str, settings: HookSettings, all_settings: WebhookSettings) -> Program:
+    def _program(self, name: str, settings: HookSettings) -> Program:
         secret = secret_of(name, settings)
         signatures = WebhookSignatures(settings.signature, secret)
         intake = WebhookReader(name, settings, self._memory)
-        return Program(settings, secret, signatures, intake, MinuteLimit(all_settings.per_minute))
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return NAME
-
-    @property
-    def manners(self) -> PlatformLimits:
-        """What we allow ourselves. The receiver takes each key once."""
-        return MANNERS
+        return Program(settings, secret, signatures, intake, RateLimit(self._per_minute, self._per_minute / 60))
 
     def hooks(self) -> list[Hook]:
         """Return an address for each hook."""
@@ -148,10 +142,16 @@ class Webhook:
         incoming = program.intake.read(request.headers, request.body)
         program.signatures.count(signature, incoming.id)
         if isinstance(incoming, Written) and not self._stops(incoming.text):
-            program.pace.step()
+            self._count(program)
         await (await self._running())(incoming)
         told = {"id": incoming.id, "session": session_name(incoming.address)}
         return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
+
+    def _count(self, program: Program) -> None:
+        if not program.limit.take():
+            wait = max(1, round(min(60.0, program.limit.wait_seconds())))
+            words = f"This hook takes {self._per_minute} messages a minute ([surfaces.webhook] per_minute)."
+            raise ApiError(429, "too_fast", words, {"Retry-After": str(wait)})
 
     def _stops(self, text: str) -> bool:
         return text.strip().lower() == "/stop" or self._is_stop(text)
@@ -187,3 +187,10 @@ def _said(message: Outgoing) -> dict[str, Any]:
     if message.voice:
         said["voice"] = {"media_type": "audio/ogg", "data": base64.b64encode(message.voice).decode()}
     return said
+
+
+def make_surface(settings: WebhookSettings, services: PlatformServices) -> ChatSurface:
+    """Return the surface that the settings describe."""
+    surface = Webhook(settings, services.is_stop)
+    services.add_hooks(*surface.hooks())
+    return surface

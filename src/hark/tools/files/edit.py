@@ -1,125 +1,94 @@
 """The tool that replaces exact text in a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import msgspec
-from msgspec import Struct
-
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
-from hark.tools.files.errors import ToolRefused, refuse_if
 from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.nearest_match import explain
-from hark.tools.files.paths import foresee_path, resolve, shown
-from hark.tools.files.replace import FileChange, HalfDone, content_of, make, target_of
+from hark.tools.files.paths import FileName, resolve, shown, writes_to
+from hark.tools.files.replace import FileChange, content_of, make, target_of
 
 NAMED_PLACES = 12
 STALE = "[something else changed the file since you last read it; the text was still there, but read it again]"
-_TEXTS = {
-    "old": {"type": "string", "description": "The text to replace, exactly as it is in the file, and only once in it."},
-    "new": {"type": "string", "description": "What to put in its place; empty to remove it."},
-    "all": {"type": "boolean", "description": "Replace it everywhere, not once."},
-}
-
-_SPEC = ToolSpec(
-    name="edit",
-    description=(
-        "Replace text in a file: `old`, exactly as it is there with its indentation (without line numbers), by `new`. "
-        "Several places at once: give `edits`, which are made in order, all or none. "
-        "It needs enough lines around it to be unique, or `all`."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The file, relative to the workspace or absolute."},
-            **_TEXTS,
-            "edits": {
-                "type": "array",
-                "description": "Several replacements, instead of `old` and `new`.",
-                "items": {
-                    "type": "object",
-                    "properties": _TEXTS,
-                    "required": ["old", "new"],
-                    "additionalProperties": False,
-                },
-            },
-        },
-        "required": ["path"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    foresee=foresee_path,
-)
+OldText = Annotated[str, doc("The text to replace, exactly as it is in the file, and only once in it.")]
+NewText = Annotated[str, doc("What to put in its place; empty to remove it.")]
+ReplaceAll = Annotated[bool | None, doc("Replace it everywhere, not once.")]
 
 
-class Replacement(Struct, frozen=True, forbid_unknown_fields=True):
-    """One edit, as the model gives it."""
+class Replacement(ToolArguments, frozen=True):
+    """One edit."""
 
-    old: str
-    new: str
-    all: bool | None = None
+    old: OldText
+    new: NewText
+    all: ReplaceAll = None
+
+
+class EditArguments(ToolArguments, frozen=True):
+    """Replace text in a file: `old`, exactly as it is there with its indentation (without line numbers), by `new`.
+
+    Several places at once: give `edits`, which are made in order, all or none. It needs enough lines around it to be
+    unique, or `all`.
+    """
+
+    path: FileName
+    old: OldText | None = None
+    new: NewText | None = None
+    all: ReplaceAll = None
+    edits: Annotated[tuple[Replacement, ...], doc("Several replacements, instead of `old` and `new`.")] = ()
 
 
 class EditTool:
     """Edits files: a file is read, checked and written without awaiting in between, so that calls can't mix."""
 
+    spec = tool_spec(EditArguments, "edit", is_changing=True, foresee=lambda arguments: writes_to(arguments.path))
+
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: EditArguments, context: CallContext) -> ToolOutput:
         """Make all the edits or none, and return a diff."""
-        try:
-            refuse_if(check(_SPEC, arguments))
-            edits = _edits(arguments)
-            path = resolve(arguments["path"], context.workspace)
-            is_stale = self._reads.is_stale(context, path)
-            told = _edit(path, edits, context.workspace)
-        except (ToolRefused, HalfDone) as problem:
-            return problem.as_output()
+        edits = _edits(arguments)
+        path = resolve(arguments.path, context.workspace)
+        is_stale = self._reads.is_stale(context, path)
+        told = _edit(path, edits, context.workspace)
         if is_stale:
             return ToolOutput(f"{STALE}\n{told}")
         self._reads.note(context, path)
         return ToolOutput(told)
 
 
-def _edits(arguments: Mapping[str, Any]) -> list[Replacement]:
-    single = {name: arguments[name] for name in ("old", "new", "all") if arguments.get(name) is not None}
-    several: Sequence[Any] = arguments.get("edits") or ()
-    if several and ("old" in single or "new" in single):
-        raise ToolRefused("Give either old and new, or edits, not both.")
-    if not several and not {"old", "new"} <= single.keys():
-        raise ToolRefused("edit needs old and new, or edits: call it again with them.")
-    try:
-        return msgspec.convert(several or [single], list[Replacement])
-    except msgspec.ValidationError as error:
-        raise ToolRefused(f"edits: {error}. Each is an object with old and new, and all if it is meant.") from error
+def _edits(arguments: EditArguments) -> Sequence[Replacement]:
+    old, new = arguments.old, arguments.new
+    if arguments.edits and (old is not None or new is not None):
+        raise ToolError("Give either old and new, or edits, not both.")
+    if arguments.edits:
+        return arguments.edits
+    if old is None or new is None:
+        raise ToolError("edit needs old and new, or edits: call it again with them.")
+    return [Replacement(old, new, arguments.all)]
 
 
 def _edit(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
     name = shown(path, workspace)
     content = content_of(path, workspace)
     if is_binary(content):
-        raise ToolRefused(f"{name} is binary, not text. Change it with a program, through the shell.")
+        raise ToolError(f"{name} is binary, not text. Change it with a program, through the shell.")
     before = decode(content)
     text, count = before.text, 0
     for number, edit in enumerate(edits, 1):
         where = f"Nothing was changed, for edit {number} of {len(edits)} does not fit: " if len(edits) > 1 else ""
         try:
             text, replaced = _replaced(text, edit, before, name)
-        except ToolRefused as refused:
-            raise ToolRefused(f"{where}{refused}") from refused
+        except ToolError as refused:
+            raise ToolError(f"{where}{refused}") from refused
         count += replaced
     if text == before.text:
-        raise ToolRefused("old and new are the same: nothing would change.")
+        raise ToolError("old and new are the same: nothing would change.")
     make([FileChange(target_of(path, workspace), content, before.encoding.encode(text))], workspace)
     places = "1 replacement" if count == 1 else f"{count:,} replacements"
     return f"Edited {name}: {places}.\n{unified(before.text, text, name)}"
@@ -132,15 +101,15 @@ def _replaced(text: str, edit: Replacement, file: FileText, name: str) -> tuple[
     are found as they are.
     """
     if not edit.old:
-        raise ToolRefused("old is empty. Name the text that new goes in place of; to write a whole file use write.")
+        raise ToolError("old is empty. Name the text that new goes in place of; to write a whole file use write.")
     old, new = _with_newline(edit.old, file.newline), _with_newline(edit.new, file.newline)
     if old not in text:
         old, new = edit.old, edit.new
     count = text.count(old)
     if not count:
-        raise ToolRefused(f"old is not in {name}. {_why(text, edit.old)}")
+        raise ToolError(f"old is not in {name}. {_why(text, edit.old)}")
     if count > 1 and not edit.all:
-        raise ToolRefused(
+        raise ToolError(
             f"old is {count} times in {name}, at lines {_places(text, old)}. "
             "Give more of the lines around the one that you mean, or all: true to replace each."
         )

@@ -4,7 +4,7 @@ import codecs
 
 from msgspec import Struct
 
-from hark.tools.files.errors import ToolRefused
+from hark.protocol.tool import ToolError
 
 HEAD_BYTES = 8192
 _MARKS = (
@@ -24,13 +24,13 @@ class Encoding(Struct, frozen=True):
         """Return the bytes of a text.
 
         Raises:
-            Refused: It can't be said in this encoding.
+            ToolError: It can't be said in this encoding.
         """
         try:
             return self.mark + text.encode(self.codec)
         except UnicodeEncodeError as error:
             letter = text[error.start]
-            raise ToolRefused(
+            raise ToolError(
                 f"The file is in {self.codec}, which has no {letter!a} (U+{ord(letter):04X}). "
                 "Leave it out, or convert the file first."
             ) from error

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from hark.disk.tree_walk import TreeWalk
 from hark.tools.files.file_text import decode, mark_of
-from hark.tools.files.search_query import SearchQuery
-from hark.tools.files.walk import TreeWalk
+from hark.tools.files.search_query import GrepQuery
 
 HEAD_BYTES = 65_536
 WIDE_BYTES = 64 * 1024 * 1024
@@ -23,7 +23,7 @@ WIDE_BYTES = 64 * 1024 * 1024
 def main(argument: str) -> int:
     """Search by a query in JSON in the folder that it runs in; print what is found. Return 2 for a bad pattern."""
     warnings.simplefilter("ignore")
-    query = msgspec.json.decode(argument, type=SearchQuery)
+    query = msgspec.json.decode(argument, type=GrepQuery)
     try:
         pattern = re.compile(
             re.escape(query.pattern) if query.is_literal else query.pattern,
@@ -38,7 +38,7 @@ def main(argument: str) -> int:
     return 0
 
 
-def _paths(query: SearchQuery) -> Iterator[str]:
+def _paths(query: GrepQuery) -> Iterator[str]:
     if query.target != ".":
         yield query.target
         return
@@ -49,7 +49,7 @@ def _paths(query: SearchQuery) -> Iterator[str]:
             yield f"./{found.path[start:]}"
 
 
-def _search(path: str, pattern: re.Pattern[str], query: SearchQuery, out: BinaryIO) -> None:
+def _search(path: str, pattern: re.Pattern[str], query: GrepQuery, out: BinaryIO) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from hark.tools.files.errors import ToolRefused
+from hark.protocol.tool import ToolError
 
 _START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD8)})
@@ -33,7 +33,7 @@ def picture_of(content: bytes) -> Picture:
     """Return what picture it is.
 
     Raises:
-        Refused: It is none, or it is damaged: a model's API would refuse the whole conversation for it.
+        ToolError: It is none, or it is damaged: a model's API would refuse the whole conversation for it.
     """
     media_type = picture_type(content)
     try:
@@ -47,11 +47,11 @@ def picture_of(content: bytes) -> Picture:
             case "image/webp":
                 width, height = _webp(content)
             case _:
-                raise ToolRefused("it is no PNG, JPEG, GIF or WebP picture. Convert it to PNG first.")
+                raise ToolError("it is no PNG, JPEG, GIF or WebP picture. Convert it to PNG first.")
     except IndexError as error:
-        raise ToolRefused(f"its {media_type} data is cut off. Make or fetch it again.") from error
+        raise ToolError(f"its {media_type} data is cut off. Make or fetch it again.") from error
     if not width or not height:
-        raise ToolRefused(f"its {media_type} data is damaged: it has no size. Make or fetch it again.")
+        raise ToolError(f"its {media_type} data is damaged: it has no size. Make or fetch it again.")
     return Picture(media_type, width, height)
 
 

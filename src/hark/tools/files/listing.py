@@ -1,18 +1,17 @@
 """The tool that lists what is in a folder, or finds files by their names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import anyio
 import anyio.lowlevel
 
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
-from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.disk.tree_walk import TreeEntry, TreeWalk
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.globs import compile_glob
 from hark.tools.files.paths import missing, resolve, shown
-from hark.tools.files.walk import TreeEntry, TreeWalk
 
 DEFAULT_DEPTH = 2
 DEEPEST = 500
@@ -22,121 +21,87 @@ MOST_READ = 20_000
 LIMIT_SECONDS = 15.0
 STRETCH_SECONDS = 0.01
 
-_SPEC = ToolSpec(
-    name="list",
-    description=(
-        "List a folder as a tree, with the sizes of files, or find files by name with `glob`. "
-        "Hidden files and what .gitignore leaves out are passed over unless you ask for them."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The folder (the workspace)."},
-            "depth": {
-                "type": "integer",
-                "minimum": 1,
-                "description": f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).",
-            },
-            "glob": {"type": "string", "description": "Only files like this, as paths: *.py, src/**/test_*.py."},
-            "hidden": {"type": "boolean", "description": "Also what begins with a dot, but never .git."},
-            "ignored": {"type": "boolean", "description": "Also what .gitignore leaves out."},
-        },
-        "additionalProperties": False,
-    },
-)
+
+class ListArguments(ToolArguments, frozen=True):
+    """List a folder as a tree, with the sizes of files, or find files by name with `glob`.
+
+    Hidden files and what .gitignore leaves out are passed over unless you ask for them.
+    """
+
+    path: Annotated[str, doc("The folder (the workspace).")] = ""
+    depth: Annotated[int, doc(f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).", ge=1)] | None = None
+    glob: Annotated[str, doc("Only files like this, as paths: *.py, src/**/test_*.py.")] = ""
+    hidden: Annotated[bool, doc("Also what begins with a dot, but never .git.")] = False
+    ignored: Annotated[bool, doc("Also what .gitignore leaves out.")] = False
 
 
 class ListFolder:
     """Lists folders, a little at a time, so that nothing else waits."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
+    spec = tool_spec(ListArguments, "list")
 
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: ListArguments, context: CallContext) -> ToolOutput:
         """Return the list. Safe to cancel at any time."""
-        try:
-            refuse_if(_problem(arguments))
-            folder = resolve(arguments.get("path") or ".", context.workspace)
-            refuse_if(_not_a_folder(folder, context.workspace))
-        except ToolRefused as refused:
-            return refused.as_output()
-        glob: str = arguments.get("glob") or ""
+        glob = arguments.glob
+        folder = resolve(arguments.path or ".", context.workspace)
+        if problem := _bad_glob(glob) or _not_a_folder(folder, context.workspace):
+            raise ToolError(problem)
         walk = TreeWalk(
-            depth=arguments.get("depth") or (DEEPEST if glob else DEFAULT_DEPTH),
-            hidden=bool(arguments.get("hidden")),
-            ignored=bool(arguments.get("ignored")),
+            depth=arguments.depth or (DEEPEST if glob else DEFAULT_DEPTH),
+            hidden=arguments.hidden,
+            ignored=arguments.ignored,
             most_of_folder=MOST_READ if glob else MOST_OF_FOLDER,
             most_read=MOST_READ,
         )
-        lines = _Matches(folder, context.workspace, glob) if glob else _Tree(folder)
+        line_of = _Matches(folder, context.workspace, glob).line if glob else _tree_line
+        lines: list[str] = []
         with anyio.move_on_after(LIMIT_SECONDS) as limit:
-            await _fill(lines, walk.through(folder))
-        notes = (
-            [f"[stopped after {LIMIT_SECONDS:g} seconds; name a folder further down]"] if limit.cancelled_caught else []
-        )
-        if lines.is_full:
+            await _fill(lines, walk.through(folder), line_of)
+        notes: list[str] = []
+        if limit.cancelled_caught:
+            notes.append(f"[stopped after {LIMIT_SECONDS:g} seconds; name a folder further down]")
+        if len(lines) > MOST_ENTRIES:
+            del lines[MOST_ENTRIES:]
             notes.append(f"[only the first {MOST_ENTRIES} are shown; name a folder further down, or a narrower glob]")
-        told = lines.told or [f"No file is like {glob}." if glob else "[the folder is empty, or all in it is hidden]"]
+        told = lines or [f"No file is like {glob}." if glob else "[the folder is empty, or all in it is hidden]"]
         heading = [] if glob else [f"{shown(folder, context.workspace)}/"]
         return ToolOutput("\n".join([*heading, *told, *notes]))
-
-
-class _Tree:
-    """A folder as an indented list."""
-
-    def __init__(self, folder: Path) -> None:
-        self.told: list[str] = []
-        self.is_full = False
-        self._folder = folder
-
-    def take(self, found: TreeEntry) -> None:
-        self.is_full = len(self.told) >= MOST_ENTRIES
-        if not self.is_full:
-            self.told.append("  " * found.depth + _line(found))
 
 
 class _Matches:
     """The files whose paths, from the folder or from the workspace, are like a glob."""
 
     def __init__(self, folder: Path, workspace: Path, glob: str) -> None:
-        self.told: list[str] = []
-        self.is_full = False
         self._start = len(str(folder).rstrip("/")) + 1
         name = shown(folder, workspace)
         self._prefix = "" if name == "." else f"{name.rstrip('/')}/"
         self._pattern = compile_glob(glob)
 
-    def take(self, found: TreeEntry) -> None:
-        if found.is_folder or found.left_out:
-            return
+    def line(self, found: TreeEntry) -> str:
+        """Return the line for a file, "" when it is not like the glob."""
         inside = found.path[self._start :]
         name = self._prefix + inside
-        if self._pattern.fullmatch(inside) or self._pattern.fullmatch(name):
-            self.is_full = len(self.told) >= MOST_ENTRIES
-            if not self.is_full:
-                self.told.append(f"{_printable(name)}{_size(found)}")
+        if found.is_folder or found.left_out or not any(map(self._pattern.fullmatch, (inside, name))):
+            return ""
+        return f"{_printable(name)}{_size(found)}"
 
 
-async def _fill(lines: _Tree | _Matches, walk: Iterable[TreeEntry]) -> None:
+async def _fill(lines: list[str], walk: Iterable[TreeEntry], line_of: Callable[[TreeEntry], str]) -> None:
+    """Add a line for each entry, up to one more than are shown, and let others run in between."""
     began = anyio.current_time()
     for found in walk:
-        lines.take(found)
-        if lines.is_full:
+        if line := line_of(found):
+            lines.append(line)
+        if len(lines) > MOST_ENTRIES:
             return
         if anyio.current_time() - began > STRETCH_SECONDS:
             await anyio.lowlevel.checkpoint()
             began = anyio.current_time()
 
 
-def _problem(arguments: Mapping[str, Any]) -> str | None:
-    if problem := check(_SPEC, arguments):
-        return problem
-    if (arguments.get("depth") or 1) < 1:
-        return "depth: expected a whole number from 1 on."
+def _bad_glob(glob: str) -> str | None:
     try:
-        compile_glob(arguments.get("glob") or "")
+        compile_glob(glob)
     except ValueError as error:
         return f"glob: {error}"
     return None
@@ -153,15 +118,15 @@ def _not_a_folder(folder: Path, workspace: Path) -> str | None:
         return f"{name} can't be listed: {error.strerror}."
 
 
-def _line(found: TreeEntry) -> str:
+def _tree_line(found: TreeEntry) -> str:
+    indent, name = "  " * found.depth, _printable(Path(found.path).name)
     if found.left_out:
-        return f"... and {found.left_out:,} more here"
-    name = _printable(Path(found.path).name)
+        return f"{indent}... and {found.left_out:,} more here"
     if found.is_folder:
-        return f"{name}/"
+        return f"{indent}{name}/"
     if found.is_link:
-        return f"{name} -> {_link(found.path)}"
-    return f"{name}{_size(found)}"
+        return f"{indent}{name} -> {_link(found.path)}"
+    return f"{indent}{name}{_size(found)}"
 
 
 def _link(path: str) -> str:

@@ -1,75 +1,64 @@
 """The tool that applies a patch to several files, all of it or nothing."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from msgspec import Struct
 
-from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
-from hark.tools.files.errors import ToolRefused, refuse_if
 from hark.tools.files.file_text import decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.patching.format import FileAction, FilePatch, paths_of
 from hark.tools.files.patching.hunk_fit import apply_hunks
 from hark.tools.files.patching.parse import parse
 from hark.tools.files.paths import missing, resolve, shown, written_path
-from hark.tools.files.replace import FileChange, HalfDone, content_of, make, target_of
+from hark.tools.files.replace import FileChange, content_of, make, target_of
 
 
-def foresee(arguments: Mapping[str, Any]) -> Foreseen:
-    """Tell which files a patch would change. Takes anything."""
-    text = arguments.get("patch")
+class PatchArguments(ToolArguments, frozen=True):
+    """A patch of one or several files."""
+
+    patch: Annotated[str, doc("The patch; paths are relative to the workspace.")]
+
+
+def foresee(arguments: PatchArguments) -> Foreseen:
+    """Return which files a patch would change."""
     try:
-        paths = paths_of(parse(text)) if isinstance(text, str) else []
-    except ToolRefused:
+        paths = paths_of(parse(arguments.patch))
+    except ToolError:
         paths = []  # what can't be read will be refused
     return Foreseen(is_changing=True, subject=", ".join(paths), writes=tuple(map(written_path, paths)))
-
-
-_SPEC = ToolSpec(
-    name="patch",
-    description=(
-        "Apply a patch to one or several files: all of it, or nothing if a part does not fit. "
-        "Give a unified diff, or this format, in which lines of context say where:\n"
-        "*** Begin Patch\n*** Update File: path\n*** Move to: new path (only to rename)\n@@ a line before, if needed\n"
-        " context\n-old line\n+new line\n context\n*** Add File: path\n+each line\n*** Delete File: path\n*** End Patch"
-    ),
-    parameters={
-        "type": "object",
-        "properties": {"patch": {"type": "string", "description": "The patch; paths are relative to the workspace."}},
-        "required": ["patch"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    foresee=foresee,
-)
 
 
 class Patch:
     """Applies patches: files are read, checked and written without awaiting in between, so that calls can't mix."""
 
+    spec = tool_spec(
+        PatchArguments,
+        "patch",
+        description=(
+            "Apply a patch to one or several files: all of it, or nothing if a part does not fit. "
+            "Give a unified diff, or this format, in which lines of context say where:\n"
+            "*** Begin Patch\n*** Update File: path\n*** Move to: new path (only to rename)\n"
+            "@@ a line before, if needed\n context\n-old line\n+new line\n context\n"
+            "*** Add File: path\n+each line\n*** Delete File: path\n*** End Patch"
+        ),
+        is_changing=True,
+        foresee=foresee,
+    )
+
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: PatchArguments, context: CallContext) -> ToolOutput:
         """Apply it, and tell what became of each file."""
         plan = _Plan(context.workspace)
-        try:
-            refuse_if(check(_SPEC, arguments))
-            for patch in parse(arguments["patch"]):
-                plan.add(patch)
-            changes = plan.changes()
-            make(changes, context.workspace)
-        except (ToolRefused, HalfDone) as problem:
-            return problem.as_output()
+        for patch in parse(arguments.patch):
+            plan.add(patch)
+        changes = plan.changes()
+        make(changes, context.workspace)
         for change in changes:
             self._reads.note(context, change.path)
         return ToolOutput("\n".join(plan.told))
@@ -95,7 +84,7 @@ class _Plan:
         """Plan one file's part.
 
         Raises:
-            Refused: It does not fit.
+            ToolError: It does not fit.
         """
         path = resolve(patch.path, self._workspace)
         match patch.kind:
@@ -114,15 +103,13 @@ class _Plan:
             if fate.old != fate.new or (fate.is_executable is not None and fate.new is not None)
         ]
         if not changes:
-            raise ToolRefused("The patch changes nothing: the files are already as it would leave them.")
+            raise ToolError("The patch changes nothing: the files are already as it would leave them.")
         return sorted(changes, key=lambda change: change.new is None)
 
     def _add(self, path: Path, patch: FilePatch) -> None:
         fate = self._fate(path)
         if fate.new is not None:
-            raise ToolRefused(
-                f"{self._name(path)} is there already: update it, or write it whole. Nothing was changed."
-            )
+            raise ToolError(f"{self._name(path)} is there already: update it, or write it whole. Nothing was changed.")
         patched = apply_hunks("", patch.hunks, "\n")
         fate.new, fate.is_executable = _encoded("".join(patched.lines)), patch.is_executable
         self.told.append(f"Added {self._name(path)}")
@@ -133,7 +120,7 @@ class _Plan:
         if patch.hunks and fate.new is not None:
             rest = apply_hunks(decode(fate.new).text, patch.hunks, "\n").lines
             if rest:
-                raise ToolRefused(f"{self._name(path)} has more lines than the patch removes. Nothing was changed.")
+                raise ToolError(f"{self._name(path)} has more lines than the patch removes. Nothing was changed.")
         fate.new = None
         self.told.append(f"Deleted {self._name(path)}")
 
@@ -158,17 +145,15 @@ class _Plan:
     def _patched(self, path: Path, old: bytes, patch: FilePatch) -> tuple[bytes, list[str]]:
         if not patch.hunks:
             if not patch.new_path and patch.is_executable is None:
-                raise ToolRefused(
-                    f"The patch says nothing of what to change in {self._name(path)}. Nothing was changed."
-                )
+                raise ToolError(f"The patch says nothing of what to change in {self._name(path)}. Nothing was changed.")
             return old, []
         if is_binary(old):
-            raise ToolRefused(f"{self._name(path)} is binary, not text. Nothing was changed.")
+            raise ToolError(f"{self._name(path)} is binary, not text. Nothing was changed.")
         text = decode(old)
         try:
             patched = apply_hunks(text.text, patch.hunks, text.newline)
-        except ToolRefused as refused:
-            raise ToolRefused(f"{self._name(path)}: {refused}\nNothing was changed, in no file.") from refused
+        except ToolError as refused:
+            raise ToolError(f"{self._name(path)}: {refused}\nNothing was changed, in no file.") from refused
         return text.encoding.encode("".join(patched.lines)), patched.notes
 
     def _move(self, path: Path, target: Path, new: bytes, fate: _Fate) -> None:
@@ -177,7 +162,7 @@ class _Plan:
             fate.new = new
             return
         if there.new is not None:
-            raise ToolRefused(f"{self._name(target)} is there already: {self._name(path)} can't move there.")
+            raise ToolError(f"{self._name(target)} is there already: {self._name(path)} can't move there.")
         is_executable = fate.is_executable
         if is_executable is None and path.exists():
             is_executable = bool(path.stat().st_mode & 0o100) or None
@@ -187,7 +172,7 @@ class _Plan:
     def _existing(self, path: Path) -> _Fate:
         fate = self._fate(path)
         if fate.new is None:
-            raise ToolRefused(f"{missing(path, self._workspace)} Nothing was changed.")
+            raise ToolError(f"{missing(path, self._workspace)} Nothing was changed.")
         return fate
 
     def _fate(self, path: Path) -> _Fate:
@@ -199,7 +184,7 @@ class _Plan:
 
     def _demand_no_link(self, path: Path) -> None:
         if path.is_symlink():
-            raise ToolRefused(f"{self._name(path)} is a symbolic link. Remove or rename it with the shell.")
+            raise ToolError(f"{self._name(path)} is a symbolic link. Remove or rename it with the shell.")
 
     def _name(self, path: Path) -> str:
         return shown(path, self._workspace)

@@ -3,13 +3,12 @@
 import difflib
 import os
 import stat
-from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from hark.protocol.tool import Foreseen
-from hark.tools.files.errors import ToolRefused
+from hark.protocol.tool import Foreseen, ToolError
+from hark.tools.arguments import doc
 
 LOOKED_AT = 5_000
 SUGGESTED = 4
@@ -20,25 +19,27 @@ _KINDS = {
     stat.S_IFBLK: "a disk device",
 }
 
+FileName = Annotated[str, doc("The file, relative to the workspace or absolute.")]
+
 
 def resolve(name: str, workspace: Path) -> Path:
     """Return where a path leads: relative to the workspace, `~` is the person's home. It need not exist.
 
     Raises:
-        Refused: It can't be a path.
+        ToolError: It can't be a path.
     """
     name = name.removeprefix("file://")
     if not name.strip():
-        raise ToolRefused("The path is empty. Name a file or folder; `.` is the workspace.")
+        raise ToolError("The path is empty. Name a file or folder; `.` is the workspace.")
     if "\0" in name:
-        raise ToolRefused("The path has a NUL character in it. Name it without.")
+        raise ToolError("The path has a NUL character in it. Name it without.")
     if "://" in name[:12]:
-        raise ToolRefused(f"{name} is an address, not a path on this machine. Fetch it first, then name the file.")
+        raise ToolError(f"{name} is an address, not a path on this machine. Fetch it first, then name the file.")
     try:
         os.fsencode(name)
         return workspace / Path(name).expanduser()
     except (ValueError, RuntimeError) as error:
-        raise ToolRefused(f"{name!r} can't be a path: {error}. Name it relative to the workspace.") from error
+        raise ToolError(f"{name!r} can't be a path: {error}. Name it relative to the workspace.") from error
 
 
 def shown(path: Path, workspace: Path) -> str:
@@ -47,11 +48,8 @@ def shown(path: Path, workspace: Path) -> str:
     return text.encode(errors="replace").decode()
 
 
-def foresee_path(arguments: Mapping[str, Any]) -> Foreseen:
-    """Tell what a tool that changes its `path` would do. Takes anything."""
-    path = arguments.get("path")
-    if not isinstance(path, str):
-        return Foreseen(is_changing=True, writes=())  # it will be refused
+def writes_to(path: str) -> Foreseen:
+    """Return what a tool that changes a file would do."""
     return Foreseen(is_changing=True, subject=path, writes=(written_path(path),))
 
 
@@ -64,18 +62,18 @@ def open_file(path: Path, workspace: Path) -> int:
     """Return a descriptor to read a regular file with; opening it and reading it can't wait for a writer.
 
     Raises:
-        Refused: It is missing, not a regular file, or not ours to read.
+        ToolError: It is missing, not a regular file, or not ours to read.
     """
     try:
         _demand_regular(path, path.stat(), workspace)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise ToolRefused(missing(path, workspace)) from error
+        raise ToolError(missing(path, workspace)) from error
     except OSError as error:
-        raise ToolRefused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+        raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
     try:
         _demand_regular(path, os.fstat(descriptor), workspace)  # it may be another since it was looked at
-    except ToolRefused:
+    except ToolError:
         os.close(descriptor)
         raise
     return descriptor
@@ -106,7 +104,7 @@ def _near_names(name: str, folder: Path) -> list[str]:
 def _demand_regular(path: Path, status: os.stat_result, workspace: Path) -> None:
     name = shown(path, workspace)
     if stat.S_ISDIR(status.st_mode):
-        raise ToolRefused(f"{name} is a folder. See what is in it with list.")
+        raise ToolError(f"{name} is a folder. See what is in it with list.")
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
-        raise ToolRefused(f"{name} is {kind}, not a file with text. Use the shell if you must, with a time limit.")
+        raise ToolError(f"{name} is {kind}, not a file with text. Use the shell if you must, with a time limit.")

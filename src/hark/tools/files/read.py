@@ -1,85 +1,58 @@
 """The tool that reads a text file, or some lines of it."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
 
 import anyio.lowlevel
 from msgspec import Struct
 
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
-from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
 from hark.tools.files.image_format import picture_type
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.line_window import LineWindow, WindowLine
-from hark.tools.files.paths import open_file, resolve, shown
+from hark.tools.files.paths import FileName, open_file, resolve, shown
 
 DEFAULT_LINES = 2_000
 PIECE_BYTES = 65_536
 COUNTED_BYTES = 64 * 1024 * 1024
 WIDE_BYTES = 8 * 1024 * 1024
 
-_SPEC = ToolSpec(
-    name="read",
-    description=(
-        "Read a text file. Each line comes with its number and a tab before it, which are not part of the file. "
-        f"Without a range you get the first {DEFAULT_LINES} lines, and are told how to read on."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The file, relative to the workspace or absolute."},
-            "offset": {"type": "integer", "minimum": 1, "description": "The first line to read; the file begins at 1."},
-            "limit": {"type": "integer", "minimum": 1, "description": f"How many lines ({DEFAULT_LINES})."},
-        },
-        "required": ["path"],
-        "additionalProperties": False,
-    },
-)
+
+class ReadArguments(ToolArguments, frozen=True):
+    """Read a text file. Each line comes with its number and a tab before it, which are not part of the file.
+
+    Without a range you get the first 2000 lines, and are told how to read on.
+    """
+
+    path: FileName
+    offset: Annotated[int, doc("The first line to read; the file begins at 1.", ge=1)] = 1
+    limit: Annotated[int, doc(f"How many lines ({DEFAULT_LINES}).", ge=1)] = DEFAULT_LINES
 
 
 class Read:
     """Reads files, and remembers what each session saw of them."""
 
+    spec = tool_spec(ReadArguments, "read")
+
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
         """Return the lines. Safe to cancel at any time."""
+        path = resolve(arguments.path, context.workspace)
+        descriptor = open_file(path, context.workspace)
+        window = LineWindow(arguments.offset, arguments.limit)
+        name = shown(path, context.workspace)
         try:
-            refuse_if(_problem(arguments))
-            path = resolve(arguments["path"], context.workspace)
-            descriptor = open_file(path, context.workspace)
-        except ToolRefused as refused:
-            return refused.as_output()
-        first: int = arguments.get("offset") or 1
-        window = LineWindow(first, arguments.get("limit") or DEFAULT_LINES)
-        try:
-            passed = await _fill(window, descriptor, shown(path, context.workspace))
-        except ToolRefused as refused:
-            return refused.as_output()
+            passed = await _fill(window, descriptor, name)
         except OSError as error:
-            return ToolRefused(f"{shown(path, context.workspace)} can't be read: {error.strerror}.").as_output()
+            raise ToolError(f"{name} can't be read: {error.strerror}.") from error
         finally:
             os.close(descriptor)
         self._reads.note(context, path)
-        return _output(window, first, passed)
-
-
-def _problem(arguments: Mapping[str, Any]) -> str | None:
-    if problem := check(_SPEC, arguments):
-        return problem
-    for name in ("offset", "limit"):
-        if (arguments.get(name) or 1) < 1:
-            return f"{name}: expected a whole number from 1 on."
-    return None
+        return _output(window, arguments.offset, passed)
 
 
 class _Passed(Struct, frozen=True):
@@ -112,9 +85,9 @@ async def _fill(window: LineWindow, descriptor: int, name: str) -> _Passed:
 
 def _demand_text(head: bytes, name: str) -> None:
     if media_type := picture_type(head):
-        raise ToolRefused(f"{name} is a picture ({media_type}). See it with view_image.")
+        raise ToolError(f"{name} is a picture ({media_type}). See it with view_image.")
     if is_binary(head):
-        raise ToolRefused(
+        raise ToolError(
             f"{name} is binary, not text (it begins with {head[:8].hex(' ')}). Look into it with the shell: file, xxd."
         )
 
@@ -122,7 +95,7 @@ def _demand_text(head: bytes, name: str) -> None:
 def _narrowed(descriptor: int, head: bytes, size: int, name: str) -> bytes:
     """Return a file of two-byte characters as UTF-8: its line ends can't be seen otherwise."""
     if size > WIDE_BYTES:
-        raise ToolRefused(f"{name} is UTF-16 and has {size:,} bytes. Convert it first: iconv -f UTF-16 -t UTF-8.")
+        raise ToolError(f"{name} is UTF-16 and has {size:,} bytes. Convert it first: iconv -f UTF-16 -t UTF-8.")
     pieces = [head]
     while pieces[-1]:
         pieces.append(os.read(descriptor, PIECE_BYTES))
@@ -133,7 +106,7 @@ def _output(window: LineWindow, first: int, passed: _Passed) -> ToolOutput:
     if not window.lines:
         if not window.total:
             return ToolOutput("[the file is empty]")
-        return ToolRefused(f"The file has {window.total:,} lines; offset {first:,} is behind its end.").as_output()
+        raise ToolError(f"The file has {window.total:,} lines; offset {first:,} is behind its end.")
     has_crlf = all(line.content.endswith(b"\r") for line in window.lines[:-1] or window.lines)
     texts, codec = _decoded(window.lines, has_crlf)
     numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]

@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from hark.protocol.messages import Effect
-from hark.protocol.tool import ToolOutput
-from hark.tools.files.errors import ToolRefused
+from hark.protocol.tool import ToolError
 from hark.tools.files.paths import open_file, shown
 
 LARGEST_BYTES = 8 * 1024 * 1024
@@ -25,31 +24,21 @@ class FileChange(Struct, frozen=True):
     is_executable: bool | None = None
 
 
-class HalfDone(Exception):
-    """A change failed, and not all of what went before it could be put back. The text says what is where."""
-
-    def as_output(self) -> ToolOutput:
-        """Return it as the call's result."""
-        return ToolOutput(str(self), is_error=True, effect=Effect.UNKNOWN)
-
-
 def target_of(path: Path, workspace: Path) -> Path:
     """Return the file that a write to the path changes: where its symbolic links lead.
 
     Raises:
-        Refused: It is there, and not a file that may be written.
+        ToolError: It is there, and not a file that may be written.
     """
     try:
         target = path.resolve()
         is_there = target.exists()
     except (OSError, RuntimeError) as error:
-        raise ToolRefused(f"{shown(path, workspace)} leads nowhere: {_reason(error)}.") from error
+        raise ToolError(f"{shown(path, workspace)} leads nowhere: {_reason(error)}.") from error
     if is_there:
         os.close(open_file(target, workspace))
         if not os.access(target, os.W_OK):
-            raise ToolRefused(
-                f"{shown(path, workspace)} is read-only. Make it writable first, if it should be changed."
-            )
+            raise ToolError(f"{shown(path, workspace)} is read-only. Make it writable first, if it should be changed.")
     return target
 
 
@@ -57,28 +46,28 @@ def content_of(path: Path, workspace: Path) -> bytes:
     """Return all of a file's bytes.
 
     Raises:
-        Refused: It is missing, not a regular file, not ours to read, or too big to be changed here.
+        ToolError: It is missing, not a regular file, not ours to read, or too big to be changed here.
     """
     descriptor = open_file(path, workspace)
     with os.fdopen(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if size > LARGEST_BYTES:
-            raise ToolRefused(
+            raise ToolError(
                 f"{shown(path, workspace)} has {size:,} bytes; at most {LARGEST_BYTES:,} can be changed here. "
                 "Use a program through the shell, such as sed."
             )
         try:
             return file.read(LARGEST_BYTES) or b""
         except OSError as error:
-            raise ToolRefused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+            raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
 
 
 def make(changes: Sequence[FileChange], workspace: Path) -> None:
     """Make all changes, without ever awaiting: no cut comes between them.
 
     Raises:
-        Refused: One failed, and all is as it was.
-        HalfDone: One failed, and not all could be put back.
+        ToolError: One failed, and all is as it was.
+            Its effect is unknown if not all could be put back.
     """
     done = _Done()
     for change in changes:
@@ -89,8 +78,9 @@ def make(changes: Sequence[FileChange], workspace: Path) -> None:
             why = f"{shown(change.path, workspace)} can't be written: {error.strerror}."
             if left:
                 names = ", ".join(shown(path, workspace) for path in left)
-                raise HalfDone(f"{why} What was changed before could not be put back in: {names}.") from error
-            raise ToolRefused(f"{why} Nothing was changed.") from error
+                why = f"{why} What was changed before could not be put back in: {names}."
+                raise ToolError(why, Effect.UNKNOWN) from error
+            raise ToolError(f"{why} Nothing was changed.") from error
 
 
 class _Done:

@@ -4,22 +4,20 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import anyio
 import msgspec
 
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.start import Launch, first_of, start_command
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
-from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
 from hark.tools.files.globs import alternatives
 from hark.tools.files.paths import missing, open_file, resolve, shown
-from hark.tools.files.search_query import SearchQuery
+from hark.tools.files.search_query import GrepQuery
 from hark.tools.files.search_results import Findings
 
 DEFAULT_RESULTS = 200
@@ -28,58 +26,44 @@ MOST_CONTEXT = 20
 LIMIT_SECONDS = 30.0
 _BEYOND_RIPGREP = re.compile(r"look-?around|backreference|look-ahead|look-behind", re.IGNORECASE)
 
-_SPEC = ToolSpec(
-    name="search",
-    description=(
-        "Search the contents of files, line by line. What .gitignore leaves out and binary files are passed over. "
-        "To find files by their names use list."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "pattern": {"type": "string", "description": "A regular expression, or plain text with `literal`."},
-            "literal": {"type": "boolean", "description": "Take the pattern as plain text."},
-            "path": {"type": "string", "description": "The folder or file to look into (the workspace)."},
-            "glob": {"type": "string", "description": "Only files like this: *.py, src/**/*.{ts,tsx}."},
-            "ignore_case": {"type": "boolean", "description": "Find capital and small letters alike."},
-            "context": {"type": "integer", "minimum": 0, "description": "How many lines around each match (0)."},
-            "show": {
-                "type": "string",
-                "enum": ["lines", "files", "counts"],
-                "description": "The matching lines, only their files, or how many lines in each file (lines).",
-            },
-            "max_results": {"type": "integer", "minimum": 1, "description": f"Stop after so many ({DEFAULT_RESULTS})."},
-        },
-        "required": ["pattern"],
-        "additionalProperties": False,
-    },
-    grace_seconds=0.9,
-)
+
+class SearchArguments(ToolArguments, frozen=True):
+    """Search the contents of files, line by line. What .gitignore leaves out and binary files are passed over.
+
+    To find files by their names use list.
+    """
+
+    pattern: Annotated[str, doc("A regular expression, or plain text with `literal`.")]
+    literal: Annotated[bool, doc("Take the pattern as plain text.")] = False
+    path: Annotated[str, doc("The folder or file to look into (the workspace).")] = ""
+    glob: Annotated[str, doc("Only files like this: *.py, src/**/*.{ts,tsx}.")] = ""
+    ignore_case: Annotated[bool, doc("Find capital and small letters alike.")] = False
+    context: Annotated[int, doc("How many lines around each match (0).", ge=0)] = 0
+    show: Annotated[
+        Literal["lines", "files", "counts"],
+        doc("The matching lines, only their files, or how many lines in each file (lines)."),
+    ] = "lines"
+    max_results: Annotated[int, doc(f"Stop after so many ({DEFAULT_RESULTS}).", ge=1)] = DEFAULT_RESULTS
 
 
 class SearchTool:
     """Searches in a process that `owner` starts: with the program `ripgrep` if it is installed, or else our own."""
 
+    spec = tool_spec(SearchArguments, "search", grace_seconds=0.9)
+
     def __init__(self, owner: Owner, ripgrep: str | None = "rg") -> None:
         self._owner = owner
         self._ripgrep = ripgrep
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: SearchArguments, context: CallContext) -> ToolOutput:
         """Return what is found. Cancelling kills the search."""
-        try:
-            refuse_if(_problem(arguments))
-            place = resolve(arguments.get("path") or ".", context.workspace)
-            folder, query = _query(arguments, place, context.workspace)
-            return await self._find(query, folder, arguments.get("max_results") or DEFAULT_RESULTS)
-        except ToolRefused as refused:
-            return refused.as_output()
+        if problem := _problem(arguments):
+            raise ToolError(problem)
+        place = resolve(arguments.path or ".", context.workspace)
+        folder, query = _query(arguments, place, context.workspace)
+        return await self._find(query, folder, arguments.max_results)
 
-    async def _find(self, query: SearchQuery, folder: Path, most: int) -> ToolOutput:
+    async def _find(self, query: GrepQuery, folder: Path, most: int) -> ToolOutput:
         findings = Findings(query, min(most, MOST_RESULTS))
         program = shutil.which(self._ripgrep) if self._ripgrep else None
         if program is not None:
@@ -103,7 +87,7 @@ class SearchTool:
         try:
             command = start_command(Launch(words, folder, with_cookie(os.environ, cookie), cookie), receive)
         except (OSError, ValueError) as error:
-            raise ToolRefused(f"The search could not be started: {error}.") from error
+            raise ToolError(f"The search could not be started: {error}.") from error
         try:
             with anyio.move_on_after(LIMIT_SECONDS) as limit:
                 await first_of(full.wait, command.finished)
@@ -113,44 +97,41 @@ class SearchTool:
         return limit.cancelled_caught
 
 
-def _problem(arguments: Mapping[str, Any]) -> str | None:
-    if problem := check(_SPEC, arguments):
-        return problem
-    pattern: str = arguments["pattern"]
+def _problem(arguments: SearchArguments) -> str | None:
+    pattern = arguments.pattern
     if not pattern:
         return "pattern: it is empty. Say what to search for; to see which files there are use list."
     if "\n" in pattern or "\0" in pattern:
         return "pattern: a search goes line by line. Search for one of the lines."
-    if (arguments.get("context") or 0) < 0 or (arguments.get("max_results") or 1) < 1:
-        return "context and max_results: expected whole numbers, from 0 and from 1 on."
     try:
         pattern.encode()
-        alternatives(arguments.get("glob") or "")
+        alternatives(arguments.glob)
     except ValueError as error:
         return f"The search can't be made: {error}"
     return None
 
 
-def _query(arguments: Mapping[str, Any], place: Path, workspace: Path) -> tuple[Path, SearchQuery]:
+def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Path, GrepQuery]:
     """Return the folder to search in, and what for.
 
     Raises:
-        Refused: The place is not one that can be searched.
+        ToolError: The place is not one that can be searched.
     """
     if place.is_dir():
         folder, target = place, "."
     else:
-        refuse_if(None if place.exists() else missing(place, workspace))
+        if not place.exists():
+            raise ToolError(missing(place, workspace))
         _demand_text(place, workspace)
         folder, target = place.parent, f"./{place.name}"
     name = shown(folder.resolve(), workspace.resolve())
-    return folder, SearchQuery(
-        arguments["pattern"],
-        is_literal=bool(arguments.get("literal")),
-        ignores_case=bool(arguments.get("ignore_case")),
-        glob=arguments.get("glob") or "",
-        context=min(arguments.get("context") or 0, MOST_CONTEXT),
-        shows=arguments.get("show") or "lines",
+    return folder, GrepQuery(
+        arguments.pattern,
+        is_literal=arguments.literal,
+        ignores_case=arguments.ignore_case,
+        glob=arguments.glob,
+        context=min(arguments.context, MOST_CONTEXT),
+        shows=arguments.show,
         target=target,
         folder="" if name == "." else name,
     )
@@ -161,17 +142,17 @@ def _demand_text(path: Path, workspace: Path) -> None:
     try:
         head = os.read(descriptor, HEAD_BYTES)
     except OSError as error:
-        raise ToolRefused(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+        raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
     finally:
         os.close(descriptor)
     if is_binary(head):
-        raise ToolRefused(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
+        raise ToolError(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
 
 
-def _output(findings: Findings, query: SearchQuery, *, is_late: bool) -> ToolOutput:
+def _output(findings: Findings, query: GrepQuery, *, is_late: bool) -> ToolOutput:
     if findings.errors and not findings.count:
         reason = " ".join(findings.errors.split())
-        return ToolRefused(f"The pattern can't be used: {reason}\nFor plain text say literal: true.").as_output()
+        raise ToolError(f"The pattern can't be used: {reason}\nFor plain text say literal: true.")
     notes: list[str] = []
     if findings.is_full:
         notes.append(f"[only the first {findings.count:,} are shown; narrow the pattern, path or glob for the rest]")

@@ -10,7 +10,7 @@ from hark.tools.files.globs import alternatives, compile_glob
 _PLAIN_GLOB = re.compile(r"[\w.*?-]+")
 
 
-class SearchQuery(Struct, frozen=True, dict=True):
+class GrepQuery(Struct, frozen=True, dict=True):
     """A search below the folder that it runs in.
 
     `target` is what to look into: `.` or `./file`. `folder` is that folder's path from the workspace, so that a glob

@@ -6,7 +6,7 @@ import os
 import msgspec
 from msgspec import Struct, field
 
-from hark.tools.files.search_query import SearchQuery
+from hark.tools.files.search_query import GrepQuery
 
 LINE_CHARACTERS = 400
 BEFORE_CHARACTERS = 100
@@ -42,7 +42,7 @@ class _Event(Struct):
 class Findings:
     """Takes what a search prints, and keeps at most `most` results."""
 
-    def __init__(self, query: SearchQuery, most: int) -> None:
+    def __init__(self, query: GrepQuery, most: int) -> None:
         self.is_full = False
         self.errors = ""
         self.count = 0

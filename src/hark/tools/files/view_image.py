@@ -2,49 +2,34 @@
 
 import base64
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from hark.protocol.messages import Attachment
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
-from hark.tools.files.errors import ToolRefused, refuse_if
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, tool_spec
 from hark.tools.files.image_format import picture_of
-from hark.tools.files.paths import open_file, resolve, shown
+from hark.tools.files.paths import FileName, open_file, resolve, shown
 
 # Vendors refuse more than 5 MB of base64, which is a third longer than the file, and sides of more than 8,000 pixels.
 LARGEST_BYTES = 5 * 1024 * 1024 * 3 // 4
 LARGEST_SIDE = 8_000
 HEAD_BYTES = 32
 
-_SPEC = ToolSpec(
-    name="view_image",
-    description="See a picture: a PNG, JPEG, GIF or WebP file on this machine.",
-    parameters={
-        "type": "object",
-        "properties": {"path": {"type": "string", "description": "The file, relative to the workspace or absolute."}},
-        "required": ["path"],
-        "additionalProperties": False,
-    },
-)
+
+class ViewImageArguments(ToolArguments, frozen=True):
+    """See a picture: a PNG, JPEG, GIF or WebP file on this machine."""
+
+    path: FileName
 
 
 class ViewImage:
     """Returns pictures as attachments."""
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
+    spec = tool_spec(ViewImageArguments, "view_image")
 
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: ViewImageArguments, context: CallContext) -> ToolOutput:
         """Return the picture, if models can see it."""
-        try:
-            refuse_if(check(_SPEC, arguments))
-            return _seen(resolve(arguments["path"], context.workspace), context.workspace)
-        except ToolRefused as refused:
-            return refused.as_output()
+        return _seen(resolve(arguments.path, context.workspace), context.workspace)
 
 
 def _seen(path: Path, workspace: Path) -> ToolOutput:
@@ -52,18 +37,18 @@ def _seen(path: Path, workspace: Path) -> ToolOutput:
     with os.fdopen(open_file(path, workspace), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > LARGEST_BYTES:
-            raise ToolRefused(f"{name} has {size:,} bytes; at most {LARGEST_BYTES:,} can be shown. {_smaller(path)}")
+            raise ToolError(f"{name} has {size:,} bytes; at most {LARGEST_BYTES:,} can be shown. {_smaller(path)}")
         try:
             content = file.read(LARGEST_BYTES) or b""
         except OSError as error:
-            raise ToolRefused(f"{name} can't be read: {error.strerror}.") from error
+            raise ToolError(f"{name} can't be read: {error.strerror}.") from error
     try:
         picture = picture_of(content)
-    except ToolRefused as refused:
-        raise ToolRefused(f"{name} can't be shown: {refused}") from refused
+    except ToolError as refused:
+        raise ToolError(f"{name} can't be shown: {refused}") from refused
     pixels = f"{picture.width} x {picture.height} pixels"
     if max(picture.width, picture.height) > LARGEST_SIDE:
-        raise ToolRefused(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
+        raise ToolError(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
     data = base64.b64encode(content).decode()
     text = f"[{name}: {picture.media_type}, {pixels}, {len(content):,} bytes]"
     return ToolOutput(text, attachments=(Attachment(picture.media_type, path.name, data),))

@@ -1,64 +1,43 @@
 """The tool that writes a whole file."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
-from hark.tools.files.errors import ToolRefused, refuse_if
 from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.paths import foresee_path, resolve, shown
-from hark.tools.files.replace import FileChange, HalfDone, content_of, make, target_of
+from hark.tools.files.paths import FileName, resolve, shown, writes_to
+from hark.tools.files.replace import FileChange, content_of, make, target_of
 
-_SPEC = ToolSpec(
-    name="write",
-    description=(
-        "Write a whole file: it is made, with its folders, or all that was in it is replaced. "
-        "To change a part of a file use edit."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "path": {"type": "string", "description": "The file, relative to the workspace or absolute."},
-            "content": {"type": "string", "description": "All of its text."},
-        },
-        "required": ["path", "content"],
-        "additionalProperties": False,
-    },
-    is_changing=True,
-    foresee=foresee_path,
-)
+
+class WriteArguments(ToolArguments, frozen=True):
+    """Write a whole file: it is made, with its folders, or all that was in it is replaced.
+
+    To change a part of a file use edit.
+    """
+
+    path: FileName
+    content: Annotated[str, doc("All of its text.")]
 
 
 class Write:
     """Writes files whole: at any instant there is the old one or the new one."""
 
+    spec = tool_spec(WriteArguments, "write", is_changing=True, foresee=lambda arguments: writes_to(arguments.path))
+
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: WriteArguments, context: CallContext) -> ToolOutput:
         """Write it, without awaiting anything, and tell what changed."""
-        try:
-            refuse_if(check(_SPEC, arguments))
-            refuse_if(_folder_named(arguments["path"]))
-            path = resolve(arguments["path"], context.workspace)
-            text = _write(path, arguments["content"], context.workspace)
-        except (ToolRefused, HalfDone) as problem:
-            return problem.as_output()
+        if arguments.path.endswith("/"):
+            raise ToolError(f"{arguments.path} names a folder. Name the file in it; folders are made as needed.")
+        path = resolve(arguments.path, context.workspace)
+        text = _write(path, arguments.content, context.workspace)
         self._reads.note(context, path)
         return ToolOutput(text)
-
-
-def _folder_named(path: str) -> str | None:
-    return f"{path} names a folder. Name the file in it; folders are made as needed." if path.endswith("/") else None
 
 
 def _write(path: Path, content: str, workspace: Path) -> str:
@@ -66,9 +45,7 @@ def _write(path: Path, content: str, workspace: Path) -> str:
     try:
         new = content.encode()
     except UnicodeEncodeError as error:
-        raise ToolRefused(
-            "The content has half a surrogate pair in it, which is no character. Leave it out."
-        ) from error
+        raise ToolError("The content has half a surrogate pair in it, which is no character. Leave it out.") from error
     old = content_of(target, workspace) if target.exists() else None
     name = shown(path, workspace)
     if old == new:

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hark.protocol.tool import ToolError
 from hark.tools.notes.locked_file import locked, replace_file
 
 FILE_BYTES = 20_000
 NOTE_CHARACTERS = 1_000
 READ_BYTES = 4 * FILE_BYTES  # a person may have written more than Hark would
 _ITEM = re.compile(r"[-*+] +(?=\S)")
-
-
-class NotesRefused(Exception):
-    """The notes stay as they are; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class NotesFile:
         """Put what `edit` makes of the text in its place: durable when this returns. Blocks the caller.
 
         Raises:
-            NotesRefused: By `edit`, or there is no room.
+            ToolError: By `edit`, or there is no room.
             OSError: It is not certain that it was done.
         """
         with locked(self.path.with_name(".lock")):
@@ -46,7 +43,7 @@ class NotesFile:
             text = old.decode(errors="surrogateescape")  # what a person wrote stays, whatever it is
             new = edit(text or f"# {self.title}\n\n").encode(errors="surrogateescape")
             if len(new) > max(len(old), FILE_BYTES):
-                raise NotesRefused(
+                raise ToolError(
                     f"These notes are full ({FILE_BYTES:,} bytes), and nothing was kept. Remove or replace what is no "
                     "longer needed, then add this again."
                 )
@@ -76,13 +73,13 @@ def as_note(text: str) -> str:
     """Return a text as one line.
 
     Raises:
-        NotesRefused: It is empty, or too long to be a note.
+        ToolError: It is empty, or too long to be a note.
     """
     note = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     if not note:
-        raise NotesRefused("There is no text to keep. Say in `text` what the note is.")
+        raise ToolError("There is no text to keep. Say in `text` what the note is.")
     if len(note) > NOTE_CHARACTERS:
-        raise NotesRefused(
+        raise ToolError(
             f"A note has at most {NOTE_CHARACTERS:,} characters, and this has {len(note):,}. Nothing was kept. Say it "
             "in fewer words, or keep a file in the project and note where it is."
         )
@@ -100,7 +97,7 @@ def replaced(text: str, old: str, note: str) -> str:
     """Return the text with a note in the place of the one that has `old` in it.
 
     Raises:
-        NotesRefused: No note has it, or several have.
+        ToolError: No note has it, or several have.
     """
     start, end = _place(text, old)
     lines = text.splitlines(keepends=True)
@@ -111,7 +108,7 @@ def removed(text: str, old: str) -> str:
     """Return the text without the note that has `old` in it.
 
     Raises:
-        NotesRefused: No note has it, or several have.
+        ToolError: No note has it, or several have.
     """
     start, end = _place(text, old)
     lines = text.splitlines(keepends=True)
@@ -135,12 +132,12 @@ def _find(text: str) -> list[tuple[int, int, str]]:
 def _place(text: str, old: str) -> tuple[int, int]:
     wanted = " ".join(old.split()).casefold()
     if not wanted:
-        raise NotesRefused("Say in `old` which note is meant: some words of it.")
+        raise ToolError("Say in `old` which note is meant: some words of it.")
     notes = _find(text)
     same = [note for note in notes if note[2].casefold() == wanted]
     matches = same[:1] or [note for note in notes if wanted in " ".join(note[2].split()).casefold()]
     if not matches:
-        raise NotesRefused("No note has these words; nothing was changed. The action list shows what there is.")
+        raise ToolError("No note has these words; nothing was changed. The action list shows what there is.")
     if len(matches) > 1:
-        raise NotesRefused(f"{len(matches)} notes have these words; nothing was changed. Say more of the one you mean.")
+        raise ToolError(f"{len(matches)} notes have these words; nothing was changed. Say more of the one you mean.")
     return matches[0][:2]

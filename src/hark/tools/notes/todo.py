@@ -4,16 +4,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
 
 from hark.processes.cookies import this_process
 from hark.processes.python.function_worker import run_in_child
-from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, schema_of, tool_spec
 from hark.tools.notes.locked_file import locked, replace_file
 
 ITEMS = 100
@@ -37,58 +36,44 @@ class Item(Struct, frozen=True):
 
 _MARKS = {Status.PENDING: "[ ]", Status.DOING: "[>]", Status.DONE: "[x]"}
 _LIST = msgspec.json.Decoder(list[Item])
-_SPEC = ToolSpec(
-    name="todo",
-    description=(
-        "Keep the list of what is to be done in this session, for work of three steps or more. Send the whole list "
-        "each time, in order; it takes the place of the one before. Without `items` it returns the list as it is. "
-        "Have one item `doing`, and mark it `done` as soon as it is."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "items": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "text": {"type": "string"},
-                        "status": {"type": "string", "enum": [status.value for status in Status]},
-                    },
-                    "required": ["text", "status"],
-                    "additionalProperties": False,
-                },
-                "description": "The whole list; [] when nothing is to be done any more.",
-            }
-        },
-        "additionalProperties": False,
-    },
-    grace_seconds=0.5,
-)
+
+
+class TodoEntry(ToolArguments, frozen=True):
+    """One item, as the model is told to send it."""
+
+    text: str
+    status: Literal["pending", "doing", "done"]
+
+
+class TodoArguments(ToolArguments, frozen=True):
+    """Keep the list of what is to be done in this session, for work of three steps or more.
+
+    Send the whole list each time, in order; it takes the place of the one before. Without `items` it returns the list
+    as it is. Have one item `doing`, and mark it `done` as soon as it is.
+    """
+
+    items: Annotated[
+        list[Any] | None,
+        doc(
+            "The whole list; [] when nothing is to be done any more.", extra_json_schema={"items": schema_of(TodoEntry)}
+        ),
+    ] = None
 
 
 class Todo:
     """Keeps each session's list in a file of the home, so that neither a restart nor a summary takes it away."""
 
+    spec = tool_spec(TodoArguments, "todo", grace_seconds=0.5)
+
     def __init__(self, home: Path) -> None:
         self._home = home
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: TodoArguments, context: CallContext) -> ToolOutput:
         """Keep the list and return it. Cancelling leaves the old list or the new one."""
         path = todo_file(self._home, context.session)
-        if problem := check(_SPEC, arguments):
-            return _refused(problem)
-        given = arguments.get("items")
-        if given is None:
+        if arguments.items is None:
             return ToolOutput(as_text(read_items(path)))
-        items = _items(given)
-        if isinstance(items, str):
-            return _refused(items)
+        items = _items(arguments.items)
         return await run_in_child(partial(_keep, path, items), context.output, this_process(self._home))
 
 
@@ -114,18 +99,18 @@ def as_text(items: list[Item]) -> str:
     return "\n".join([*lines, f"{done} of {len(items)} done"])
 
 
-def _items(given: list[Any]) -> list[Item] | str:
-    """Return the items, or what is wrong with them."""
+def _items(given: list[Any]) -> list[Item]:
     if len(given) > ITEMS:
-        return f"items: at most {ITEMS}, got {len(given)}. Put what belongs together into one item."
+        raise ToolError(f"items: at most {ITEMS}, got {len(given)}. Put what belongs together into one item.")
     items: list[Item] = []
     for number, one in enumerate(given, 1):
         entry = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {"text": one}
         text, status = entry.get("text"), entry.get("status") or Status.PENDING
         if not isinstance(text, str) or not text.strip():
-            return f"items: number {number} has no text. Each one needs a text and a status."
+            raise ToolError(f"items: number {number} has no text. Each one needs a text and a status.")
         if status not in list(Status):
-            return f"items: the status of number {number} must be one of {', '.join(Status)}, got {status}."
+            known = ", ".join(Status)
+            raise ToolError(f"items: the status of number {number} must be one of {known}, got {status}.")
         items.append(Item(" ".join(text.split())[:ITEM_CHARACTERS], Status(status)))
     return items
 
@@ -138,7 +123,3 @@ def _keep(path: Path, items: list[Item]) -> ToolOutput:
         text = f"{as_text(items)}\n[the list could not be kept beyond this conversation: {error}]"
         return ToolOutput(text, is_error=True)
     return ToolOutput(as_text(items))
-
-
-def _refused(why: str) -> ToolOutput:
-    return ToolOutput(why, is_error=True, effect=Effect.NOT_STARTED)

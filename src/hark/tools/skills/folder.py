@@ -4,11 +4,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
+from hark.disk.regular_files import read_start
 from hark.tools.skills.front_matter import BadFrontMatter, split_document
-from hark.tools.skills.plain_file import read_plain
 
 SKILL_FILE = "SKILL.md"
 MAX_BYTES = 200_000
@@ -43,13 +44,13 @@ def read_skill(folder: Path) -> Skill:
         BadSkill: There is none, or its SKILL.md can't be used.
     """
     fields, _ = _document(folder)
-    name = fields.get("name", "") or folder.name
+    name = _text_field(fields, "name") or folder.name
     if not is_skill_name(name):
         raise BadSkill(f"its name {name[:80]!r} may have letters, digits, dots and hyphens only, and 64 of them")
-    description = " ".join(fields.get("description", "").split())
+    description = " ".join(_text_field(fields, "description").split())
     if not description:
         raise BadSkill("it has no description: say in SKILL.md what it does, and when to use it")
-    return Skill(name, description, folder, fields.get("version", ""))
+    return Skill(name, description, folder, _text_field(fields, "version"))
 
 
 def read_body(skill: Skill) -> str:
@@ -83,7 +84,14 @@ def files(folder: Path) -> Iterator[str]:
                 yield path.relative_to(folder).as_posix()
 
 
-def _document(folder: Path) -> tuple[dict[str, str], str]:
+def _text_field(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    if not isinstance(value, str):
+        raise BadSkill(f"its {name} is not text: put it in quotes, or on lines after `{name}: >`")
+    return value
+
+
+def _document(folder: Path) -> tuple[dict[str, Any], str]:
     root = Path(os.path.realpath(folder))
     if not Path(os.path.realpath(root / SKILL_FILE)).is_relative_to(root):
         raise BadSkill(f"its {SKILL_FILE} is a link that leads out of its folder")
@@ -95,7 +103,7 @@ def _document(folder: Path) -> tuple[dict[str, str], str]:
 
 def _text(path: Path, name: str) -> str:
     try:
-        content = read_plain(path, MAX_BYTES + 1)
+        content = read_start(path, MAX_BYTES + 1, follows_link=True)
     except OSError as error:
         raise BadSkill(f"{name!r} can't be read: {error.strerror}") from error
     if len(content) > MAX_BYTES:

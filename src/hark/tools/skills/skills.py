@@ -2,64 +2,51 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Annotated, Literal
 
-from hark.protocol.messages import Effect
-from hark.protocol.tool import CallContext, Foreseen, ToolOutput, ToolSpec
-from hark.tools.arguments import check
+from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
+from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.skills.catalog import SkillCatalogs, short
 from hark.tools.skills.folder import MAX_FILES, SKILL_FILE, BadSkill, Skill, files, read_body, read_file
 
 MAX_CHARACTERS = 60_000
 
-_SPEC = ToolSpec(
-    name="skills",
-    description=(
-        "Skills are instructions for special work. List them, or view one before you do such work, and follow it. "
-        "A skill's further files are viewed with file; its scripts are run with the shell, from its folder."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "action": {"type": "string", "enum": ["list", "view"]},
-            "name": {"type": "string", "description": "view: the skill."},
-            "file": {"type": "string", "description": "view: one of the skill's files, instead of its instructions."},
-        },
-        "required": ["action"],
-        "additionalProperties": False,
-    },
-    foresee=lambda arguments: Foreseen(is_changing=False, subject=str(arguments.get("name") or "")),
-)
+
+class SkillsArguments(ToolArguments, frozen=True):
+    """Skills are instructions for special work. List them, or view one before you do such work, and follow it.
+
+    A skill's further files are viewed with file; its scripts are run with the shell, from its folder.
+    """
+
+    action: Literal["list", "view"]
+    name: Annotated[str, doc("view: the skill.")] = ""
+    file: Annotated[str, doc("view: one of the skill's files, instead of its instructions.")] = ""
 
 
 class Skills:
     """Shows what is on the shelves."""
 
+    spec = tool_spec(
+        SkillsArguments, "skills", foresee=lambda arguments: Foreseen(is_changing=False, subject=arguments.name)
+    )
+
     def __init__(self, shelves: SkillCatalogs) -> None:
         self._shelves = shelves
 
-    @property
-    def spec(self) -> ToolSpec:
-        """What it is."""
-        return _SPEC
-
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: SkillsArguments, context: CallContext) -> ToolOutput:
         """List all skills, or show one of them or a file of it."""
-        if problem := check(_SPEC, arguments):
-            return ToolOutput(problem, is_error=True, effect=Effect.NOT_STARTED)
-        shelf = self._shelves.look()
-        if arguments["action"] == "list":
+        shelf, name = self._shelves.look(), arguments.name
+        if arguments.action == "list":
             return ToolOutput(_listed(shelf.skills, shelf.problems))
-        name = arguments.get("name") or ""
         skill = shelf.skills.get(name)
         if skill is None:
             told = f"There is no skill {name!r}" if name else "Say which skill to view"
             known = ", ".join(shelf.skills) or "none: there are no skills here"
-            return ToolOutput(f"{told}. The skills are: {known}.", is_error=True, effect=Effect.NOT_STARTED)
+            raise ToolError(f"{told}. The skills are: {known}.")
         try:
-            return ToolOutput(_viewed(skill, arguments.get("file") or ""))
+            return ToolOutput(_viewed(skill, arguments.file))
         except BadSkill as error:
-            return ToolOutput(f"{error}. The skill has: {_files(skill)}.", is_error=True, effect=Effect.NOT_STARTED)
+            raise ToolError(f"{error}. The skill has: {_files(skill)}.") from error
 
 
 def _listed(skills: Mapping[str, Skill], problems: tuple[str, ...]) -> str:

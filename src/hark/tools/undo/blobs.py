@@ -6,12 +6,13 @@ import fcntl
 import hashlib
 import os
 import secrets
-import stat
 import sys
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hark.disk.private_files import private_folder
+from hark.disk.regular_files import open_regular
 
 SMALL_BYTES = 256 * 1024  # read at once; what is bigger is copied by the kernel where it can
 CHUNK_BYTES = 1024 * 1024
@@ -43,13 +44,8 @@ class Blobs:
         """Keep these bytes; return their digest."""
         digest = digest_of(content)
         if not self.has(digest):
-            temporary = self._temporary()
-            with _removed_unless_renamed(temporary):
-                file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                try:
-                    _write(file, content)
-                finally:
-                    os.close(file)
+            with self._new_file() as (file, temporary):
+                _write(file, content)
                 self._place(temporary, digest)
         return digest
 
@@ -98,23 +94,29 @@ class Blobs:
             os.close(source)
 
     def _keep_big(self, source: int) -> bytes:
-        temporary = self._temporary()
-        with _removed_unless_renamed(temporary):
-            target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                _copy(source, target)
-                os.lseek(target, 0, os.SEEK_SET)
-                digest = _digest_of_file(target)
-            finally:
-                os.close(target)
+        with self._new_file() as (target, temporary):
+            _copy(source, target)
+            os.lseek(target, 0, os.SEEK_SET)
+            digest = _digest_of_file(target)
             self._place(temporary, digest)
         return digest
 
-    def _temporary(self) -> bytes:
+    @contextmanager
+    def _new_file(self) -> Generator[tuple[int, bytes]]:
+        """Create a file that has no name as a blob yet; remove it if that fails."""
         if not os.path.isdir(self._folder):
             private_folder(Path(os.fsdecode(self._folder)))
         self._count += 1
-        return b"%s/new-%s-%d" % (self._folder, self._name, self._count)
+        temporary = b"%s/new-%s-%d" % (self._folder, self._name, self._count)
+        file = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            yield file, temporary
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        finally:
+            os.close(file)
 
     def _place(self, temporary: bytes, digest: bytes) -> None:
         path = self.path(digest)
@@ -142,44 +144,6 @@ def digest_of_file(path: bytes) -> bytes:
         return _digest_of_file(source)
     finally:
         os.close(source)
-
-
-def open_regular(path: bytes) -> int:
-    """Open a file to read, never through a link, and never waiting for the other end of a pipe.
-
-    Raises:
-        OSError: It can't be read, or is not a regular file.
-    """
-    source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(source).st_mode):
-        os.close(source)
-        raise OSError("not a regular file")
-    return source
-
-
-def read_start(path: bytes, size: int) -> bytes:
-    """Return the first bytes of a regular file.
-
-    Raises:
-        OSError: It can't be read, or is not a regular file.
-    """
-    source = open_regular(path)
-    try:
-        return os.read(source, size)
-    finally:
-        os.close(source)
-
-
-class _removed_unless_renamed:  # noqa: N801 - reads as a phrase after `with`
-    def __init__(self, path: bytes) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            with suppress(OSError):
-                os.unlink(self._path)
 
 
 def _digest_of_file(source: int) -> bytes:

@@ -10,18 +10,21 @@ from contextlib import suppress
 from msgspec import Struct
 
 from hark.tools.undo.blobs import Blobs, digest_of_file
-from hark.tools.undo.entry import entry_of, read_file
 from hark.tools.undo.manifest import (
     EntryChange,
     EntryKind,
     ManifestEntry,
     Why,
+    entry_of,
     has_same_content,
     is_same,
     kind_of,
+    read_file,
     show_path,
     show_size,
 )
+
+NAMED_LIMIT = 10
 
 
 class RenameBack(Struct, frozen=True, array_like=True):
@@ -237,3 +240,35 @@ def _locked_folders(touched: Iterable[bytes], planned: set[bytes]) -> dict[bytes
             if mode & 0o300 != 0o300:
                 modes[folder] = mode
     return modes
+
+
+def restored_names(plan: Plan, staying: Sequence[bytes]) -> tuple[str, ...]:
+    """Return what is as before again; folders with a slash."""
+    names = {move.target: "" for move in plan.moves}
+    for change in plan.changes:
+        is_folder = any(entry is not None and entry.kind is EntryKind.FOLDER for entry in (change.before, change.after))
+        names[change.path] = "/" if is_folder else ""
+    return tuple(show_path(path, plan.root) + names[path] for path in sorted(names) if path not in staying)
+
+
+def few(lines: Sequence[str]) -> list[str]:
+    """Return as many lines as a person reads."""
+    more = len(lines) - NAMED_LIMIT * 2
+    return [*lines[: NAMED_LIMIT * 2], f"and {more} more like this"] if more > 0 else list(lines)
+
+
+def conflict_text(conflict: Conflict, root: bytes) -> str:
+    """Return which files are not as the steps left them, and what to do."""
+    names = [show_path(path, root) for path in conflict.paths]
+    more = f" and {len(names) - NAMED_LIMIT} more" if len(names) > NAMED_LIMIT else ""
+    verb = "was" if len(names) == 1 else "were"
+    return (
+        f"Nothing was undone: {', '.join(names[:NAMED_LIMIT])}{more} {verb} changed since. "
+        "Move your version away or put back what the step left, then undo again."
+    )
+
+
+def reason_text(error: OSError) -> str:
+    """Return what went wrong, and with which file."""
+    name = show_path(os.fsencode(error.filename), b"") if isinstance(error.filename, str | bytes) else ""
+    return f"{name + ': ' if name else ''}{(error.strerror or str(error)).lower()}"

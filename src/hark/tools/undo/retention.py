@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from hark.disk.private_files import replace_private
 from hark.tools.undo.blobs import Blobs
 from hark.tools.undo.manifest import EntryKind, Manifest
-from hark.tools.undo.steps import OPEN, UNDONE, WHOLE, Step, write_whole
+from hark.tools.undo.steps import OPEN, UNDONE, WHOLE, Step
 
 KEPT_SECONDS = 7 * 24 * 3600.0
 KEPT_BYTES = 1_000_000_000
@@ -36,7 +37,7 @@ def sweep(folder: Path, blobs: Blobs) -> None:
     """
     if time.time_ns() - _swept_ns(folder) < REST_SECONDS * 1e9:
         return
-    write_whole(folder / "swept", b"")
+    replace_private(folder / "swept", b"", is_durable=False)
     deadline = time.monotonic() + SWEEP_SECONDS
     _remove_halves(folder)
     needed: set[bytes] = set()
@@ -86,7 +87,7 @@ def _young(folder: Path) -> list[Path]:
 def _remove_halves(folder: Path) -> None:
     """Remove what a crash left half-written: nobody else writes while the lock is held alone."""
     for place in (folder, folder / "blobs", folder / "roots", *(folder / "steps").glob("*/")):
-        for path in place.glob("new-*"):
+        for path in (*place.glob("new-*"), *place.glob(".*.*")):
             path.unlink(missing_ok=True)
 
 

@@ -6,15 +6,28 @@ import os
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Event
-from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from hark.tools.undo.blobs import Blobs
-from hark.tools.undo.entry import entry_of, head_of, read_file, reason_of
-from hark.tools.undo.ignore import Ignored
-from hark.tools.undo.manifest import EntryKind, Manifest, ManifestEntry, Why, kind_of
+from hark.disk.gitignore import GIT, Ignores
+from hark.disk.private_files import replace_private
+from hark.disk.tree_walk import WalkFolder
+from hark.tools.undo.blobs import Blobs, digest_of
+from hark.tools.undo.manifest import (
+    EntryKind,
+    Manifest,
+    ManifestEntry,
+    Why,
+    entry_of,
+    head_of,
+    kind_of,
+    read_file,
+    reason_of,
+)
+from hark.tools.undo.retention import generation
 
 # What a tool makes again by itself: it is removed with the step that made it, and not missed.
 CACHES = frozenset((b"__pycache__", b".pytest_cache", b".mypy_cache", b".ruff_cache", b".hypothesis"))
@@ -33,14 +46,6 @@ class ScanLimits(Struct, frozen=True):
 
 class ScanCancelled(Exception):
     """Nobody waits for this look any more."""
-
-
-class _Folder(NamedTuple):
-    """A folder to look into, with the rules there, and whether the contents of its files are wanted."""
-
-    path: bytes
-    rules: Ignored
-    is_read: bool = True
 
 
 class Scan:
@@ -98,34 +103,29 @@ class Scan:
 
     def _walk(self, scope: bytes, status: os.stat_result) -> None:
         """Go through folders in order of depth: if there are too many, the deep ones are left out."""
-        waiting = deque([_Folder(scope, Ignored())])
+        waiting = deque([(WalkFolder(scope, Ignores()), True)])
         while waiting:
-            folder, rules, is_read = waiting.popleft()
-            if why := self._refusal(folder):
-                self._skip(folder, why)
+            folder, is_read = waiting.popleft()
+            if why := self._refusal(folder.path):
+                self._skip(folder.path, why)
                 continue
             try:
-                with os.scandir(folder) as listing:
-                    items = list(listing)
+                items = folder.read()
             except OSError:
-                self._skip(folder, Why.UNREADABLE)
+                self._skip(folder.path, Why.UNREADABLE)
                 continue
-            names = {item.name for item in items}
-            if why := self._refusal_of(names, is_scope=folder == scope):
-                self._skip(folder, why)
+            if why := self._refusal_of(folder.names, is_scope=folder.path == scope):
+                self._skip(folder.path, why)
                 continue
             self._room -= len(items)
-            if b".git" in names:
-                rules = Ignored()  # a repository's rules end where another begins
-            if b".gitignore" in names:
-                rules = rules.below(folder)
-            is_read = is_read and not self._is_heavy_news(folder, names, rules)
-            here = _Folder(folder.rstrip(b"/") + b"/", rules, is_read)
+            is_read = is_read and not self._is_heavy_news(folder)
             for item in items:
-                if self._look_at_item(item, here, status.st_dev):
-                    waiting.append(_Folder(here.path + item.name, rules, is_read))
+                if self._look_at_item(item, folder, status.st_dev, is_read=is_read):
+                    waiting.append((folder.below(item), is_read))
 
-    def _look_at_item(self, item: "os.DirEntry[bytes]", here: "_Folder", device: int) -> bool:
+    def _look_at_item(
+        self, item: "os.DirEntry[bytes]", folder: WalkFolder[bytes], device: int, *, is_read: bool
+    ) -> bool:
         """Take in one name; return whether it is a folder to look into."""
         if self._stop.is_set():
             raise ScanCancelled
@@ -133,38 +133,37 @@ class Scan:
             status = item.stat(follow_symlinks=False)
         except OSError:
             return False  # it went away meanwhile
-        path = here.path + item.name
-        self._add(path, status, is_read=here.is_read)
+        self._add(item.path, status, is_read=is_read)
         if not item.is_dir(follow_symlinks=False):
             return False
-        why = Why.MOUNT if status.st_dev != device else self._why_skipped(path, item.name, status, here.rules)
+        why = Why.MOUNT if status.st_dev != device else self._why_skipped(item, status, folder)
         if why:
-            self._skip(path, why)
+            self._skip(item.path, why)
         return not why
 
-    def _why_skipped(self, path: bytes, name: bytes, status: os.stat_result, rules: Ignored) -> str:
-        earlier = self._like.entries.get(path) if self._like else None
+    def _why_skipped(self, item: "os.DirEntry[bytes]", status: os.stat_result, folder: WalkFolder[bytes]) -> str:
+        earlier = self._like.entries.get(item.path) if self._like else None
         if earlier is not None and earlier.kind is EntryKind.SKIPPED:
             return earlier.why_not
-        if path == self._home:
+        if item.path == self._home:
             return Why.HOME
         if earlier is not None and earlier.kind is EntryKind.FOLDER:
             return ""
-        if name == b".git":
+        if item.name == GIT:
             return Why.GIT
-        if name in CACHES:
+        if item.name in CACHES:
             return Why.CACHE
         if self._like is not None:
             moved = self._skipped_inodes.get(status.st_ino)
             return moved.why_not if moved and moved.mtime_ns == status.st_mtime_ns else ""
-        return Why.IGNORED if name in HEAVY or rules.ignores(path) else ""
+        return Why.IGNORED if item.name in HEAVY or folder.is_ignored(item, is_folder=True) else ""
 
-    def _is_heavy_news(self, folder: bytes, names: set[bytes], rules: Ignored) -> bool:
+    def _is_heavy_news(self, folder: WalkFolder[bytes]) -> bool:
         """Return whether the step made this folder, and it would not have been looked into otherwise."""
-        if self._like is None or folder in self._like.entries:
+        if self._like is None or folder.path in self._like.entries:
             return False
-        is_heavy = os.path.basename(folder) in HEAVY or not names.isdisjoint(HEAVY_MARKS)
-        return is_heavy or rules.ignores(folder)
+        is_heavy = os.path.basename(folder.path) in HEAVY or not folder.names.isdisjoint(HEAVY_MARKS)
+        return is_heavy or folder.ignores.is_ignored(folder.path, is_folder=True)
 
     def _refusal(self, folder: bytes) -> str:
         if self._stop.is_set():
@@ -201,17 +200,8 @@ class Scan:
     def _skip(self, folder: bytes, why: str) -> None:
         found = self._entries[folder]
         digest = head_of(folder) if why == Why.GIT else b""
-        self._entries[folder] = ManifestEntry(
-            EntryKind.SKIPPED,
-            found.mode,
-            found.uid,
-            found.gid,
-            0,
-            found.mtime_ns,
-            found.ctime_ns,
-            found.inode,
-            digest,
-            why,
+        self._entries[folder] = msgspec.structs.replace(
+            found, kind=EntryKind.SKIPPED, size=0, digest=digest, why_not=why, is_settled=False
         )
 
     def _read(self) -> None:
@@ -229,3 +219,45 @@ class Scan:
             else:
                 left -= status.st_size
                 self._entries[path] = read_file(path, status, self._blobs.keep_file)
+
+
+class LastLooks:
+    """The last scan of each workspace, in memory and on disk: what is untouched since isn't read again.
+
+    Only with the store's lock held.
+    """
+
+    def __init__(self, folder: Path, blobs: Blobs) -> None:
+        self._folder = folder
+        self._blobs = blobs
+        self._entries: dict[bytes, dict[bytes, ManifestEntry]] = {}
+        self._generation = generation(folder)
+
+    def at(self, root: bytes) -> dict[bytes, ManifestEntry]:
+        """Return what was seen of a workspace, as far as its contents are kept."""
+        now = generation(self._folder)
+        if now != self._generation:  # a sweep, maybe by another process, may have removed contents
+            self._entries.clear()
+            self._generation = now
+        if root not in self._entries:
+            try:
+                digest = bytes.fromhex(self._pointer(root).read_text())
+                self._entries[root] = msgspec.msgpack.decode(self._blobs.read(digest), type=Manifest).entries
+            except (OSError, ValueError, msgspec.DecodeError):
+                self._entries[root] = {}
+        return self._entries[root]
+
+    def remember(self, root: bytes, entries: dict[bytes, ManifestEntry]) -> None:
+        """Take in a newer look, for this process."""
+        self._entries[root] = entries
+
+    def write(self, root: bytes, digest: bytes) -> None:
+        """Write down where the look is kept, for the next process.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        replace_private(self._pointer(root), digest.hex().encode(), is_durable=False)
+
+    def _pointer(self, root: bytes) -> Path:
+        return self._folder / "roots" / digest_of(root).hex()[:32]

@@ -1,6 +1,4 @@
 """The steps of all sessions, each in a file of its own: open while it runs, then whole, then undone."""
-# Names of files are bytes here, and needn't be text.
-# ruff: noqa: PTH123
 
 import fcntl
 import os
@@ -13,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hark.disk.private_files import open_private, sync_folder
+from hark.disk.private_files import open_private, replace_private, sync_folder
 from hark.protocol.snapshots import StepName
 from hark.tools.undo.blobs import digest_of
 from hark.tools.undo.manifest import Difference
@@ -54,17 +52,17 @@ class StepFiles:
         folder.mkdir(mode=0o700, exist_ok=True)
         last = max((int(path.stem) for path in folder.iterdir() if path.stem.isdigit()), default=0)
         path = folder / f"{max(time.time_ns(), last + 1):020d}{OPEN}"
-        write_whole(path, msgspec.msgpack.encode(step))
+        replace_private(path, msgspec.msgpack.encode(step), is_durable=False)
         return path
 
     def rewrite(self, path: Path, step: Step) -> None:
         """Write an open step anew."""
-        write_whole(path, msgspec.msgpack.encode(step))
+        replace_private(path, msgspec.msgpack.encode(step), is_durable=False)
 
     def finish(self, path: Path, step: Step) -> Path:
         """Make an open step whole; return where it is now."""
         whole = path.with_suffix(WHOLE)
-        write_whole(whole, msgspec.msgpack.encode(step))
+        replace_private(whole, msgspec.msgpack.encode(step), is_durable=False)
         path.unlink(missing_ok=True)
         return whole
 
@@ -148,23 +146,6 @@ def _present(folder: Path) -> list[Path]:
     for suffix in (OPEN, WHOLE, UNDONE):
         best.update((path.stem, path) for path in paths if path.suffix == suffix)
     return sorted((path for path in best.values() if path.suffix != UNDONE), key=lambda path: path.name, reverse=True)
-
-
-def write_whole(path: Path, content: bytes, *, is_synced: bool = False) -> None:
-    """Write a file by one rename; synced, it is there after a loss of power too."""
-    temporary = path.with_name(f"new-{secrets.token_hex(8)}")
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-            if is_synced:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    if is_synced:
-        sync_folder(path.parent)
 
 
 @contextmanager

@@ -9,18 +9,27 @@ from threading import Event
 import msgspec
 from msgspec import Struct
 
+from hark.disk.private_files import replace_private, sync_folder
 from hark.protocol.names import number_of
 from hark.protocol.snapshots import StepName, Undone, UndoRefused
 from hark.tools.undo.blobs import Blobs
 from hark.tools.undo.manifest import EntryKind, Manifest, difference, show_path
-from hark.tools.undo.plan import Conflict, Plan, fold, make_plan
-from hark.tools.undo.report import NAMED_LIMIT, conflict_text, few, reason_text, restored_names
+from hark.tools.undo.plan import (
+    NAMED_LIMIT,
+    Conflict,
+    Plan,
+    conflict_text,
+    few,
+    fold,
+    make_plan,
+    reason_text,
+    restored_names,
+)
 from hark.tools.undo.restore import Restore, still_fitting
 from hark.tools.undo.retention import sweep
-from hark.tools.undo.scan import Scan, ScanCancelled, ScanLimits
-from hark.tools.undo.scan_cache import LastLooks
+from hark.tools.undo.scan import LastLooks, Scan, ScanCancelled, ScanLimits
 from hark.tools.undo.scopes import scopes_of
-from hark.tools.undo.steps import OPEN, Step, StepFiles, locked, write_whole
+from hark.tools.undo.steps import OPEN, Step, StepFiles, locked
 
 CUT_NOTE = "a crash cut the step short: what was changed between it and the next start counts as its own"
 
@@ -193,7 +202,8 @@ class UndoStore:
 
     def _carry_out(self, plan: Plan) -> list[bytes]:
         """Do it, so that a crash at any point is made good at the next start; return the folders that stay."""
-        write_whole(self._plan_path, msgspec.msgpack.encode(plan), is_synced=True)
+        replace_private(self._plan_path, msgspec.msgpack.encode(plan))
+        sync_folder(self._folder)
         restore = Restore(plan, self._blobs)
         try:
             restore.run()

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec import Struct
 
+from hark.protocol.tool import ToolError
+
 MAX_CHARACTERS = 8_000
 PORTS = {"http": 80, "https": 443}
 
@@ -38,10 +40,6 @@ _MORE_PRIVATE = tuple(
 )
 
 
-class InvalidUrl(Exception):
-    """It can't be asked for; the text says why."""
-
-
 class WebAddress(Struct, frozen=True):
     """An address in its one spelling: small letters, no name or password, no default port, no fragment."""
 
@@ -54,21 +52,21 @@ def read_address(text: str, behind: str = "") -> WebAddress:
     """Return the address that the text means; `behind` is the page that it stands on.
 
     Raises:
-        BadAddress: It is none, or not one for the web.
+        ToolError: It is none, or not one for the web.
     """
     if len(text) > MAX_CHARACTERS:
-        raise InvalidUrl(f"The address is longer than {MAX_CHARACTERS:,} characters.")
+        raise ToolError(f"The address is longer than {MAX_CHARACTERS:,} characters.")
     if _CONTROLS.search(text.strip()):
-        raise InvalidUrl("The address has line breaks or control characters in it. Write it on one line.")
+        raise ToolError("The address has line breaks or control characters in it. Write it on one line.")
     try:
         parts = urlsplit(urljoin(behind, text.strip()))
         port = parts.port
     except ValueError as error:
-        raise InvalidUrl(f"{text[:200]!r} is not an address: {error}.") from error
+        raise ToolError(f"{text[:200]!r} is not an address: {error}.") from error
     if parts.scheme not in PORTS:
-        raise InvalidUrl(f"{text[:200]!r} is not an http or https address. Write it whole: https://host/path.")
+        raise ToolError(f"{text[:200]!r} is not an http or https address. Write it whole: https://host/path.")
     if "@" in parts.netloc:
-        raise InvalidUrl("The address has a name or password in it. Leave out what stands before the @.")
+        raise ToolError("The address has a name or password in it. Leave out what stands before the @.")
     host = _one_spelling(parts.hostname or "")
     number = PORTS[parts.scheme] if port is None else port
     return WebAddress(_joined(parts, host, number), host, number)
@@ -97,20 +95,20 @@ def _one_spelling(host: str) -> str:
         try:
             return str(IPv6Address(host.replace("%", " ")))  # no zone: it would name a place on this machine
         except ValueError as error:
-            raise InvalidUrl(f"[{host}] is not an IPv6 address.") from error
+            raise ToolError(f"[{host}] is not an IPv6 address.") from error
     plain = unicodedata.normalize("NFKC", host).replace("。", ".").lower().rstrip(".")
     try:
         plain = plain if plain.isascii() else plain.encode("idna").decode()
     except UnicodeError as error:
-        raise InvalidUrl(f"{host[:200]!r} is not the name of a host.") from error
+        raise ToolError(f"{host[:200]!r} is not the name of a host.") from error
     if not _HOST.fullmatch(plain) or len(plain) > 253:
-        raise InvalidUrl(f"{host[:200]!r} is not the name of a host.")
+        raise ToolError(f"{host[:200]!r} is not the name of a host.")
     if not _ENDS_IN_NUMBER.fullmatch(plain):
         return plain
     try:
         return socket.inet_ntoa(socket.inet_aton(plain))
     except OSError as error:
-        raise InvalidUrl(f"{host[:200]!r} is neither a name nor an address.") from error
+        raise ToolError(f"{host[:200]!r} is neither a name nor an address.") from error
 
 
 def is_private(address: IPv4Address | IPv6Address) -> bool:

@@ -7,7 +7,9 @@ import aiohttp
 from msgspec import Struct
 from yarl import URL
 
-from hark.tools.web.address import InvalidUrl, Reach, WebAddress, read_address
+from hark.protocol.messages import Effect
+from hark.protocol.tool import ToolError
+from hark.tools.web.address import Reach, WebAddress, read_address
 from hark.tools.web.connection import HostConnector, Lookup, open_session, system_lookup
 
 MAX_BYTES = 5_000_000
@@ -19,8 +21,11 @@ ENCODINGS = "gzip, deflate"
 Wanted = Callable[[str], bool]
 
 
-class WebFailure(Exception):
+class WebFailure(ToolError):
     """The page could not be had; the text says why, and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, Effect.COMPLETED)
 
 
 class WebPage(Struct, frozen=True):
@@ -64,7 +69,7 @@ class Getter:
                 return answer
             try:
                 address = read_address(answer, behind=address.url)
-            except InvalidUrl as error:
+            except ToolError as error:
                 raise WebFailure(f"{address.url} redirects to an address that can't be used. {error}") from error
         raise WebFailure(f"More than {MAX_REDIRECTS} redirects; the last one leads to {address.url}.")
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from hark.tools.files.errors import ToolRefused
+from hark.protocol.tool import ToolError
 
 
 class FileAction(StrEnum):
@@ -55,7 +55,7 @@ class FilePatch(Struct):
     is_executable: bool | None = None
 
 
-class BadPatch(ToolRefused):
+class BadPatch(ToolError):
     """It can't be read as a patch."""
 
 

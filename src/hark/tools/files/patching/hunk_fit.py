@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
-from hark.tools.files.errors import ToolRefused
+from hark.protocol.tool import ToolError
 from hark.tools.files.nearest_match import explain
 from hark.tools.files.patching.format import Hunk
 
@@ -43,7 +43,7 @@ def apply_hunks(text: str, hunks: Sequence[Hunk], newline: str) -> Patched:
     unless a hunk says otherwise.
 
     Raises:
-        Refused: A hunk does not fit. The text says which, and what is there instead.
+        ToolError: A hunk does not fit. The text says which, and what is there instead.
     """
     patched = Patched(split_lines(text))
     is_ended = not text or text.endswith("\n")
@@ -102,7 +102,7 @@ def _place(lines: list[str], hunk: Hunk, done: int, drift: int, name: str) -> tu
         places = _places([likeness(line) for line in lines], [likeness(line) for line in old], after)
         if places:
             return _chosen(_last_first(places, hunk), expected, hunk, note)
-    raise ToolRefused(f"{name} does not fit. {_why(lines, old, hunk, after)}")
+    raise ToolError(f"{name} does not fit. {_why(lines, old, hunk, after)}")
 
 
 def _last_first(places: list[int], hunk: Hunk) -> list[int]:
@@ -136,7 +136,7 @@ def _behind_headings(lines: Sequence[str], hunk: Hunk, done: int, name: str) -> 
         ]
         if not places:
             why = explain(lines, [heading])
-            raise ToolRefused(
+            raise ToolError(
                 f"{name} does not fit: its heading {heading!r} is not in the file behind line {after}. {why}"
             )
         after = places[0] + 1

@@ -1,0 +1,1 @@
+"""When to do something again: delays between retries, and rate limits."""

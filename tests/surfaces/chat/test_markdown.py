@@ -1,0 +1,143 @@
+"""One parse tree for all platforms: each writer spells the same text its own way, in bounded time."""
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from hark.surfaces.chat.markdown import MAX_CHARACTERS
+from hark.surfaces.discord.markup import shown as discord_text
+from hark.surfaces.matrix.outgoing import html as matrix_html
+from hark.surfaces.slack.mrkdwn import mrkdwn
+from hark.surfaces.telegram.markup import as_html
+from tests.fakes.telegram_markup import shown as telegram_text
+
+WRITERS: dict[str, Callable[[str], str]] = {
+    "telegram": as_html,
+    "slack": mrkdwn,
+    "discord": lambda text: discord_text(text, 10**9),
+    "matrix": matrix_html,
+}
+HUGE = 100_000
+
+
+@pytest.mark.parametrize(
+    ("markdown", "telegram", "slack", "discord", "matrix"),
+    [
+        (
+            "**a *b* ~~c~~**",
+            "<b>a <i>b</i> <s>c</s></b>",
+            "*a _b_ ~c~*",
+            "**a *b* ~~c~~**",
+            "<p><strong>a <em>b</em> <s>c</s></strong></p>",
+        ),
+        ("**a __b__**", "<b>a b</b>", "*a b*", "**a b**", "<p><strong>a <strong>b</strong></strong></p>"),
+        ("\\*a\\* b\\_c", "*a* b_c", "*a* b_c", "\\*a\\* b_c", "<p>*a* b_c</p>"),
+        ("&lt;b&gt; &amp;", "&lt;b&gt; &amp;", "&lt;b&gt; &amp;", "<b> &", "<p>&lt;b&gt; &amp;</p>"),
+        ("`a*b`", "<code>a*b</code>", "`a*b`", "`a*b`", "<p><code>a*b</code></p>"),
+        (
+            "    a **b**",
+            "<pre>a **b**</pre>",
+            "```\na **b**\n```",
+            "```\na **b**\n```",
+            "<pre><code>a **b**\n</code></pre>",
+        ),
+        (
+            "[**a**](https://b.c/d_(e))",
+            '<a href="https://b.c/d_(e)"><b>a</b></a>',
+            "<https://b.c/d_(e)|a>",
+            "[**a**](<https://b.c/d_(e)>)",
+            '<p><a href="https://b.c/d_(e)"><strong>a</strong></a></p>',
+        ),
+        (
+            "[a][1]\n\n[1]: https://b.c",
+            '<a href="https://b.c">a</a>',
+            "<https://b.c|a>",
+            "[a](https://b.c)",
+            '<p><a href="https://b.c">a</a></p>',
+        ),
+        (
+            "> a\n> - b\n>\n> c",
+            "<blockquote>a\n• b\n\nc</blockquote>",
+            "> a\n> • b\n>\n> c",
+            "> a\n> - b\n> \n> c",
+            "<blockquote>\n<p>a</p>\n<ul>\n<li>b</li>\n</ul>\n<p>c</p>\n</blockquote>",
+        ),
+        (
+            "3. a\n   - [x] b\n\n4. c",
+            "3. a\n   ☑ b\n\n4. c",
+            "3. a\n  ☑ b\n\n4. c",
+            "3. a\n  - ☑ b\n\n4. c",
+            '<ol start="3">\n<li>\n<p>a</p>\n<ul>\n<li>[x] b</li>\n</ul>\n</li>\n<li>\n<p>c</p>\n</li>\n</ol>',
+        ),
+        ("Title\n===", "<b>Title</b>", "*Title*", "# Title", "<h1>Title</h1>"),
+        ("a\\\nb", "a\nb", "a\nb", "a\nb", "<p>a<br />\nb</p>"),
+    ],
+)
+def test_each_platform_gets_the_same_text_in_its_own_markup(
+    markdown: str, telegram: str, slack: str, discord: str, matrix: str
+) -> None:
+    written = {name: write(markdown) for name, write in WRITERS.items()}
+    assert written == {"telegram": telegram, "slack": slack, "discord": discord, "matrix": matrix}
+
+
+@pytest.mark.parametrize("name", ["telegram", "slack", "discord"])
+def test_text_nested_too_deeply_stays_plain_and_complete(name: str) -> None:
+    assert "innermost" in WRITERS[name]("> " * 60 + "innermost")
+    assert "innermost" in WRITERS[name]("\n".join("  " * depth + "- innermost" for depth in range(40)))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_text_beyond_the_limit_stays_plain(name: str) -> None:
+    written = WRITERS[name]("**a** " * (MAX_CHARACTERS // 6 + 1))
+    assert not any(mark in written for mark in ("<b>", "<strong>")), written[:100]
+
+
+@pytest.mark.parametrize("size", [14_000, HUGE])
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_text_takes_long_to_render(name: str, size: int) -> None:
+    pieces = (
+        *("*", "**a", "[", "`", "_a", "~~", "[a](", "**a ", "> ", "](", "`` ` ", "<", "&", "\\", "|", "![", "a**b_"),
+        *("a|b\n-|-\n", "- ", "- a\n", "[a]: b\n", "[a]:\n", "[[]", "<http:", "# a\n", "```\n", "a\n=\n", "[x](<"),
+    )
+    texts = [(piece * size)[:size] for piece in pieces]
+    texts += ["# " + " " * size + "a", "# a" + " " * size + "#" * size, "1" * size, "a" * size, "https://" + "_" * size]
+    for text in texts:
+        began = time.process_time()
+        WRITERS[name](text)
+        assert time.process_time() - began < 2.0, text[:20]
+
+
+def test_random_marks_render_on_every_platform() -> None:
+    pieces = (
+        *(
+            "<",
+            ">",
+            "&",
+            "!channel",
+            "@U1",
+            "*",
+            "**",
+            "_",
+            "~~",
+            "`",
+            "```",
+            "\n",
+            "[",
+            "](",
+            ")",
+            "|",
+            "#",
+            "a ",
+            " ",
+        ),
+        *("- ", "> ", "1. ", "\n\n", "|-|-|\n", "https://a.b", "[ ] ", "\\", "    "),
+    )
+    chance = random.Random(12)
+    for _ in range(1500):
+        text = "".join(chance.choices(pieces, k=chance.randint(1, 40)))
+        telegram_text(as_html(text))  # raises if Telegram would refuse it
+        assert "<!" not in mrkdwn(text), text
+        for write in WRITERS.values():
+            write(text)
