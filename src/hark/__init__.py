@@ -5,7 +5,8 @@ from hark.version import __version__ as __version__
 TYPE_CHECKING = False  # typing itself would cost as much as all the rest of `hark --version`
 
 if TYPE_CHECKING:
-    from hark.app.build import Agent, open_agent
+    from hark.app.agent import Agent
+    from hark.app.build import open_agent
     from hark.app.sessions.handle import SessionHandle
     from hark.app.settings import SettingsError
     from hark.protocol import events
@@ -41,7 +42,7 @@ __all__ = [
 
 # Names are loaded when they are first used: `import hark` and `hark --version` must cost next to nothing.
 _PLACES = {
-    "Agent": "hark.app.build",
+    "Agent": "hark.app.agent",
     "Attachment": "hark.protocol.messages",
     "Completed": "hark.protocol.outcomes",
     "Delivery": "hark.protocol.commands",

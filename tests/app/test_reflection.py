@@ -3,11 +3,11 @@
 import logging
 import statistics
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import anyio
 import pytest
@@ -20,12 +20,13 @@ from hark.engine.session.router import Router
 from hark.protocol.commands import Answer, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, CallStart, StepStart
 from hark.protocol.messages import CallResult
+from hark.protocol.names import belongs_to
 from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.protocol.provider import CallChunk, ProviderError, Request
 from hark.protocol.receipts import Receipt, Refusal, Settled
 from hark.protocol.rules import ApprovalMode, Approvals, Limits, Rules
-from hark.protocol.store import BACKGROUND, Query
-from hark.protocol.surface import Details, SessionPort
+from hark.protocol.session import Details, EventReader, Session
+from hark.protocol.store import Query
 from hark.providers.scripted import Fail, Hang, ScriptedProvider, Step
 from hark.store.sqlite import SqliteStore
 from hark.tools.notes.memory import MemoryTool
@@ -60,7 +61,7 @@ class Visitor:
     async def answer(self, question: str, text: str) -> Refusal | None:
         return await self._door.answer(Answer(self._bench.clock.new_id(), question, text))
 
-    def events(self) -> AsyncIterator[AnyEvent]:
+    def events(self) -> EventReader:
         return self._door.subscribe()
 
     async def idle(self) -> Outcome | None:
@@ -78,10 +79,10 @@ class World:
         self.children: list[str] = []
         self._has_child = anyio.Event()
 
-    def session(self, name: str) -> Visitor:
-        return Visitor(self.router.door(name), self.bench)
+    def session(self, name: str) -> Session:
+        return cast("Session", Visitor(self.router.door(name), self.bench))
 
-    def open_child(self, name: str) -> SessionPort:
+    def open_child(self, name: str) -> Session:
         if len(name) > 200:
             raise ValueError("too long for a name")
         self.children.append(name)
@@ -90,7 +91,7 @@ class World:
         self.router.charter(name, Restrictions(("memory",), Limits(steps=5)))
         return self.session(name)
 
-    async def child_begun(self, number: int = 0) -> Visitor:
+    async def child_begun(self, number: int = 0) -> Session:
         """Return a child when it is opened."""
         while len(self.children) <= number:
             await self._has_child.wait()
@@ -103,7 +104,7 @@ class World:
             if isinstance(event, kind):
                 return
 
-    async def child_ended(self, number: int = 0) -> Visitor:
+    async def child_ended(self, number: int = 0) -> Session:
         """Return a child when it is quiet again."""
         child = await self.child_begun(number)
         await child.idle()
@@ -149,7 +150,7 @@ def keeps(request: Request) -> list[Step]:
     return [CallChunk(0, "c1", "memory", KEEP)]
 
 
-async def said(session: Visitor, text: str = "I like teal") -> float:
+async def said(session: Session, text: str = "I like teal") -> float:
     """Say something; return the seconds until its turn was over."""
     began = time.monotonic()
     await session.say(text)
@@ -169,7 +170,7 @@ async def test_what_is_worth_keeping_is_kept_by_a_child_that_can_do_nothing_else
         [request, _] = [request for request in world.provider.requests if is_child(request)]
         assert [spec.name for spec in request.tools] == ["memory"]
         assert "person: I like teal\nhark: answer" in request.messages[0].text
-        assert child.id.startswith(f"demo{BACKGROUND}")
+        assert belongs_to(child.id, "demo")
         assert len(world.children) == 1
         hits = await world.bench.store.search.find(Query("teal"))
         assert [hit.session for hit in hits] == ["demo"]

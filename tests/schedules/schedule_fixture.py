@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hark.app.build import Agent, open_agent
+from hark.app.agent import Agent
+from hark.app.build import open_agent
 from hark.app.schedules import schedule_services
-from hark.app.slash.table import find
+from hark.app.slash.meaning import is_command
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt
@@ -47,7 +48,9 @@ class World:
         self.clock = clock
         self.book: SqliteScheduleBook = agent.parts.schedule_book()
         self.runner = self.another_runner()
-        self.desk = ScheduleDesk(self.book, agent.bench.store.journal, agent.settings.schedules, clock, self._say, find)
+        self.desk = ScheduleDesk(
+            self.book, agent.bench.store.journal, agent.settings.schedules, clock, self._say, is_command
+        )
 
     async def _say(self, session: str, say: Say) -> Receipt:
         return await self.agent.session(session).say(say.text, say.delivery, id=say.id, author=say.author)

@@ -7,9 +7,9 @@ import pytest
 
 from hark.protocol.events import Notice, QuestionAsked, TurnEnd
 from hark.protocol.messages import CallResult
+from hark.protocol.names import SCHEDULER
 from hark.protocol.receipts import ReceiptState
 from hark.protocol.schedules import RunState, ScheduleRefused
-from hark.schedules.runner import RUNNER
 from tests.cli.command_line import gated, shell_call
 from tests.fakes.models.behaviours import text
 from tests.schedules.schedule_fixture import HOUR, NINE, opened
@@ -55,7 +55,7 @@ async def test_two_runners_of_one_home_are_one(tmp_path: Path) -> None:
         await asyncio.gather(other.look(), world.runner.look(), other.look(), world.runner.look())
         await world.agent.session("s").idle()
         assert await world.said() == [("schedule job", "do it")]
-        assert await world.agent.bench.store.leases.is_owned(RUNNER)
+        assert await world.agent.bench.store.leases.is_owned(SCHEDULER)
 
 
 async def test_what_was_missed_is_made_good_once_and_said(tmp_path: Path) -> None:

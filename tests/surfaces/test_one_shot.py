@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import AsyncIterator
-from typing import Unpack
+from typing import Unpack, cast
 
 import pytest
 
@@ -11,7 +11,7 @@ from hark.protocol.commands import Delivery
 from hark.protocol.events import AnyEvent, Notice, ReceiptChanged, ReplyDelta, TurnEnd, TurnStart
 from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, Outcome, Timings
 from hark.protocol.receipts import Receipt, ReceiptState, Refusal, Settled
-from hark.protocol.surface import Details
+from hark.protocol.session import Details, Session
 from hark.surfaces.oneshot import OneShot
 
 FULL = "The session failed and is opened again: the disk is full"
@@ -56,7 +56,7 @@ END = TurnEnd("demo", "t1", 9, 0.0, Completed("all of it"), Timings())
 
 async def shoot(form: str, *events: AnyEvent) -> tuple[Outcome, str, str]:
     out, err = io.StringIO(), io.StringIO()
-    outcome = await OneShot(Told(*events), form, out, err).run("go")
+    outcome = await OneShot(cast("Session", Told(*events)), form, out, err).run("go")
     return outcome, out.getvalue(), err.getvalue()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import hark
-from hark.app.build import Agent
+from hark.app.agent import Agent
 from tests.cli.command_line import opened, shell_call
 from tests.fakes.collector import Collector, collector_server
 from tests.fakes.models.behaviours import failing, hanging, text

@@ -5,19 +5,16 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
+from hark.app.agent import Agent
 from hark.app.builtin_tools import as_tools, own_tools
 from hark.app.clock import SystemClock
 from hark.app.grants import GrantsFile
 from hark.app.lifecycle import running
 from hark.app.logs import hide_in_logs
-from hark.app.reflection import Reflection
-from hark.app.reload import Follow, MakeRoutes, Reload, TurnSettingsMaker
+from hark.app.reload import MakeRoutes, Reload, TurnSettingsMaker
 from hark.app.services import HomePaths, Services
-from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError, config
 from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
@@ -25,8 +22,6 @@ from hark.app.telemetry import opened_telemetry
 from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import Current, EngineServices
 from hark.engine.session.lease_renewal import LeaseRenewal
-from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.restrictions import Restrictions
 from hark.engine.session.router import Router
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
@@ -34,80 +29,10 @@ from hark.engine.turn.spending import Spending
 from hark.processes.cookies import this_process
 from hark.protocol.clock import Clock
 from hark.protocol.store import Store
-from hark.tools.delegate import ChildOrder
 from hark.tools.undo.undo import Undo
 
-REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
-
-Handle = TypeVar("Handle", bound=SessionHandle)
 RouteGiven = Mapping[str, Any]
 ToolGiven = Any
-
-
-class Agent:
-    """A running agent: sessions by name."""
-
-    def __init__(self, bench: EngineServices, router: Router, parts: Services, follow: Follow) -> None:
-        """`follow` takes other settings while it runs: all of them or, with a SettingsError, none."""
-        self.bench = bench
-        self.parts = parts
-        self.follow = follow
-        self.home = parts.places.home
-        self.reflection = Reflection(
-            lambda name: self.child(name, REFLECTS), is_wanted=lambda: self.settings.memory.reflect
-        )
-        self._router = router
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        return self.parts.settings
-
-    def session(self, name: str, surface: str = "python") -> SessionHandle:
-        """Return a session; it is made when new, and loads behind the scenes.
-
-        Raises:
-            ValueError: A session can't have that name.
-        """
-        return self.session_of(SessionHandle, name, surface)
-
-    def session_of(self, kind: type[Handle], name: str, surface: str) -> Handle:
-        """Return a session as a kind of handle that a surface needs.
-
-        Raises:
-            ValueError: A session can't have that name.
-        """
-        session = kind(name, self._router, self.bench, self.parts, surface)
-        self.reflection.follow(session)
-        return session
-
-    @property
-    def doors(self) -> list[SessionProxy]:
-        """The sessions that are open in this process."""
-        return self._router.doors
-
-    def is_open(self, session: str) -> bool:
-        """Tell whether a session is open in this process."""
-        return self._router.is_open(session)
-
-    async def drain(self) -> None:
-        """Begin no more turns, and return when those that run have ended. Bound it from outside."""
-        await self._router.drain()
-
-    def child(self, name: str, order: ChildOrder) -> SessionHandle:
-        """Return a child's session, with no more than it was given.
-
-        Raises:
-            ValueError: There is no tool of a name that it was given.
-        """
-        unknown = [tool for tool in order.tools or () if self.bench.tools.get(tool) is None]
-        if unknown:
-            raise ValueError(f"There is no tool {', '.join(unknown)} that a child could have.")
-        limits = self.bench.rules.limits
-        steps, seconds = order.steps or limits.steps, order.seconds or limits.seconds
-        limits = msgspec.structs.replace(limits, steps=steps, seconds=seconds)
-        self._router.charter(name, Restrictions(order.tools, limits))
-        return self.session(name)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from hark.engine.session.router import Router
 from hark.processes.cookies import Detached, sweep
 
 if TYPE_CHECKING:
-    from hark.app.build import Agent
+    from hark.app.agent import Agent
 
 EXIT_SHARE = 0.8  # of exit_seconds; the rest is for the store, and for the interpreter
 

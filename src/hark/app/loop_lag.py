@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from hark.protocol.gateway import Lag
+from hark.protocol.agent import Lag
 
 PAUSE_SECONDS = 0.1
 KEPT = 600  # a minute

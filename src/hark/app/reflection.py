@@ -8,11 +8,10 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from hark.protocol.events import MessageAccepted, QuestionAsked, TurnEnd, TurnStart
+from hark.protocol.names import background_name, is_listed
 from hark.protocol.outcomes import Completed
-from hark.protocol.store import BACKGROUND
-from hark.protocol.surface import SessionPort
+from hark.protocol.session import Session
 from hark.text.clean import cut_middle
-from hark.tools.delegate import CHILD
 
 PAUSE_SECONDS = 3.0  # a person who goes on at once is not to be followed by a thought about the last turn
 REFLECT_SECONDS = 60.0
@@ -41,7 +40,7 @@ class Reflection:
 
     def __init__(
         self,
-        open_child: Callable[[str], SessionPort],
+        open_child: Callable[[str], Session],
         pause_seconds: float = PAUSE_SECONDS,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -73,11 +72,11 @@ class Reflection:
         for scope in list(self._scopes.values()):
             scope.cancel()
 
-    def follow(self, session: SessionPort) -> None:
+    def follow(self, session: Session) -> None:
         """Reflect on this session's turns from now on, once however often it is said; waits for nothing."""
         if self._tasks is None or not self._is_wanted():
             return
-        if session.id not in self._followed and not _is_child(session.id):
+        if session.id not in self._followed and is_listed(session.id):
             self._followed.add(session.id)
             self._tasks.start_soon(self._follow, session)
 
@@ -89,14 +88,14 @@ class Reflection:
     def turn_ended(self, session: str, text: str) -> None:
         """Reflect on this exchange when the session has been quiet for a while; waits for nothing."""
         self.turn_started(session)
-        if self._tasks is None or not self._is_wanted() or _is_child(session):
+        if self._tasks is None or not self._is_wanted() or not is_listed(session):
             return
         if not text.strip() or len(self._scopes) >= MOST_WAITING:
             return
         scope = self._scopes[session] = anyio.CancelScope()
         self._tasks.start_soon(self._reflect, session, text, scope)
 
-    async def _follow(self, session: SessionPort) -> None:
+    async def _follow(self, session: Session) -> None:
         said: list[str] = []
         try:
             async for event in session.events():
@@ -127,7 +126,7 @@ class Reflection:
                 del self._scopes[session]
 
     async def _think(self, session: str, text: str) -> None:
-        child = self._open_child(f"{session}{BACKGROUND}{secrets.token_hex(4)}")
+        child = self._open_child(background_name(session, secrets.token_hex(4)))
         events = child.events()
         is_over = False
         try:
@@ -148,7 +147,3 @@ class Reflection:
             if not is_over:
                 with anyio.move_on_after(STOP_SECONDS, shield=True):
                     await child.interrupt("behind the scenes")
-
-
-def _is_child(session: str) -> bool:
-    return BACKGROUND in session or CHILD in session

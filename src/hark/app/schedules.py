@@ -1,7 +1,7 @@
 """Runs the schedules of the home on an agent."""
 
-from hark.app.build import Agent
-from hark.app.slash.table import find
+from hark.app.agent import Agent
+from hark.app.slash.meaning import is_command
 from hark.schedules.firing import ScheduleServices
 from hark.schedules.runner import ScheduleRunner
 
@@ -17,8 +17,8 @@ def schedule_services(agent: Agent) -> ScheduleServices:
         bench.clock,
         agent.settings.schedules,
         session=lambda name: agent.session(name, SURFACE),
-        notice=lambda name, text: agent.session(name, SURFACE).door.notice("schedule", text),
-        find_command=find,
+        notice=lambda name, text: agent.session(name, SURFACE).notice("schedule", text),
+        is_command=is_command,
         lapses=lambda: bench.tenure.lapses,
     )
 

@@ -10,7 +10,6 @@ import anyio
 from hark.app.settings import SettingsError
 from hark.app.settings.types import Settings
 from hark.app.slash.stop_words import StopWords
-from hark.app.slash.table import TakenIds
 from hark.processes.background import Background
 from hark.processes.cookies import Detached, Owner
 from hark.processes.shell import ShellStates
@@ -29,6 +28,10 @@ if TYPE_CHECKING:
     from hark.voice.inbox import VoiceIngress
 
 
+KEPT_IDS = 10_000
+PROGRAMS = ("", "python", "oneshot", "schedule", "v1")  # what comes from these was not typed by a person
+
+
 @dataclass(frozen=True, slots=True)
 class HomePaths:
     """Where Hark keeps its files, and where it works."""
@@ -42,6 +45,26 @@ class HomePaths:
         return self.home / "detached"
 
 
+class RecentIds:
+    """Message ids of all sessions, the newest of them: the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[str, str], None] = {}
+
+    def note(self, session: str, message: str) -> bool:
+        """Note an id; False when it is known."""
+        if (session, message) in self._ids:
+            return False
+        self._ids[session, message] = None
+        if len(self._ids) > KEPT_IDS:
+            del self._ids[next(iter(self._ids))]
+        return True
+
+    def forget(self, session: str, message: str) -> bool:
+        """Forget an id; False when it is not known."""
+        return (session, message) in self._ids and self._ids.pop((session, message)) is None
+
+
 class Services:
     """The processes, servers and shelves that all sessions share."""
 
@@ -50,7 +73,8 @@ class Services:
         self.settings = settings
         self.places = places
         self.owner = owner
-        self.taken = TakenIds()
+        self.taken = RecentIds()  # commands that were carried out: the same id is taken once, as with any message
+        self.stopped = RecentIds()  # messages that were stopped, perhaps before they came
         self.deliveries: dict[str, Delivery] = {}
         self.shelves = SkillCatalogs(skill_places(places.workspace, places.home, settings.skills.folders))
         self.launcher = Launcher(owner, places.home, settings.sandbox)
@@ -79,6 +103,11 @@ class Services:
         self._have_servers(servers)
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
+
+    def is_stop_word(self, text: str, surface: str) -> bool:
+        """Return whether a text stops when a person types or says it on a surface; programs have no stop words."""
+        is_on = self.settings.surfaces.get(surface, {}).get("stop_words", True)
+        return surface not in PROGRAMS and is_on and self.stop_words.fits(text)
 
     async def changed(self) -> None:
         """Return when the settings are others than at the call."""

@@ -39,6 +39,7 @@ async def run(options: argparse.Namespace) -> int:
 
     from hark.app.sessions.editor_agents import opened_workplaces
     from hark.surfaces.acp.serve import Incoming, serve_editor
+    from hark.surfaces.acp.workspace import EditorServices
     from hark.version import __version__
 
     incoming = Incoming()
@@ -47,7 +48,8 @@ async def run(options: argparse.Namespace) -> int:
     signals.listen()
     await read_input(incoming)
     async with opened_workplaces(home, watchdog.waits_for) as places:
-        await serve_editor(places, incoming, out, __version__, watchdog.arm)
+        services = EditorServices(places.commands, places.create, places.open, places.listed)
+        await serve_editor(services, incoming, out, __version__, watchdog.arm)
     return signals.code or COMPLETED
 
 

@@ -8,7 +8,8 @@ from hark.app.sessions.continue_turn import offer
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError, home_directory
 from hark.engine.turn.routes import Routes
-from hark.protocol.store import BACKGROUND, Store
+from hark.protocol.names import is_background
+from hark.protocol.store import Store
 
 
 def sections(options: argparse.Namespace) -> dict[str, Any]:
@@ -40,7 +41,7 @@ async def session_name(options: argparse.Namespace, store: Store) -> str | None:
         raise SettingsError(f"There is no session {options.resume!r} to resume; `hark sessions` lists what there is.")
     if options.session is None and options.continues:
         lines = await store.journal.sessions()
-        return next((line.session for line in lines if BACKGROUND not in line.session), None)
+        return next((line.session for line in lines if not is_background(line.session)), None)
     return options.session
 
 

@@ -7,10 +7,10 @@ from hark.app.build import open_agent
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
-from hark.app.slash.table import find
 from hark.cli.chat_options import choose_route, sections
 from hark.cli.io.printing import print_error, print_line
 from hark.cli.io.standard_input import piped_text
+from hark.protocol.meaning import CommandMeaning, StopMeaning
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.surfaces.oneshot import OneShot
 
@@ -36,9 +36,9 @@ async def prompt(options: argparse.Namespace) -> int:
             await session.opened()
         if signals.code is not None:
             return signals.code
-        command = find(text)
-        if command is not None:
-            print_line(await command[0].run(session, command[1]))
+        meaning = session.meaning(text)
+        if isinstance(meaning, CommandMeaning | StopMeaning):
+            print_line(await session.run_command(meaning))
             outcome = await session.idle() if session.is_busy_here else None
             watchdog.arm()
             return signals.code or (_exit_code(outcome) if outcome else COMPLETED)

@@ -11,14 +11,14 @@ from hark.app.clock import SystemClock
 from hark.app.sessions.remote_session import Caller
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
-from hark.app.slash.table import find
+from hark.app.slash.meaning import is_command
 from hark.cli.io.printing import print_error, print_json, print_line
 from hark.cli.open_store import opened_store
 from hark.protocol.commands import Delivery, Say
+from hark.protocol.names import SCHEDULER
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import ScheduleOrder, ScheduleRefused, ScheduleRow
 from hark.protocol.store import Store
-from hark.schedules.runner import RUNNER
 from hark.schedules.service import ScheduleDesk
 from hark.schedules.table import NOTHING, change_words, line_of, next_words, told
 from hark.store.schedule_store import SqliteScheduleBook
@@ -118,7 +118,7 @@ async def _list(desk: ScheduleDesk, store: Store, *, as_json: bool) -> None:
 
 async def _warn(store: Store) -> None:
     """Say so when nobody is there to send anything."""
-    if not await store.leases.is_owned(RUNNER):
+    if not await store.leases.is_owned(SCHEDULER):
         print_error(NOBODY)
 
 
@@ -129,14 +129,14 @@ async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
     async with opened_store() as store:
 
         async def say(session: str, message: Say) -> Receipt:
-            if find(message.text) is not None:
+            if is_command(message.text):
                 words = "Its prompt is a slash command: only a process that serves can carry it out, at its time."
                 raise ScheduleRefused("unknown", words)
             return await Caller(session, store).say(message)
 
         book = SqliteScheduleBook(home / "schedules.db")
         try:
-            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say, find), store
+            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say, is_command), store
         finally:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await book.close()

@@ -5,12 +5,14 @@ from typing import Any
 
 from hark.app.sessions.remote_session import Caller
 from hark.app.shutdown import COMPLETED
-from hark.app.slash.table import SlashCommand, brought, find, help_text
+from hark.app.slash.meaning import meaning_of
+from hark.app.slash.table import help_text
 from hark.cli.io.printing import print_error, print_json
 from hark.cli.open_store import CLOCK, opened_store
 from hark.cli.queue import queue_command
 from hark.cli.stop import stop
 from hark.protocol.commands import Delivery, Say
+from hark.protocol.meaning import CommandMeaning, MessageMeaning, StopMeaning
 from hark.protocol.receipts import ReceiptState
 
 FOR_LATER = "The gateway is stopping. The message is kept, and runs when it is started again."
@@ -37,12 +39,12 @@ async def run(options: argparse.Namespace) -> int:
     text, delivery = options.text, Delivery(options.delivery) if options.delivery else settings.delivery.default
     async with opened_store() as store:
         caller = Caller(options.session, store)
-        if (command := find(text)) is not None:
-            if (meant := brought(*command)) is None:
-                print_json(await _carry_out(caller, options.session, *command))
-                return COMPLETED
-            text, delivery = command[1], meant
-        receipt = await caller.say(Say(options.id or CLOCK.new_id(), text, delivery))
+        meaning = meaning_of(text)
+        if isinstance(meaning, CommandMeaning | StopMeaning):
+            print_json(await _carry_out(caller, options.session, meaning))
+            return COMPLETED
+        prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
+        receipt = await caller.say(Say(options.id or CLOCK.new_id(), meaning.text, prefix or delivery))
         is_for_later = receipt.state is ReceiptState.QUEUED and await caller.is_draining()
     print_json(receipt)
     if is_for_later:
@@ -50,18 +52,18 @@ async def run(options: argparse.Namespace) -> int:
     return COMPLETED
 
 
-async def _carry_out(caller: Caller, session: str, command: SlashCommand, words: str) -> dict[str, Any]:
+async def _carry_out(caller: Caller, session: str, command: CommandMeaning | StopMeaning) -> dict[str, Any]:
     """Carry out a slash command that needs no process which has the session open; return what is printed of it.
 
     Raises:
         ValueError: It can't be; the text says why, and where it can.
         StoreError: The session's owner lives but does not answer.
     """
-    match command.name, words.split(None, 2):
+    if isinstance(command, StopMeaning):
+        return await stop(caller, session)
+    match command.name, command.words.split(None, 2):
         case "help", _:
             return {"notice": help_text()}
-        case "stop", _:
-            return await stop(caller, session)
         case "queue", []:
             return {"queue": await caller.queue()}
         case "queue", [number, ("drop" | "to" | "edit") as action, *rest]:

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from hark.app.sessions.export import as_markdown, as_rows
-from hark.app.sessions.load_state import load_state
 from hark.app.settings import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_json, print_line
 from hark.cli.open_store import opened_store
-from hark.protocol.store import BACKGROUND, Query, SessionLine, Store
+from hark.engine.session.preview import saved_state
+from hark.protocol.names import belongs_to, is_background, is_child
+from hark.protocol.store import Query, SessionLine, Store
 from hark.text.columns import BOLD, DIM, TerminalStyle, cut, look_of_output, plain_text, width, wrap
-from hark.tools.delegate import CHILD
 from hark.tools.notes.todo import todo_file
 
 FOUND = 50
@@ -52,11 +52,11 @@ async def run(options: argparse.Namespace) -> int:
 
 async def _list(store: Store, *, as_json: bool) -> int:
     """Print the sessions, the last changed first. Children are part of their parents: only programs are told them."""
-    lines = [line for line in await store.journal.sessions() if BACKGROUND not in line.session]
+    lines = [line for line in await store.journal.sessions() if not is_background(line.session)]
     if as_json:
         print_json({"sessions": lines})
         return COMPLETED
-    own = [line for line in lines if CHILD not in line.session]
+    own = [line for line in lines if not is_child(line.session)]
     if not own:
         sys.stderr.write("There are no sessions yet: `hark` starts one.\n")
         return COMPLETED
@@ -105,7 +105,7 @@ async def _search(store: Store, words: str, as_json: bool) -> int:
 
 async def _told(store: Store, session: str, as_json: bool, *, with_facts: bool) -> int:
     """Print all that was said in a session, as Markdown or JSON, behind what the session is."""
-    state = await load_state(store.journal, session)
+    state = await saved_state(store, session)
     if not state.length:
         return _unknown(session)
     if as_json:
@@ -129,7 +129,7 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
         print_error(f"{session} is open in a process that runs: leave it there, or stop that process, then delete it")
         return FAILED
     try:
-        names = [line.session for line in await store.journal.sessions() if _belongs(line.session, session)]
+        names = [line.session for line in await store.journal.sessions() if belongs_to(line.session, session)]
         deleted = [name for name in (session, *names) if await store.journal.delete(name)]
     finally:
         await store.leases.release(lease)
@@ -142,10 +142,6 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
     if as_json:
         print_json({"deleted": deleted})
     return COMPLETED
-
-
-def _belongs(name: str, session: str) -> bool:
-    return name.startswith((f"{session}{CHILD}", f"{session}{BACKGROUND}"))
 
 
 def _when(at: float) -> str:

@@ -8,14 +8,12 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 
-from hark.app.build import Agent, open_agent
-from hark.app.sessions.agent_desk import AgentDesk
+from hark.app.agent import Agent
+from hark.app.build import open_agent
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
-from hark.app.slash.stop_words import StopWords
 from hark.cli.chat_options import choose_route, offered, sections, session_name
 from hark.cli.io.early_input import FirstLine
-from hark.protocol.desk import Desk
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
@@ -69,11 +67,10 @@ async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
                 leaving=watchdog.arm,
                 when_deaf=shown.be_deaf,
                 dictation=lambda: _dictation(agent),
-                is_stop=StopWords(settings.delivery.stop_words).fits,
             )
             signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
             signals.listen()
-            is_well = line.is_left or await shown.run(AgentDesk(agent), name, place)
+            is_well = line.is_left or await shown.run(agent, name, place)
             shown.restore()
             watchdog.arm()
             code = signals.code
@@ -157,7 +154,7 @@ class TerminalScreen:
         if is_again:
             self.watchdog.leave_now(INTERRUPTED)
 
-    async def run(self, desk: Desk, session: str, place: TerminalEnvironment) -> bool:
+    async def run(self, agent: Agent, session: str, place: TerminalEnvironment) -> bool:
         """Show the session until the person leaves; False when the app failed again and again."""
         colour = os.environ.get("NO_COLOR")
         for _ in range(_MOST_CRASHES):
@@ -165,7 +162,7 @@ class TerminalScreen:
                 return True
             if colour is not None:
                 os.environ["NO_COLOR"] = colour  # the app takes it away
-            self._app = TerminalApp(desk, session, place)
+            self._app = TerminalApp(agent, session, place)
             self._is_on = True
             await self._app.run_async()
             session = self._app.session.id

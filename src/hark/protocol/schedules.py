@@ -12,7 +12,6 @@ from hark.protocol.receipts import Receipt
 TEXT_CHARACTERS = 200
 MOST_PROMPT = 100_000
 ShortText = Annotated[str, Meta(max_length=TEXT_CHARACTERS)]
-SCHEDULED = "schedule:"  # how the id of every message begins that a schedule sent
 
 
 class ScheduleRefused(ValueError):

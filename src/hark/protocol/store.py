@@ -65,9 +65,6 @@ class SessionLine(Struct, frozen=True):
     summary: Summary
 
 
-BACKGROUND = ".m-"  # in the name of a session whose work is behind the scenes: it repeats what others said
-
-
 class Query(Struct, frozen=True):
     """What to look for in past sessions: messages that have all the words, or with `is_any` one of them at least.
 

@@ -8,11 +8,12 @@ from msgspec import structs
 
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
+from hark.protocol.names import is_same_schedule
 from hark.protocol.receipts import QueueItem, ReceiptState
-from hark.protocol.schedules import SCHEDULED, Run, RunState, Schedule, ScheduleBook
+from hark.protocol.schedules import Run, RunState, Schedule, ScheduleBook
+from hark.protocol.session import Session
 from hark.protocol.store import Store
-from hark.protocol.surface import QueueSession
-from hark.schedules.service import FindCommand, say_of, shown_time
+from hark.schedules.service import IsCommand, say_of, shown_time
 from hark.schedules.settings import CatchUp, ScheduleSettings
 from hark.schedules.time_zones import zone_of
 from hark.schedules.times import moments_of, utc_text
@@ -33,9 +34,9 @@ class ScheduleServices:
     store: Store
     clock: Clock
     settings: ScheduleSettings
-    session: Callable[[str], QueueSession]
+    session: Callable[[str], Session]
     notice: Callable[[str, str], None]
-    find_command: FindCommand
+    is_command: IsCommand
     lapses: Callable[[], int]
 
 
@@ -93,7 +94,7 @@ class Firing:
                 return
             note = f"{MISSED}; it is made good once"
         session = self._services.session(schedule.session)
-        if self._services.find_command(say.text) is not None:
+        if self._services.is_command(say.text):
             await self._command(due, session, say, note)
             return
         waiting = await self._waiting(session, say)
@@ -113,13 +114,12 @@ class Firing:
         age = self._clock.now() - due.at
         return self._settings.catch_up is CatchUp.ONCE and age <= self._settings.grace_seconds
 
-    async def _waiting(self, session: QueueSession, say: Say) -> QueueItem | None:
+    async def _waiting(self, session: Session, say: Say) -> QueueItem | None:
         """Return another message of the same schedule that waits."""
-        prefix = say.id[: say.id.index(":", len(SCHEDULED)) + 1]
         items = await session.queue()
-        return next((item for item in items if item.id.startswith(prefix) and item.id != say.id), None)
+        return next((item for item in items if is_same_schedule(say.id, item.id) and item.id != say.id), None)
 
-    async def _command(self, due: Due, session: QueueSession, say: Say, note: str) -> None:
+    async def _command(self, due: Due, session: Session, say: Say, note: str) -> None:
         """Carry a slash command out. No inbox remembers it: it is noted first, so that it is done once at the most."""
         if await self._note(due, Run(due.at, self._clock.now(), RunState.DONE, say.id, note=note)):
             await session.say(say.text, say.delivery, id=say.id, author=say.author)

@@ -7,6 +7,7 @@ from contextlib import suppress
 import anyio
 from msgspec import structs
 
+from hark.protocol.names import SCHEDULER
 from hark.protocol.schedules import Run, Schedule, ScheduleRefused
 from hark.protocol.store import Lease, StoreError
 from hark.schedules.firing import Due, Firing, ScheduleServices, due_of, first_of
@@ -15,7 +16,6 @@ from hark.schedules.runs import progressed
 LOOK_SECONDS = 1.0
 FIRE_SECONDS = 10.0
 FORGET_SECONDS = 7 * 86_400.0  # what is over for good is shown for so long
-RUNNER = "=schedules"  # a lease that no session can have: its name is none
 LOG = logging.getLogger(__name__)
 
 
@@ -90,7 +90,7 @@ class ScheduleRunner:
         lapses = self._current_lapses()
         if self._lease is None or self._lapses != lapses:
             self._lapses = lapses
-            self._lease = await self._store.leases.acquire(RUNNER)
+            self._lease = await self._store.leases.acquire(SCHEDULER)
         return self._lease is not None
 
     async def _fire_all(self, dues: Sequence[Due]) -> None:

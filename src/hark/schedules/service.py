@@ -8,11 +8,10 @@ from msgspec import structs
 
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
-from hark.protocol.names import check_name
+from hark.protocol.names import check_name, is_schedule_name, scheduled_id
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import (
     MOST_PROMPT,
-    SCHEDULED,
     Run,
     RunState,
     Schedule,
@@ -30,11 +29,10 @@ from hark.schedules.times import moments_of
 from hark.text.clean import clean
 
 MOST_SCHEDULES = 1_000
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_WORDS = 4
 
 SayTo = Callable[[str, Say], Awaitable[Receipt]]
-FindCommand = Callable[[str], object | None]  # the slash command that a text is; None for a message like any other
+IsCommand = Callable[[str], bool]  # whether a text is a slash command
 
 
 class ScheduleDesk:
@@ -47,7 +45,7 @@ class ScheduleDesk:
         settings: ScheduleSettings,
         clock: Clock,
         say: SayTo,
-        find_command: FindCommand,
+        is_command: IsCommand,
     ) -> None:
         """`say` puts a message into a session."""
         self._book = book
@@ -55,7 +53,7 @@ class ScheduleDesk:
         self._settings = settings
         self._clock = clock
         self._say = say
-        self._find_command = find_command
+        self._is_command = is_command
 
     async def rows(self) -> list[ScheduleRow]:
         """Return them all, by name."""
@@ -76,7 +74,7 @@ class ScheduleDesk:
         if len(prompt) > MOST_PROMPT:
             raise ScheduleRefused("bad_schedule", f"The prompt is longer than {MOST_PROMPT} characters.")
         name = order.name or await self._new_name(prompt)
-        if not NAME.fullmatch(name):
+        if not is_schedule_name(name):
             words = f"{name[:100]!r} can't name a schedule: use 1 to 64 letters, digits and . _ -"
             raise ScheduleRefused("bad_schedule", words)
         schedule = Schedule(
@@ -135,7 +133,7 @@ class ScheduleDesk:
         say = say_of(schedule, f"run-{self._clock.new_id()}")
         receipt = await self._say(schedule.session, say)
         # A slash command is done when it is said: it is no turn.
-        state = RunState.SENT if self._find_command(say.text) is None else RunState.DONE
+        state = RunState.DONE if self._is_command(say.text) else RunState.SENT
         run = Run(now, now, state, say.id, note="run by hand")
         await self._book.change(name, lambda schedule: structs.replace(schedule, last=run))
         return receipt
@@ -193,8 +191,7 @@ def next_of(schedule: Schedule, now: float) -> float | None:
 
 def say_of(schedule: Schedule, moment: str) -> Say:
     """Return the message that a schedule sends; the same moment is the same message, however often it is sent."""
-    message = f"{SCHEDULED}{schedule.name}:{moment}"
-    return Say(message, schedule.prompt, schedule.delivery, f"schedule {schedule.name}")
+    return Say(scheduled_id(schedule.name, moment), schedule.prompt, schedule.delivery, f"schedule {schedule.name}")
 
 
 def shown_time(at: float, timezone: str) -> str:
@@ -203,8 +200,6 @@ def shown_time(at: float, timezone: str) -> str:
 
 
 def _session(name: str) -> str:
-    if not name.strip("."):
-        raise ScheduleRefused("bad_schedule", f"{name!r} can't name a session: it would be a folder")
     try:
         return check_name(name)
     except ValueError as error:

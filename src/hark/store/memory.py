@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Command
+from hark.protocol.names import is_background
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import BACKGROUND, Accepted, Entry, Hit, Journal, Lease, Query, SessionLine, Summary
+from hark.protocol.store import Accepted, Entry, Hit, Journal, Lease, Query, SessionLine, Summary
 from hark.store.rows import journal_conflict, lease_lost
 from hark.store.search_text import Phrase, SearchableLine, has_phrase, lines_of, phrases, snippet, words
 from hark.store.wake_queue import WakeQueue
@@ -215,7 +216,7 @@ class MemorySearch:
         if not wanted:
             return []
         for line in await self._journal.sessions():
-            if BACKGROUND not in line.session and query.session in ("", line.session):
+            if not is_background(line.session) and query.session in ("", line.session):
                 found.extend(await self._in_session(line.session, query, wanted))
                 await asyncio.sleep(0)  # others may run, and a cancel comes through
         found.sort(key=lambda one: (one[0] if query.is_any else 0, one[1].at), reverse=True)

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from hark.disk.sqlite_file import open_database
-from hark.protocol.store import BACKGROUND, Hit, Query, StoreError, StoreUnusable
+from hark.protocol.names import is_background
+from hark.protocol.store import Hit, Query, StoreError, StoreUnusable
 from hark.store.codec import RECORDS
 from hark.store.committer import Committer, CommitThread, closed
 from hark.store.failures import explained
@@ -88,7 +89,7 @@ def next_piece(journal: Connection, mark: Mark, row_limit: int = SLICE_ROWS) -> 
     for row, session, body in rows:
         last = row
         size += len(body)
-        if BACKGROUND not in session:
+        if not is_background(session):
             lines.extend((session, line) for line in _lines(body))
         if size > SLICE_BYTES:
             break

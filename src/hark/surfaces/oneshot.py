@@ -18,7 +18,7 @@ from hark.protocol.events import (
 )
 from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, LimitReached, Outcome, Timings
 from hark.protocol.receipts import Receipt, ReceiptState
-from hark.protocol.surface import SessionPort
+from hark.protocol.session import Session
 
 TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
 LOST = ("store", "internal")
@@ -31,7 +31,7 @@ class OneShot:
     A message that somebody else sends to cut the turn is a better prompt: the answer is then that of its turn.
     """
 
-    def __init__(self, session: SessionPort, form: str, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
+    def __init__(self, session: Session, form: str, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
         self.message = ""
         self.turn = ""
         self._session = session

@@ -18,8 +18,9 @@ from hark.protocol.events import (
     ReplyRestarted,
     TurnEnd,
 )
+from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
-from hark.protocol.surface import AwaitedSession
+from hark.protocol.session import Session
 from hark.protocol.tool import QuestionKind
 
 READ_SECONDS = 0.3
@@ -33,7 +34,7 @@ class Plain:
     line that was on its way before the question could be read is a message.
     """
 
-    def __init__(self, session: AwaitedSession, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
+    def __init__(self, session: Session, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
         """`waits`: answer each line before the next is read, as for input from a file."""
         self._session = session
         self._out = out
@@ -57,9 +58,10 @@ class Plain:
     async def _take(self, text: str) -> None:
         if not text:
             return
-        if self._asked is not None and self._is_answer(self._asked, text):
-            question, self._asked = self._asked.question, None
-            refusal = await self._session.answer(question, text)
+        meaning = self._session.meaning(text, self._answer)
+        if isinstance(meaning, AnswerMeaning):
+            self._asked = None
+            refusal = await self._session.answer(meaning.question, text)
             if refusal:
                 self._line(refusal.message)
         else:
@@ -67,12 +69,14 @@ class Plain:
             if self._waits:
                 await self._session.idle()
 
-    def _is_answer(self, asked: QuestionAsked, text: str) -> bool:
-        if text.startswith("/"):
-            return False
-        if asked.kind is QuestionKind.APPROVAL:
-            return text.lower() in (*asked.choices, "y", "n")
-        return self._waits or time.monotonic() - self._asked_at > READ_SECONDS
+    def _answer(self, text: str) -> AnswerMeaning | None:
+        asked = self._asked
+        if asked is None or text.startswith("/"):
+            return None
+        is_readable = self._waits or time.monotonic() - self._asked_at > READ_SECONDS
+        is_approval = asked.kind is QuestionKind.APPROVAL
+        is_answer = text.lower() in (*asked.choices, "y", "n") if is_approval else is_readable
+        return AnswerMeaning(asked.question, text) if is_answer else None
 
     async def _show_all(self, events: AsyncIterator[AnyEvent]) -> None:
         async for event in events:

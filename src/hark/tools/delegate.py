@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
 from hark.protocol.messages import Effect
+from hark.protocol.names import child_depth, child_name
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
-from hark.protocol.surface import SessionPort
+from hark.protocol.session import Session
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 
 DEEPEST = 3
-CHILD = ".c-"
 STOP_SECONDS = 0.8
 PARTIAL_CHARACTERS = 20_000
 RESULT_CHARACTERS = 1_000
@@ -45,7 +45,7 @@ class ChildOrder(Struct, frozen=True):
     seconds: float | None = None
 
 
-OpenChild = Callable[[str, ChildOrder], SessionPort]
+OpenChild = Callable[[str, ChildOrder], Session]
 
 
 class Delegate:
@@ -62,11 +62,11 @@ class Delegate:
 
     async def run(self, arguments: DelegateArguments, context: CallContext) -> ToolOutput:
         """Return the child's answer. Cancelling interrupts the child and waits until it has settled."""
-        if context.session.count(CHILD) >= DEEPEST:
+        if child_depth(context.session) >= DEEPEST:
             raise ToolError(f"Children may not be nested deeper than {DEEPEST}. Do this yourself.")
         order = ChildOrder(arguments.tools, arguments.steps, arguments.seconds)
         try:
-            child = self._open_child(f"{context.session}{CHILD}{context.call}", order)
+            child = self._open_child(child_name(context.session, context.call), order)
         except ValueError as error:
             raise ToolError(str(error)) from error
         try:
@@ -82,7 +82,7 @@ class Delegate:
 class _Follow:
     """Follows one child: shows what it says, and has its questions answered by the parent's person."""
 
-    def __init__(self, child: SessionPort, context: CallContext) -> None:
+    def __init__(self, child: Session, context: CallContext) -> None:
         self._child = child
         self._context = context
         self._text = ""

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import hark
-from hark.app.slash.table import COMMANDS, find
+from hark.app.slash.meaning import meaning_of
+from hark.app.slash.table import COMMANDS
 from hark.protocol.events import AnyEvent, MessageAccepted, Notice, RouteChanged
+from hark.protocol.meaning import CommandMeaning, MessageMeaning
 from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
@@ -64,21 +66,21 @@ async def desk(home: Path, *scripts: list[Reply]) -> AsyncGenerator[tuple[Desk, 
     "text", ["/etc/hosts", "/usr/bin/help me", "/", "/ help", "//help", "help", " /help", "/unknown", "/helpful"]
 )
 def test_a_path_or_an_unknown_word_is_no_command(text: str) -> None:
-    assert find(text) is None
+    assert meaning_of(text) == MessageMeaning(text)
 
 
 @pytest.mark.parametrize(
     ("text", "name", "words"),
     [
         ("/help", "help", ""),
-        ("/STOP", "stop", ""),
+        ("/STATUS", "status", ""),
         ("/model  other ", "model", "other"),
         ("/compact keep the names", "compact", "keep the names"),
         ("/compact\nkeep\nthe names", "compact", "keep\nthe names"),
     ],
 )
 def test_a_command_has_a_name_and_the_words_behind_it(text: str, name: str, words: str) -> None:
-    assert find(text) == (COMMANDS[name], words)
+    assert meaning_of(text) == CommandMeaning(name, words)
 
 
 async def test_a_path_is_a_message_like_any_other(tmp_path: Path) -> None:
@@ -131,7 +133,7 @@ async def test_stop_ends_what_runs_and_says_how_fast(tmp_path: Path) -> None:
     hang = Hang()
     async with desk(tmp_path, [["par", hang]]) as (one, _):
         await one.session.say("/stop")
-        assert await one.notice("stop") == "nothing runs"
+        assert await one.notice("stop") == "No turn is running."
         await one.session.say("go")
         await hang.reached.wait()
         await one.session.say("/stop")

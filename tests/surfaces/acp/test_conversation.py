@@ -213,3 +213,14 @@ async def test_a_cancel_takes_a_waiting_steer_along(tmp_path: Path) -> None:
         assert await editor.stop_reason(second) == "cancelled"
         assert await run(editor, session, "third") == "end_turn"
         assert len(editor.server.requests) == 2
+
+
+async def test_a_prompt_that_is_a_stop_word_stops_the_one_that_runs(tmp_path: Path) -> None:
+    async with opened(tmp_path, [hanging(1)]) as (editor, session):
+        assert await run(editor, session, "stop") == "end_turn"
+        assert "No turn is running." in editor.text()
+        prompt = editor.prompt(session, "go")
+        editor.send(prompt)
+        await editor.update("agent_message_chunk")
+        assert await run(editor, session, "Stop!") == "end_turn"
+        assert await editor.stop_reason(prompt) == "cancelled"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.chat import Button, ChatError, ChatGone, Outgoing, Pressed, Written
+from hark.protocol.names import address_session
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.outbox import AGAIN, Outbox
-from hark.surfaces.chat.platform import session_name
 from tests.surfaces.chat.platforms import LONG_SECONDS, Seat, seated
 
 PLATFORMS = ["telegram", "discord", "slack", "matrix", "webhook"]
@@ -37,7 +37,7 @@ async def test_a_message_says_where_it_was_written_by_whom_and_what(sit: Sit) ->
         assert message.id
         assert message.author.id
         assert message.address.surface == seat.surface.name
-        assert session_name(message.address).startswith(f"{seat.surface.name}:")
+        assert address_session(message.address).startswith(f"{seat.surface.name}:")
 
 
 async def test_the_platform_gets_its_ack_only_when_the_message_was_kept(sit: Sit) -> None:

@@ -226,9 +226,9 @@ async def test_a_sending_whose_answer_was_lost_is_made_again_with_a_word_about_i
 async def test_a_stop_when_nothing_runs_says_so(tmp_path: Path) -> None:
     async with chatting(tmp_path, [["hello"]]) as (chat, _):
         await chat.write("stop")
-        await chat.says("Nothing was running.")
+        await chat.says("No turn is running.")
         await chat.write("/stop")
-        await chat.says("Nothing was running.", "Nothing was running.")
+        await chat.says("No turn is running.", "No turn is running.")
 
 
 async def test_a_tool_at_work_is_shown_with_a_stop_button(tmp_path: Path) -> None:

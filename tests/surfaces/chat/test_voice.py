@@ -147,7 +147,7 @@ async def test_a_recording_that_was_said_before_a_kill_is_never_told_to_go_nowhe
     async with chatting(tmp_path, [], ears=again) as (chat, provider):
         await again.until(1)
         await chat.write("stop")
-        await chat.until(lambda: "Nothing was running." in chat.texts)
+        await chat.until(lambda: "No turn is running." in chat.texts)
         again.gate.set()
         await chat.until(lambda: '🎙️ "(slow) hello"' in chat.texts)
     assert not provider.requests, "it is not said anew"

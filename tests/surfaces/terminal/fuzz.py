@@ -16,11 +16,11 @@ from textual import events
 from textual.geometry import Size
 
 from hark.protocol.commands import Delivery
-from hark.protocol.desk import DeskSession
+from hark.protocol.names import is_child
 from hark.protocol.provider import ReasoningChunk
 from hark.protocol.records import Queued, Steered, TurnStarted, Withdrawn
+from hark.protocol.session import Session
 from hark.providers.scripted import Hang, Pause, Reply, Step
-from hark.surfaces.terminal.widgets.footer import CHILD
 from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
 
 ACTS_A_SECOND = 200
@@ -161,7 +161,7 @@ class Fuzz:
         outbox = self._one.app.outbox
         say = outbox.say
 
-        async def noted(session: DeskSession, message: str, text: str, delivery: Delivery | None) -> None:
+        async def noted(session: Session, message: str, text: str, delivery: Delivery | None) -> None:
             if not text.startswith("/"):
                 self._sent[message] = text
             await say(session, message, text, delivery)
@@ -233,7 +233,7 @@ async def fuzz(home: Path, seconds: float, seed: int) -> int:
         run = Fuzz(one, seed)
         acts = await run.run(seconds)
         await run.check()
-        assert CHILD not in one.app.session.id
+        assert not is_child(one.app.session.id)
         return acts
 
 

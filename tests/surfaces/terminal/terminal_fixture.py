@@ -12,7 +12,6 @@ from typing import Any
 from textual.pilot import Pilot
 
 import hark
-from hark.app.sessions.agent_desk import AgentDesk
 from hark.protocol.provider import CallChunk
 from hark.providers.scripted import Reply, ScriptedProvider
 from hark.surfaces.terminal.app import TerminalApp
@@ -93,7 +92,7 @@ async def seat(
     workspace.mkdir(exist_ok=True)
     opened = hark.open(home=home, workspace=workspace, routes=routes, tools=tools, sweeps=False, **settings)
     async with opened as agent:
-        app = TerminalApp(AgentDesk(agent), session, place or TerminalEnvironment(home, workspace))
+        app = TerminalApp(agent, session, place or TerminalEnvironment(home, workspace))
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             yield Seat(app, pilot, provider, agent)

@@ -7,8 +7,10 @@ import pytest
 from textual import events
 
 import hark
+from hark.protocol.commands import Command
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ReasoningChunk
+from hark.protocol.store import Accepted
 from hark.providers.scripted import Hang
 from hark.surfaces.terminal import actions
 from hark.surfaces.terminal.environment import EarlyInput, TerminalEnvironment
@@ -374,7 +376,7 @@ async def test_a_command_is_completed(tmp_path: Path) -> None:
         await one.press("enter")
         assert one.line == "/status "
         await one.press("enter")
-        await one.until("nothing runs")
+        await one.until("No turn is running.")
 
 
 async def test_a_picture_goes_along_by_its_path(tmp_path: Path) -> None:
@@ -564,3 +566,47 @@ async def test_keys_that_delete_and_move_keep_their_place_among_letters(tmp_path
         for key in ("x", "ctrl+u", "a", "b", "backspace", "d", "left", "c", "end", "e"):
             one.app.post_message(events.Key(key, key if len(key) == 1 else None))
         await one.until(lambda: one.line == "acde")
+
+
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_esc_directly_after_enter_stops_a_message_that_is_still_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_busy: bool
+) -> None:
+    hang = Hang()
+    async with seat(tmp_path, [[hang], ["next done"]] if is_busy else [["next done"]]) as one:
+        if is_busy:
+            await one.say("a long task")
+            await hang.reached.wait()
+            await one.until(lambda: one.app.progress.turn)
+        gate = asyncio.Event()
+        inbox = one.agent.bench.store.inbox
+        put = inbox.put
+
+        async def held(session: str, command: Command) -> Accepted:
+            await gate.wait()
+            return await put(session, command)
+
+        monkeypatch.setattr(inbox, "put", held)
+        await one.say("something else")
+        await one.press("escape")
+        if is_busy:
+            await one.until("stopped in")
+        gate.set()
+        await one.until(lambda: one.log.count("stopped in") == 1 + is_busy)
+        await one.rest()
+        assert len(one.provider.requests) == is_busy
+        await one.say("next")
+        await one.until("next done")
+
+
+async def test_a_typed_stop_word_stops_the_turn_and_answers_no_question(tmp_path: Path) -> None:
+    hang = Hang()
+    async with seat(tmp_path, [[hang]]) as one:
+        await one.say("stop")
+        await one.until("No turn is running.")
+        await one.say("go")
+        await hang.reached.wait()
+        await one.say("Stop!")
+        await one.until("stopped in")
+        await one.rest()
+        assert len(one.provider.requests) == 1

@@ -97,7 +97,7 @@ async def test_a_reader_that_does_not_read_holds_nobody(tmp_path: Path) -> None:
 
 async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
-        session = world.place.gateway.session("demo")
+        session = world.agent.session("demo", "api")
         feed = world.place.feeds.of(session)
         pieces = event_pieces("demo", feed, feed.kept.end, "", keep_alive_seconds=0.01)
         assert [await anext(pieces), await anext(pieces)] == [b"retry: 1000\n\n", b": still here\n\n"]
@@ -120,7 +120,7 @@ async def test_the_transcript_tells_what_runs_so_that_a_reload_can_go_on(tmp_pat
 async def test_a_feed_that_nobody_uses_is_let_go(tmp_path: Path) -> None:
     async with served(tmp_path, [text(["one"])]) as world:
         feeds = world.place.feeds
-        session = world.place.gateway.session("demo")
+        session = world.agent.session("demo", "api")
         feed: Feed = feeds.of(session)
         with feed.reading():
             feed.used_at = -1000.0

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from hark.protocol.gateway import GatewayState
 from hark.protocol.hooks import Hook, HookAnswer, HookRequest
 from hark.protocol.store import StoreError
 from hark.surfaces.web.hooks import Hooks
@@ -72,7 +71,7 @@ async def test_a_platform_is_asked_to_deliver_again_when_nothing_can_be_kept(tmp
 async def test_a_platform_is_asked_to_deliver_again_while_we_drain(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         world.place.hooks.bring("it", Hook(PATH, echo))
-        world.place.gateway.standing = GatewayState.DRAINING  # pyright: ignore[reportAttributeAccessIssue]
+        await world.agent.drain()
         status, headers, _ = await world.fetch(PATH, "POST", data=b"hi")
         assert (status, headers["Retry-After"]) == (503, "5")
 

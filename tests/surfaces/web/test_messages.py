@@ -118,3 +118,34 @@ async def test_pictures_reach_the_model_and_other_files_its_tools(tmp_path: Path
             {"media_type": "image/png", "name": "a.png"},
             {"media_type": "text/csv", "name": "table 1.csv"},
         ]
+
+
+async def test_a_stop_reaches_a_message_that_comes_only_after_it(tmp_path: Path) -> None:
+    async with served(tmp_path, [echo()]) as world, world.events("demo") as events:
+        nothing = {"turn": None, "outcome": None}
+        assert await world.call("POST", "/api/sessions/demo/interrupt", {"message": "m1"}) == (200, nothing)
+        assert (await world.say("demo", "long", id="m1"))["turn"] == "demo.t1"
+        end = await events.until("turn.ended")
+        assert end["outcome"] == {"type": "interrupted", "source": "user"}
+        assert (await world.say("demo", "next", id="m2"))["state"] == "started"
+        assert (await events.until("turn.ended"))["outcome"]["type"] == "completed"
+        assert len(world.model.requests) == 1
+
+
+async def test_a_stop_that_names_a_message_ends_its_turn_and_no_other(tmp_path: Path) -> None:
+    async with served(tmp_path, [hanging(1)]) as world:
+        await world.say("demo", "long", id="m1")
+        await world.model.request(1)
+        other = await world.call("POST", "/api/sessions/demo/interrupt", {"message": "m9"})
+        assert other == (200, {"turn": None, "outcome": None})
+        _, settled = await world.call("POST", "/api/sessions/demo/interrupt", {"message": "m1"})
+        assert settled["turn"] == "demo.t1"
+
+
+async def test_stop_words_of_the_page_are_turned_off_apart_from_those_of_the_api(tmp_path: Path) -> None:
+    async with served(tmp_path, [echo()], surfaces={"page": {"stop_words": False}}) as world:
+        assert "turn" not in await world.say("demo", "stop")
+        status, receipt = await world.call(
+            "POST", "/api/sessions/demo/messages", {"text": "stop"}, headers={"X-Hark-Surface": "page"}
+        )
+        assert (status, receipt["turn"]) == (202, "demo.t1")

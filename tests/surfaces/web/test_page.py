@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from hark.protocol.provider import EndChunk, TextChunk
 from hark.protocol.speech import Audio, Utterance
@@ -471,3 +471,28 @@ async def test_a_turn_that_a_crash_cut_has_a_button_that_goes_on_with_it_once(
             await expect(button).to_have_count(0)
             await expect(other.get_by_role("button", name="Go on with turn t1")).to_have_count(0)
     assert len(hark.server.requests) == 2
+
+
+async def test_escape_directly_after_enter_stops_a_message_that_is_still_on_its_way(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    async with visiting(chromium, tmp_path, [echo()]) as visit:
+        page = await visit.page()
+        gate = asyncio.Event()
+
+        async def hold(route: Route) -> None:
+            await gate.wait()
+            await route.continue_()
+
+        await page.route("**/messages", hold)
+        async with page.expect_request("**/messages"):
+            await say(page, "a long task")
+        await expect(page.locator("#stop")).to_have_text("■ Stop sending")
+        async with page.expect_response("**/interrupt"):
+            await page.press("#input", "Escape")
+        gate.set()
+        await expect(page.locator(".ending")).to_contain_text("stopped by user in")
+        await expect(page.locator("#stop")).to_be_hidden()
+        await page.unroute("**/messages")
+        await say(page, "next")
+        await expect(page.locator(".ending").nth(1)).to_contain_text("done")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from yarl import URL
 
-from hark.protocol.gateway import GatewayState
 from tests.cli.command_line import shell_call
 from tests.fakes.models.behaviours import hanging, text
 from tests.surfaces.web.web_fixture import served
@@ -80,8 +79,6 @@ async def test_status_and_metrics_tell_how_all_of_it_stands(tmp_path: Path) -> N
 async def test_health_says_whether_new_turns_are_begun(tmp_path: Path) -> None:
     async with served(tmp_path) as world:
         assert await world.call("GET", "/healthz") == (200, {"status": "ready"})
-        gateway = world.place.gateway
-        vars(gateway)["standing"] = GatewayState.DRAINING
         await world.agent.drain()
         assert await world.call("GET", "/healthz") == (503, {"status": "draining"})
         kept = await world.say("demo", "for later", id="m1")

@@ -12,10 +12,8 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from hark.app.build import Agent, open_agent
-from hark.app.loop_lag import LoopLag
-from hark.app.sessions.agent_gateway import AgentGateway
-from hark.app.slash.stop_words import STOP_WORDS, StopWords
+from hark.app.agent import Agent
+from hark.app.build import open_agent
 from hark.app.voice.build import spoken
 from hark.protocol.speech import Transcriber
 from hark.surfaces.web.api.context import WebContext
@@ -131,7 +129,7 @@ async def served(
 ) -> AsyncGenerator[World]:
     """The gateway on a free port, over an agent whose model behaves like this."""
     chosen = settings or ServeSettings()
-    lag, metrics = LoopLag(), Metrics(0.0)
+    metrics = Metrics(0.0)
     feeds = Feeds()
     listener = bound_socket("127.0.0.1", 0)
     base = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -144,18 +142,16 @@ async def served(
             anyio.create_task_group() as tasks,
             aiohttp.ClientSession(base, timeout=aiohttp.ClientTimeout(30), trust_env=False) as client,
         ):
-            tasks.start_soon(lag.run)
+            tasks.start_soon(agent.loop_lag.run)
             await tasks.start(feeds.run)
-            gateway = AgentGateway(agent, lag)
             ingress = VoiceIngress(transcriber, PendingRecordings(agent.home / "voice"), VoiceSettings())
             agent.bench.ends.listen(metrics.ended)
             place = WebContext(
-                gateway,
+                agent,
                 Access(chosen, token),
                 feeds,
                 metrics,
                 ingress,
-                StopWords(STOP_WORDS).fits,
                 speak=partial(spoken, agent.parts.speaker()),
                 version="0",
             )

@@ -1,11 +1,11 @@
 """Going on with a turn that the program's own end cut: once, by a person's wish, and never by running a call again."""
 
 from hark.app.sessions.handle import SessionHandle
-from hark.app.sessions.load_state import load_state
-from hark.engine.session.state import GOES_ON, SessionState
+from hark.engine.session.preview import saved_state
+from hark.engine.session.state import SessionState
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, UserMessage
-from hark.protocol.names import short_name, turn_meant
+from hark.protocol.names import continue_id, short_name, turn_meant
 from hark.protocol.receipts import ReceiptState
 
 ARGUMENT_CHARACTERS = 300
@@ -21,11 +21,11 @@ async def go_on(session: SessionHandle, words: str) -> str:
     await session.opened()
     state = session.door.state
     if not state.length:  # it is being closed here: what the store has is the truth
-        state = await load_state(session.bench.store.journal, session.id)
+        state = await saved_state(session.bench.store, session.id)
     turn = turn_meant(session.id, words) if words else next(iter(reversed(state.cut)), "")
     if not turn or turn not in state.cut:
         return _refusal(state, turn)
-    receipt = await session.say(_wish(state, turn), Delivery.QUEUE, id=f"{GOES_ON}{turn}")
+    receipt = await session.say(_wish(state, turn), Delivery.QUEUE, id=continue_id(turn))
     if receipt.state is ReceiptState.DUPLICATE:
         return f"{short_name(turn)} is being gone on with already."
     if receipt.state is ReceiptState.STARTED:
@@ -68,7 +68,7 @@ def _told(call: Call) -> str:
 
 def _refusal(state: SessionState, turn: str) -> str:
     said = [message.id for message in state.transcript.messages if isinstance(message, UserMessage)]
-    if turn and f"{GOES_ON}{turn}" in (*said, *(waiting.message.id for waiting in state.queue)):
+    if turn and continue_id(turn) in (*said, *(waiting.message.id for waiting in state.queue)):
         return f"{short_name(turn)} has been gone on with already."
     if turn:
         return f"There is nothing to go on with: {turn} is not here, or was not cut by a restart or a crash."

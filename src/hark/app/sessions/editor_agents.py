@@ -13,13 +13,13 @@ from anyio.abc import TaskGroup
 
 from hark.app.sessions.editor_folders import EditorSessions
 from hark.app.settings import SettingsError
-from hark.protocol.editor import CommandLine, Listed, PlaceError, UnknownSession, Workspace
-from hark.protocol.store import StoreError
+from hark.protocol.agent import CommandLine, UnknownSession, Workspace, WorkspaceError
+from hark.protocol.store import SessionLine, StoreError
 from hark.text.clean import first_of
 
 if TYPE_CHECKING:
-    from hark.app.build import Agent
-    from hark.app.sessions.editor_session import OpenSession
+    from hark.app.agent import Agent
+    from hark.app.sessions.handle import SessionHandle
 
 SURFACE = "acp"
 
@@ -36,28 +36,27 @@ class Workplaces:
         self._agents: dict[bytes, asyncio.Future[Agent]] = {}
         self._is_closing = asyncio.Event()
 
-    @property
     def commands(self) -> Sequence[CommandLine]:
-        """The slash commands."""
+        """Return the slash commands."""
         from hark.app.slash.table import COMMANDS
 
         return [CommandLine(command.name, command.takes, command.help) for command in COMMANDS.values()]
 
-    async def create(self, place: Workspace) -> "OpenSession":
+    async def create(self, place: Workspace) -> "SessionHandle":
         """Return a new session.
 
         Raises:
-            PlaceError: Nothing can work there.
+            WorkspaceError: Nothing can work there.
         """
         agent = await self._agent(place)
         return self._open(agent, f"{SURFACE}-{agent.bench.clock.new_id()}", place)
 
-    async def open(self, session: str, place: Workspace) -> "OpenSession":
+    async def open(self, session: str, place: Workspace) -> "SessionHandle":
         """Return a session that is there already.
 
         Raises:
             UnknownSession: It is not.
-            PlaceError: Nothing can work there.
+            WorkspaceError: Nothing can work there.
         """
         agent = await self._agent(place)
         store = agent.bench.store
@@ -66,25 +65,25 @@ class Workplaces:
                 await store.journal.read(session) or await store.inbox.after(session, 0)
             )
         except StoreError as error:
-            raise PlaceError(str(error)) from error
+            raise WorkspaceError(str(error)) from error
         if not is_known:
             raise UnknownSession(f"There is no session {session!r}; session/list tells what there is.")
         return self._open(agent, session, place)
 
-    async def listed(self, folder: str | None) -> list[Listed]:
+    async def listed(self, folder: str | None) -> list[tuple[SessionLine, str]]:
         """Return the editors' sessions, of one folder or of all, the last changed first.
 
         Raises:
-            PlaceError: They can't be read.
+            WorkspaceError: They can't be read.
         """
         agent = await self._any_agent(folder)
         folders = self._sessions.folders()
         try:
             lines = await agent.bench.store.journal.sessions()
         except StoreError as error:
-            raise PlaceError(str(error)) from error
+            raise WorkspaceError(str(error)) from error
         return [
-            Listed(line.session, folders[line.session], line.summary.title, line.summary.updated_at)
+            (line, folders[line.session])
             for line in lines
             if line.session in folders and folder in (None, folders[line.session])
         ]
@@ -93,9 +92,7 @@ class Workplaces:
         """Let every agent settle what runs, and end."""
         self._is_closing.set()
 
-    def _open(self, agent: "Agent", session: str, place: Workspace) -> "OpenSession":
-        from hark.app.sessions.editor_session import OpenSession
-
+    def _open(self, agent: "Agent", session: str, place: Workspace) -> "SessionHandle":
         try:
             handle = agent.session(session, SURFACE)
         except ValueError as error:
@@ -104,7 +101,7 @@ class Workplaces:
             self._sessions.add(session, place.folder)
         except OSError as error:
             _tell(f"the folder of {session} could not be kept: {error}")
-        return OpenSession(handle)
+        return handle
 
     async def _any_agent(self, folder: str | None) -> "Agent":
         for opening in self._agents.values():
@@ -114,7 +111,7 @@ class Workplaces:
 
     async def _agent(self, place: Workspace) -> "Agent":
         if not _is_folder(place.folder):
-            raise PlaceError(f"{place.folder!r} is no absolute path of a folder here: give one as cwd.")
+            raise WorkspaceError(f"{place.folder!r} is no absolute path of a folder here: give one as cwd.")
         key = msgspec.json.encode(place, order="sorted")
         opening = self._agents.get(key)
         if opening is None:
@@ -137,7 +134,7 @@ class Workplaces:
             if opening.done():
                 raise
             del self._agents[key]
-            opening.set_exception(PlaceError(str(first_of(group))))
+            opening.set_exception(WorkspaceError(str(first_of(group))))
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from hark.engine.session.state import SessionState
+from hark.app.sessions.import_history import write_new
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
@@ -44,20 +44,7 @@ async def fork(store: Store, session: str, name: str) -> bool:
         StoreError: It could not be copied.
     """
     records = _finished(await store.journal.read(session))
-    if not records or await store.journal.read(name) or await store.inbox.after(name, 0):
-        return False
-    lease = await store.leases.acquire(name)
-    if lease is None:
-        return False
-    try:
-        copies = [structs.replace(record, inbox=0) for record in records]
-        state = SessionState()
-        for record in copies:
-            state.apply(record)
-        await store.journal.append(lease, 0, copies, state.summary())
-    finally:
-        await store.leases.release(lease)
-    return True
+    return bool(records) and await write_new(store, name, [structs.replace(record, inbox=0) for record in records])
 
 
 def _finished(records: list[AnyRecord]) -> list[AnyRecord]:

@@ -1,10 +1,10 @@
-"""A past that a session is given: what was said elsewhere, as turns that are over."""
+"""A history that a new session is given: messages from elsewhere, as turns that are over."""
 
 from collections.abc import Iterator, Sequence
 
 from hark.engine.session.state import SessionState
+from hark.protocol.agent import PastMessage
 from hark.protocol.clock import Clock
-from hark.protocol.gateway import PastMessage
 from hark.protocol.messages import AssistantMessage, Note, UserMessage
 from hark.protocol.names import turn_name
 from hark.protocol.outcomes import Completed
@@ -12,11 +12,20 @@ from hark.protocol.records import AnyRecord, Remarked, Replied, TurnEnded, TurnS
 from hark.protocol.store import Store
 
 
-async def bring(store: Store, clock: Clock, session: str, past: Sequence[PastMessage]) -> bool:
-    """Give a new session a past; False when it has one, or somebody has it open.
+async def import_history(store: Store, clock: Clock, session: str, past: Sequence[PastMessage]) -> bool:
+    """Give a new session a history; False when it has one, or somebody has it open.
 
     Raises:
-        StoreError: It could not be kept.
+        StoreError: It could not be stored.
+    """
+    return await write_new(store, session, list(_records(session, past, clock.now())))
+
+
+async def write_new(store: Store, session: str, records: Sequence[AnyRecord]) -> bool:
+    """Write the journal of a new session; False when it has one, or somebody has it open.
+
+    Raises:
+        StoreError: It could not be stored.
     """
     if await store.journal.read(session) or await store.inbox.after(session, 0):
         return False
@@ -24,7 +33,6 @@ async def bring(store: Store, clock: Clock, session: str, past: Sequence[PastMes
     if lease is None:
         return False
     try:
-        records = list(_records(session, past, clock.now()))
         state = SessionState()
         for record in records:
             state.apply(record)

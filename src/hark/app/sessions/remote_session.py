@@ -5,22 +5,20 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from hark.app.clock import SystemClock
-from hark.app.sessions.load_state import load_state
 from hark.engine.session.arrivals import Arrivals
-from hark.engine.session.decide import Moment, on_backlog, on_queue_command
+from hark.engine.session.decide import Moment, on_queue_command
 from hark.engine.session.fanout import Fanout
 from hark.engine.session.follower import Follower
+from hark.engine.session.preview import preview
 from hark.engine.session.receipts import queue_items
-from hark.engine.session.state import SessionState
-from hark.protocol.commands import Edit, Interrupt, Move, QueueCommand, Say, Withdraw
-from hark.protocol.names import check_name
+from hark.protocol.commands import Interrupt, QueueCommand, Say
+from hark.protocol.names import DRAINING, check_name
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.records import Refused
 from hark.protocol.store import Store, StoreError
 
 POLL_SECONDS = 0.01
 OWNER_SECONDS = 10.0
-DRAINING = "=draining"  # the lease of a gateway that is about to end; no session can have that name
 DRAINING_SECONDS = 0.3  # the session may be another process's, which answers well within this
 
 T = TypeVar("T")
@@ -69,7 +67,7 @@ class Caller:
         """Change the queue; return why not."""
         if await self._look():
             return await self._followed(self._guest.change(command))
-        state = await self._preview()
+        state = await preview(self._store, self._guest.id)
         record = on_queue_command(state, command, Moment(0.0, self._guest.id))
         if isinstance(record, Refused):
             return Refusal(record.code, record.message)
@@ -79,27 +77,12 @@ class Caller:
     async def queue(self) -> list[QueueItem]:
         """Return what waits, in running order, with what is still in the inbox."""
         await self._look()
-        return queue_items(self._guest.id, await self._preview())
+        return queue_items(self._guest.id, await preview(self._store, self._guest.id))
 
     async def _look(self) -> bool:
         """Read the journal; tell whether a live process owns the session."""
         await self._guest.follow(self._arrivals, self._fanout)
         return await self._store.leases.is_owned(self._guest.id)
-
-    async def _preview(self) -> SessionState:
-        """Return the state as the next owner will find it once it has read the inbox."""
-        state = await load_state(self._store.journal, self._guest.id)
-        for entry in await self._store.inbox.after(self._guest.id, state.cursor):
-            moment = Moment(0.0, self._guest.id, entry.seq)
-            match entry.command:
-                case Say() as say:
-                    for record in on_backlog(state, say, moment):
-                        state.apply(record)
-                case Edit() | Move() | Withdraw() as command:
-                    state.apply(on_queue_command(state, command, moment))
-                case _:
-                    pass
-        return state
 
     async def _waiting(self, say: Say) -> Receipt:
         return Receipt(say.id, self._guest.id, ReceiptState.QUEUED, position=len(await self.queue()))

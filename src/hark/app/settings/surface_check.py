@@ -8,6 +8,8 @@ from msgspec import structs
 
 from hark.surfaces.chat.settings import PLATFORMS, load_platform, secret
 
+STOP_WORDS = "stop_words"
+TYPED = ("terminal", "page", "api", "acp")  # surfaces of people that are always there
 ELSEWHERE = {"web": "the page and the API are set up in [serve]"}
 
 
@@ -17,10 +19,12 @@ def surface_errors(surfaces: Mapping[str, Any]) -> Iterator[str]:
         where = f"surfaces.{name}"
         if name in ELSEWHERE:
             continue
-        if name not in PLATFORMS:
-            yield f"{where}: there is no such surface. There are: {', '.join(PLATFORMS)}."
+        if name not in (*PLATFORMS, *TYPED):
+            yield f"{where}: there is no such surface. There are: {', '.join((*PLATFORMS, *TYPED))}."
         elif not isinstance(table, dict):
             yield f"{where} must be a table: write [{where}]."
+        elif name in TYPED:
+            yield from _typed_problems(where, cast("dict[str, Any]", table))
         else:
             yield from (f"{where}: {problem}" for problem in _problems(name, cast("dict[str, Any]", table)))
 
@@ -34,6 +38,15 @@ def surface_warnings(surfaces: Mapping[str, Any]) -> Iterator[str]:
             yield "surfaces.webhook has no hooks: no program can call. Write [surfaces.webhook.hooks.NAME]."
         elif isinstance(table, dict) and "*" in cast("dict[str, Any]", table).get("allow", ()):
             yield f'surfaces.{name}.allow has "*": everybody who finds it can use this machine through your agent.'
+
+
+def _typed_problems(where: str, table: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the table of a surface that is no chat."""
+    yield from (
+        f"{where}.{key} is not a setting: stop_words is the only one there." for key in table if key != STOP_WORDS
+    )
+    if not isinstance(table.get(STOP_WORDS, True), bool):
+        yield f"{where}.{STOP_WORDS} must be true or false."
 
 
 def _problems(name: str, table: dict[str, Any]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`/schedule`: the schedules, from inside a session."""
 
 from hark.app.sessions.handle import SessionHandle
-from hark.app.slash.table import find
+from hark.app.slash.meaning import is_command
 from hark.protocol.commands import Say
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import ScheduleOrder, ScheduleRefused
@@ -41,7 +41,9 @@ def desk_of(session: SessionHandle) -> ScheduleDesk:
         return await session.beside(name).say(message.text, message.delivery, id=message.id, author=message.author)
 
     parts, bench = session.parts, session.bench
-    return ScheduleDesk(parts.schedule_book(), bench.store.journal, parts.settings.schedules, bench.clock, say, find)
+    return ScheduleDesk(
+        parts.schedule_book(), bench.store.journal, parts.settings.schedules, bench.clock, say, is_command
+    )
 
 
 async def _list(session: SessionHandle, desk: ScheduleDesk) -> str:

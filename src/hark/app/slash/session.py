@@ -8,11 +8,12 @@ import msgspec
 from hark.app.sessions.export import as_markdown, as_rows
 from hark.app.sessions.fork import fork as fork_session
 from hark.app.sessions.handle import SessionHandle
+from hark.app.sessions.rewind import rewind_points, undone_text
 from hark.engine.session.state import SessionState
-from hark.protocol.commands import ChooseRoute, Compact, Interrupt, Remark, Rewind
+from hark.protocol.commands import Compact, Remark, Rewind
 from hark.protocol.messages import UserMessage
-from hark.protocol.names import check_name, turn_meant
-from hark.protocol.snapshots import Undone, UndoRefused
+from hark.protocol.names import check_name, fork_name, turn_meant
+from hark.protocol.snapshots import UndoRefused
 
 BUSY = "A turn runs. Stop it, or wait for its end, and ask again."
 
@@ -29,17 +30,16 @@ async def undo(session: SessionHandle, words: str) -> str:
     except UndoRefused as refused:
         return str(refused)
     what = "last step" if words == "step" else "last turn"
-    told = _told_undone(undone)
+    told = undone_text(undone)
     await session.door.change(Remark(session.new_id(), f"The person undid the file changes of the {what}. {told}"))
     return told
 
 
 async def rewind(session: SessionHandle, words: str) -> str:
     """Go back to before a turn, or list where one can go."""
-    state = await _state(session)
-    turns = _turns(state)
     if not words:
-        rows = [f"{turn}: {text}" for turn, text in turns]
+        points = rewind_points(await _state(session))
+        rows = [f"{point.turn}: {' '.join(point.text.split())[:80]}" for point in points]
         return "\n".join(rows) or "There is nothing to go back to."
     turn = turn_meant(session.id, words)
     refusal = await session.door.change(Rewind(session.new_id(), turn))
@@ -51,10 +51,10 @@ async def retry(session: SessionHandle, words: str) -> str:
     state = await _state(session)
     if state.turn is not None:
         return BUSY
-    turns = _turns(state)
-    if not turns:
+    points = rewind_points(state)
+    if not points:
         return "There is nothing to run anew."
-    turn = turns[-1][0]
+    turn = points[-1].turn
     said = [
         message
         for message, owner in zip(state.transcript.messages, state.transcript.turns, strict=True)
@@ -71,19 +71,17 @@ async def retry(session: SessionHandle, words: str) -> str:
 
 async def reset(session: SessionHandle, words: str) -> str:
     """Forget the conversation: stop what runs, and have the usual model serve again."""
-    await session.door.interrupt(Interrupt(session.new_id(), "reset"))
+    await session.interrupt("reset")
     for item in await session.queue():
         await session.withdraw(item.id)
-    refusal = await session.door.change(Rewind(session.new_id())) or await session.door.change(
-        ChooseRoute(session.new_id(), "")
-    )
+    refusal = await session.door.change(Rewind(session.new_id())) or await session.choose_route("")
     return refusal.message if refusal else "The conversation starts afresh."
 
 
 async def fork(session: SessionHandle, words: str) -> str:
     """Copy the conversation into a new session."""
     try:
-        name = check_name(words or f"{session.id.split('.')[0]}-{session.new_id()[:6]}")
+        name = check_name(words or fork_name(session.id, session.new_id()))
     except ValueError as error:
         return str(error)
     if not await fork_session(session.bench.store, session.id, name):
@@ -95,12 +93,11 @@ async def model(session: SessionHandle, words: str) -> str:
     """Show the routes, or have another one serve first."""
     names = session.bench.routes.names
     if not words:
-        state = await _state(session)
-        now = state.chosen_route if state.chosen_route in names else names[0]
+        now = (await session.status()).route
         return f"{now} serves first. The routes are: {', '.join(names)}. /model NAME changes it."
     if words not in names:
         return f"There is no route {words!r}. The routes are: {', '.join(names)}."
-    refusal = await session.door.change(ChooseRoute(session.new_id(), words))
+    refusal = await session.choose_route(words)
     return refusal.message if refusal else f"{words} serves first, from the next turn on."
 
 
@@ -167,28 +164,10 @@ async def demo(session: SessionHandle, words: str) -> str:
     """Show interrupt, steer, queue and stop at work."""
     from hark.app.slash.demo import play
 
-    await play(lambda line: session.door.notice("demo", line), session.bench.workspace)
+    await play(lambda line: session.notice("demo", line), session.bench.workspace)
     return "That was all: now try it with a real task."
 
 
 async def _state(session: SessionHandle) -> SessionState:
     await session.opened()
     return session.door.state
-
-
-def _turns(state: SessionState) -> list[tuple[str, str]]:
-    """Return the turns that one can go back to, each with its first words."""
-    turns: dict[str, str] = {}
-    for message, turn in zip(state.transcript.messages, state.transcript.turns, strict=True):
-        if isinstance(message, UserMessage) and state.transcript.knows(turn):
-            turns.setdefault(turn, " ".join(message.text.split())[:80])
-    return list(turns.items())
-
-
-def _told_undone(undone: Undone) -> str:
-    count = len(undone.restored)
-    lines = [f"{count} {'file is' if count == 1 else 'files are'} as before: {', '.join(undone.restored[:20])}"]
-    if count > 20:
-        lines[0] += f" and {count - 20} more"
-    lines.extend(f"Not undone: {what}" for what in undone.not_undone)
-    return "\n".join(lines)

@@ -2,16 +2,11 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from hark.protocol.commands import Delivery
+from hark.protocol.receipts import Receipt, ReceiptState
 
-if TYPE_CHECKING:
-    from hark.app.sessions.handle import SessionHandle
-
-Run = Callable[["SessionHandle", str], Awaitable[str]]
-
-KEPT_IDS = 10_000
+Run = Callable[[Any, str], Awaitable[str]]  # with the SessionHandle, which knows this table
 QUEUE_CHANGES = ("drop", "to", "edit", "now")
 
 
@@ -25,41 +20,10 @@ class SlashCommand:
     run: Run
 
 
-class TakenIds:
-    """The ids of commands that were carried out: the same one is taken once, as with any message."""
-
-    def __init__(self) -> None:
-        self._ids: dict[tuple[str, str], None] = {}
-
-    def take(self, session: str, name: str) -> bool:
-        """Note an id; False when it is known."""
-        if (session, name) in self._ids:
-            return False
-        self._ids[session, name] = None
-        if len(self._ids) > KEPT_IDS:
-            del self._ids[next(iter(self._ids))]
-        return True
-
-
-def find(text: str) -> tuple[SlashCommand, str] | None:
-    """Return the command that a message is, and what stands behind its name; None for a message like any other.
-
-    A path such as /etc/hosts is no command: its name is not in the table.
-    """
-    if not text.startswith("/") or text[1:2].strip() == "":
-        return None
-    name, *words = text[1:].split(None, 1)
-    command = COMMANDS.get(name.lower())
-    return (command, "".join(words).strip()) if command else None
-
-
-def brought(command: SlashCommand, words: str) -> Delivery | None:
-    """Return how the words of a command are meant when they are a message: /steer TEXT, /queue TEXT; else None."""
-    number, _, rest = words.partition(" ")
-    is_change = number.isdecimal() and rest.strip().partition(" ")[0] in QUEUE_CHANGES
-    if command.name == "steer" and words:
-        return Delivery.STEER
-    return Delivery.QUEUE if command.name == "queue" and words and not is_change else None
+def told(receipt: Receipt) -> str:
+    """Return in a word or two what became of a message."""
+    place = f" #{receipt.position}" if receipt.state in (ReceiptState.QUEUED, ReceiptState.HELD) else ""
+    return f"{receipt.state}{place}"
 
 
 def help_text() -> str:
@@ -68,14 +32,14 @@ def help_text() -> str:
     return "\n".join(rows)
 
 
-async def _help(session: "SessionHandle", words: str) -> str:
+async def _help(session: Any, words: str) -> str:
     return help_text()
 
 
 def _lazily(module: str, name: str) -> Run:
     """Return a command whose code is imported when it is first run: most runs of the program need none of it."""
 
-    async def run(session: "SessionHandle", words: str) -> str:
+    async def run(session: Any, words: str) -> str:
         from importlib import import_module
 
         command: Run = vars(import_module(f"hark.app.{module}"))[name]
@@ -87,7 +51,7 @@ def _lazily(module: str, name: str) -> Run:
 def _own(name: str, takes: str, words: str) -> SlashCommand:
     """Return a command that a surface does by itself, where it can."""
 
-    async def run(session: "SessionHandle", words: str) -> str:
+    async def run(session: Any, words: str) -> str:
         return f"/{name} is not there on this surface."
 
     return SlashCommand(name, takes, words, run)

@@ -1,16 +1,17 @@
 """Slash commands about what runs and what waits."""
 
-from hark.app.sessions.handle import SessionHandle, told
-from hark.app.slash.table import QUEUE_CHANGES
-from hark.protocol.commands import ChooseMode, Delivery, Interrupt
+from hark.app.sessions.handle import SessionHandle
+from hark.app.slash.table import QUEUE_CHANGES, told
+from hark.protocol.commands import Delivery
+from hark.protocol.meaning import NO_TURN
 from hark.protocol.receipts import QueueItem
 from hark.protocol.rules import ApprovalMode
 
 
 async def stop(session: SessionHandle, words: str) -> str:
     """Stop what runs."""
-    settled = await session.door.interrupt(Interrupt(session.new_id(), "user"))
-    return f"stopped in {settled.timings.settle:.1f} ms" if settled else "nothing runs"
+    settled = await session.interrupt("user")
+    return f"stopped in {settled.timings.settle:.1f} ms" if settled else NO_TURN
 
 
 async def queue(session: SessionHandle, words: str) -> str:
@@ -60,12 +61,9 @@ async def mode(session: SessionHandle, words: str) -> str:
     """Show or choose how often the person is asked."""
     if words and words not in tuple(ApprovalMode):
         return f"There is no mode {words!r}. There are: {', '.join(ApprovalMode)}."
-    if words:
-        refusal = await session.door.change(ChooseMode(session.new_id(), ApprovalMode(words)))
-        if refusal:
-            return refusal.message
-    await session.opened()
-    now = session.door.state.mode or session.bench.rules.approvals.mode
+    if words and (refusal := await session.choose_mode(ApprovalMode(words))):
+        return refusal.message
+    now = (await session.status()).mode
     meaning = {
         ApprovalMode.ASK: "you are asked before anything that changes something",
         ApprovalMode.AUTO: "you are asked before what is dangerous or leaves the workspace",

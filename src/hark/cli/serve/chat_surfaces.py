@@ -11,14 +11,14 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from hark.app.build import Agent
+from hark.app.agent import Agent
 from hark.app.pairing import Pairing
-from hark.app.sessions.chat_session import ChatSessionHandle
 from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatError
 from hark.protocol.chat_ledger import ChatLedger
-from hark.protocol.names import session_of
+from hark.protocol.names import session_of, surface_of
 from hark.protocol.records import TurnStarted
+from hark.protocol.session import Session
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.chat import ChatServices
 from hark.surfaces.chat.people import People
@@ -96,7 +96,7 @@ class Surfaces:
             if chosen.is_gated:
                 allow, per_minute = ("*",), sys.maxsize
             people = People(name, allow, self._pairing, per_minute)
-            is_stop, add_hooks = self._agent.parts.stop_words.fits, partial(self._hooks.bring, name)
+            is_stop, add_hooks = partial(self._agent.is_stop, surface=name), partial(self._hooks.bring, name)
             services = PlatformServices(self._agent.home, people.is_known, is_stop, add_hooks)
             surface = chosen.make(settings, services)
         except msgspec.ValidationError as error:
@@ -130,11 +130,11 @@ class RunningSurface:
 def house_of(agent: Agent, ledger: ChatLedger) -> ChatServices:
     """Return what the surfaces of an agent share."""
 
-    def opened(name: str) -> ChatSessionHandle:
-        return agent.session_of(ChatSessionHandle, name, name.partition(":")[0])
+    def opened(name: str) -> Session:
+        return agent.session(name, surface_of(name))
 
     sessions, parts = agent.bench.store.journal.sessions, agent.parts
-    return ChatServices(ledger, opened, sessions, parts.ingress(), parts.stop_words.fits, parts.narrator())
+    return ChatServices(ledger, opened, sessions, parts.ingress(), agent.is_stop, parts.narrator())
 
 
 def _tell_start(platform: Platform, start: TurnStarted) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hark.app.build import Agent
+    from hark.app.agent import Agent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +34,8 @@ async def _warm_up(agent: "Agent") -> None:
 
     Only where chats are served: elsewhere few users speak, and the process takes hundreds of megabytes.
     """
-    transcriber = agent.parts.transcriber() if agent.settings.surfaces else None
+    from hark.surfaces.chat.settings import PLATFORMS
+
+    transcriber = agent.parts.transcriber() if any(name in PLATFORMS for name in agent.settings.surfaces) else None
     if transcriber is not None:
         transcriber.warm_up()

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from hark.app.build import Agent, open_agent
+from hark.app.agent import Agent
+from hark.app.build import open_agent
 from hark.app.logs import apply_log_settings, start_logs
 from hark.app.settings import SettingsError
 from hark.app.settings.check import Chosen, address_of, choose, require
@@ -27,7 +28,7 @@ from hark.cli.io.printing import print_error
 from hark.cli.serve.reload import Load, ServeReload
 from hark.cli.serve.systemd import notify, ping_watchdog
 from hark.engine.session.state import RESTART
-from hark.protocol.gateway import GatewayState
+from hark.protocol.names import DRAINING
 from hark.protocol.store import StoreError
 from hark.surfaces.web.hooks import Hooks
 
@@ -106,15 +107,10 @@ class ServedAgent:
     """The agent and what serves it."""
 
     def __init__(self, agent: Agent, chosen: Chosen, server: "HttpServer", watchdog: Watchdog) -> None:
-        from hark.app.loop_lag import LoopLag
-        from hark.app.sessions.agent_gateway import AgentGateway
-
         self.chosen = chosen
         self._agent = agent
         self._server = server
         self._watchdog = watchdog
-        self._lag = LoopLag()
-        self._gateway = AgentGateway(agent, self._lag)
         self.follow(chosen)
 
     def follow(self, chosen: Chosen) -> None:
@@ -139,15 +135,14 @@ class ServedAgent:
         # A feed holds its session awake, so it must go well before the session may.
         feeds = Feeds(min(FEED_SECONDS, self._agent.settings.limits.sleep_seconds / 2))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._lag.run)
+            tasks.start_soon(self._agent.loop_lag.run)
             await tasks.start(feeds.run)
             for run in beside:
                 tasks.start_soon(_supervised, run, self._agent)
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
             speak = partial(spoken, self._agent.parts.speaker())
-            is_stop = self._agent.parts.stop_words.fits
-            web = WebContext(self._gateway, access, feeds, metrics, ingress, is_stop, hooks, speak, __version__)
+            web = WebContext(self._agent, access, feeds, metrics, ingress, hooks, speak, __version__)
             await take_up(web, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(web)
             yield access
@@ -155,10 +150,9 @@ class ServedAgent:
 
     async def drain(self) -> None:
         """Begin nothing more, give what runs its time, then settle it; what was accepted is there after the restart."""
-        self._gateway.standing = GatewayState.DRAINING
         notify("STOPPING=1")
         seconds = self.chosen.settings.drain_seconds
-        self._watchdog.waits_for(f"{len(self._gateway.busy().turns)} turns to end, for {seconds:g} s at most")
+        self._watchdog.waits_for(f"{len(self._agent.busy().turns)} turns to end, for {seconds:g} s at most")
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._tell_callers)
@@ -173,8 +167,6 @@ class ServedAgent:
 
     async def _tell_callers(self) -> None:
         """Have `hark send` know that nobody answers it any more."""
-        from hark.app.sessions.remote_session import DRAINING
-
         with suppress(StoreError):  # then it waits for an answer, as with any owner
             await self._agent.bench.store.leases.acquire(DRAINING)
 

@@ -1,6 +1,7 @@
 """Messages on their way in: known from the very call that brings them, so that a stop can reach them too."""
 
 import asyncio
+from collections.abc import Collection
 
 from hark.engine.session.signal import Signal
 from hark.protocol.commands import Interrupt
@@ -90,9 +91,10 @@ class Arrivals:
         else:
             self._open.pop(arrival.message, None)
 
-    def interrupt(self, interrupt: Interrupt) -> list[Arrival]:
-        """Note a stop on all that is on its way; return those that it met."""
-        met = [arrival for arrivals in self._open.values() for arrival in arrivals if not arrival.is_told]
+    def interrupt(self, interrupt: Interrupt, messages: Collection[str] | None = None) -> list[Arrival]:
+        """Note a stop on these messages, or on all that are on their way; return those that it met."""
+        names = [name for name in self._open if messages is None or name in messages]
+        met = [arrival for name in names for arrival in self._open[name] if not arrival.is_told]
         for arrival in met:
             arrival.interrupt = arrival.interrupt or interrupt
         return met

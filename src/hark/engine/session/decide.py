@@ -31,6 +31,7 @@ from hark.protocol.commands import (
     Withdraw,
 )
 from hark.protocol.messages import AssistantMessage, UserMessage
+from hark.protocol.names import turn_name
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
@@ -164,7 +165,7 @@ def on_compact(state: SessionState, compact: Compact, moment: Moment) -> AnyReco
     """Someone wants room: that is a turn of its own, so it can be stopped like any other."""
     if state.turn is not None:
         return _refuse(compact, "busy", "A turn runs. Stop it, or wait for its end, and ask again.", moment)
-    turn = f"{moment.session}.t{state.turns + 1}"
+    turn = turn_name(moment.session, state.turns + 1)
     instructions = compact.instructions
     return TurnStarted(
         turn=turn, messages=(), task="compact", instructions=instructions, inbox=moment.inbox, at=moment.at
@@ -213,7 +214,7 @@ def _after(state: SessionState, records: list[AnyRecord], moment: Moment) -> lis
 
 
 def _start(state: SessionState, messages: tuple[UserMessage, ...], moment: Moment) -> TurnStarted:
-    turn = f"{moment.session}.t{state.turns + 1}"
+    turn = turn_name(moment.session, state.turns + 1)
     return TurnStarted(turn=turn, messages=messages, inbox=moment.inbox, at=moment.at)
 
 

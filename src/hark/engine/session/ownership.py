@@ -40,20 +40,20 @@ class Ownership:
         self.knock = Signal()
         self.users = 0
         self.is_over = False
+        self.is_closing = False
         self._bench = bench
-        self._is_closing = False
         self._told: int | None = None
 
     def close(self, source: str = SHUTDOWN) -> None:
         """Settle the running turn, let the session go and end `run`."""
-        self._is_closing = True
+        self.is_closing = True
         if self.session is not None:
             self.session.close(source)
         self.knock.set()
 
     def drain(self) -> None:
         """Let the running turn come to its end, then let the session go and end `run`."""
-        self._is_closing = True
+        self.is_closing = True
         if self.session is not None:
             self.session.drain()
         self.knock.set()
@@ -61,7 +61,7 @@ class Ownership:
     async def run(self) -> None:
         """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
         try:
-            while not self._is_closing:
+            while not self.is_closing:
                 failure: BaseException | None = None
                 try:
                     lease = await self._bench.store.leases.acquire(self.id)
@@ -93,7 +93,7 @@ class Ownership:
             if guest is not None and guest.is_asking:
                 session.on_durable(guest.hear)
             self.guest, self.session, self.failure = None, session, None
-            if self._is_closing:
+            if self.is_closing:
                 session.close()
             self.is_known.set()
             async with anyio.create_task_group() as tasks:

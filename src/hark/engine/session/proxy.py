@@ -1,8 +1,10 @@
 """The door of a session: commands come in here, whichever process owns it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
+
+from msgspec import structs
 
 from hark.engine.services import EngineServices
 from hark.engine.session.arrivals import Arrival
@@ -10,6 +12,7 @@ from hark.engine.session.fanout import Subscription
 from hark.engine.session.ownership import Ownership
 from hark.engine.session.receipts import queue_items
 from hark.engine.session.state import SHUTDOWN, SessionState
+from hark.engine.turn.turn import Turn
 from hark.protocol.commands import Answer, Change, Interrupt, Say
 from hark.protocol.events import Notice, QuestionAsked
 from hark.protocol.outcomes import Outcome
@@ -33,6 +36,11 @@ class SessionProxy:
         """What is known of the session; wait for `known` first."""
         owner = self._keeper.session or self._keeper.guest
         return owner.state if owner else SessionState()
+
+    @property
+    def is_loaded(self) -> bool:
+        """True when the state is known here: False before the session is loaded, and when it is being closed."""
+        return self._keeper.session is not None or self._keeper.guest is not None
 
     @property
     def is_busy(self) -> bool:
@@ -89,29 +97,46 @@ class SessionProxy:
             if self._keeper.session is None or not self._keeper.session.take(Entry(accepted.seq, say)):
                 self.wake()
                 await self._bench.store.bus.wake(self.id)
+            if self._keeper.is_closing:  # no turn is begun any more: it waits for the next owner
+                arrival.tell(Receipt(say.id, self.id, ReceiptState.QUEUED))
             await arrival.outcome()
         finally:
             self._keeper.arrivals.remove(arrival)
             self._keeper.fanout.nudge()
 
-    async def interrupt(self, interrupt: Interrupt) -> Settled | None:
+    async def interrupt(self, interrupt: Interrupt, messages: Collection[str] = ()) -> Settled | None:
         """End the running turn, its cancel in this very tick; return when it has settled, or None when none ran.
 
-        A message that is on its way in counts as running: it is accepted, and goes no further.
+        A message that is on its way in counts as running: it is accepted, and goes no further. An interrupt that names
+        a turn or messages ends only these: the turn, and the turn that took a message.
         """
-        turn = self._keeper.session.interrupt(interrupt) if self._keeper.session else None
-        met = [] if interrupt.turn else self._keeper.arrivals.interrupt(interrupt)
+        turn = self._interrupt_here(interrupt, messages)
+        is_named = bool(interrupt.turn or messages)
+        met = self._keeper.arrivals.interrupt(interrupt, messages if is_named else None)
         if turn is not None:
             return await asyncio.shield(turn.settled)
+        began = ""
         for arrival in met:
             receipt = await arrival.outcome()
             turn = self._keeper.session.turn if self._keeper.session else None
-            if receipt is not None and turn is not None and turn.id == receipt.turn:
+            began = (receipt.turn if receipt else "") or began
+            if turn is not None and turn.id == began:
                 return await asyncio.shield(turn.settled)
         if met and self._keeper.guest is None:
             return None
         async with self._used():
-            return await self._interrupt_unknown(interrupt)
+            return await self._interrupt_unknown(interrupt, messages, began)
+
+    def _interrupt_here(self, interrupt: Interrupt, messages: Collection[str]) -> Turn | None:
+        """Interrupt the turns that are meant, as far as this process runs them; return one of them."""
+        session = self._keeper.session
+        if session is None:
+            return None
+        names = {name: None for name in (interrupt.turn, *map(session.state.turn_of, messages)) if name}
+        if not interrupt.turn and not messages:
+            names[""] = None
+        turns = [session.interrupt(structs.replace(interrupt, turn=name)) for name in names]
+        return next((turn for turn in turns if turn is not None), None)
 
     async def change(self, command: Change) -> Refusal | None:
         """Change the queue, the route or what else can be; return why not, or None when it is durable."""
@@ -168,17 +193,20 @@ class SessionProxy:
         """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
         await self._keeper.run()
 
-    async def _interrupt_unknown(self, interrupt: Interrupt) -> Settled | None:
-        """Interrupt a session that was not loaded a moment ago, or that is another's."""
+    async def _interrupt_unknown(self, interrupt: Interrupt, messages: Collection[str], began: str) -> Settled | None:
+        """Interrupt a session that was not loaded a moment ago, or that is another's; `began` took a message."""
         if self._keeper.session is not None:
-            turn = self._keeper.session.interrupt(interrupt)
+            turn = self._interrupt_here(interrupt, messages)
             return await asyncio.shield(turn.settled) if turn else None
-        if self._keeper.guest is None:
+        guest = self._keeper.guest
+        if guest is None:
             return None
-        running = self._keeper.guest.state.turn
-        turn_id = interrupt.turn or (running.id if running else "")
-        aimed = Interrupt(interrupt.id, interrupt.source, turn_id, interrupt.shown)
-        return await self._keeper.guest.interrupt(aimed)
+        running = guest.state.turn.id if guest.state.turn else ""
+        taken = [turn for message in messages if (turn := guest.state.turn_of(message))]
+        took = [*taken, began][0] if messages else running
+        if messages and not interrupt.turn and not took:
+            return None
+        return await guest.interrupt(structs.replace(interrupt, turn=interrupt.turn or took))
 
     def _refusal(self) -> Refusal:
         return Refusal("store", str(self._keeper.failure)) if self._keeper.failure else CLOSING

@@ -6,9 +6,14 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.engine.services import EngineServices
+from hark.engine.session.preview import preview, saved_state
 from hark.engine.session.proxy import SessionProxy
+from hark.engine.session.receipts import queue_items
 from hark.engine.session.restrictions import Restrictions
-from hark.protocol.store import BACKGROUND, StoreError
+from hark.engine.session.state import SessionState
+from hark.protocol.names import is_background
+from hark.protocol.receipts import QueueItem
+from hark.protocol.store import StoreError
 
 HEARTBEAT_SECONDS = 3.0
 MOST_IDLE = 1_000
@@ -32,7 +37,7 @@ class Router:
         """Return the session's door; it is there at once, and loads behind it."""
         door = self._doors.get(session)
         if door is None:
-            charter = self._charters.get(session) or (BEHIND_THE_SCENES if BACKGROUND in session else None)
+            charter = self._charters.get(session) or (BEHIND_THE_SCENES if is_background(session) else None)
             bench = charter.apply(self._bench) if charter else self._bench
             door = self._doors[session] = SessionProxy(session, bench)
             assert self._tasks is not None, "the router is not running"
@@ -50,9 +55,44 @@ class Router:
         """The doors that are open."""
         return list(self._doors.values())
 
-    def is_open(self, session: str) -> bool:
-        """Tell whether a session has a door here."""
-        return session in self._doors
+    @property
+    def is_draining(self) -> bool:
+        """True when no more turns are begun."""
+        return self._is_closing
+
+    def opened(self, session: str) -> SessionProxy | None:
+        """Return the door of a session that is open in this process."""
+        return self._doors.get(session)
+
+    async def owned(self, session: str) -> SessionProxy | None:
+        """Return the door of a session that any process has open: in no other can a turn run. Waits only for those."""
+        if session in self._doors:
+            return self._doors[session]
+        return self.door(session) if await self._bench.store.leases.is_owned(session) else None
+
+    async def state(self, session: str) -> SessionState:
+        """Return what is known of a session. One that is open nowhere here is read, and stays closed.
+
+        Raises:
+            StoreError: It can't be read.
+        """
+        door = self._doors.get(session)  # the same one after the wait: to ask for it again could open it anew
+        if door is not None:
+            await door.known()
+            if door.is_loaded:
+                return door.state
+        return await saved_state(self._bench.store, session)
+
+    async def queue(self, session: str) -> list[QueueItem]:
+        """Return what waits in a session, in running order, messages included that no process has read yet.
+
+        Raises:
+            StoreError: It can't be read.
+        """
+        door = self._doors.get(session)
+        if door is not None and not self._is_closing:
+            return await door.queue()
+        return queue_items(session, await preview(self._bench.store, session))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Run until cancelled; `close` first to settle what runs."""

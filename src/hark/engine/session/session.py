@@ -18,10 +18,10 @@ from hark.engine.turn.turn import Turn
 from hark.engine.turn.turn_io import TurnIO
 from hark.protocol.commands import Answer, Change, Compact, Delivery, Interrupt, Say
 from hark.protocol.events import QuestionAsked
+from hark.protocol.names import is_scheduled
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, Refused, RouteChosen, TurnEnded, TurnStarted
-from hark.protocol.schedules import SCHEDULED
 from hark.protocol.store import Entry, Lease
 
 FENCED = "the session was taken over"
@@ -275,8 +275,8 @@ class Session:
 
     def _patience(self, started: TurnStarted) -> float | None:
         """Return how long a question of this turn waits: for ever where a person is, not where a schedule began it."""
-        is_scheduled = bool(started.messages) and all(one.id.startswith(SCHEDULED) for one in started.messages)
-        return self._bench.rules.unattended_seconds if is_scheduled else None
+        is_alone = bool(started.messages) and all(is_scheduled(one.id) for one in started.messages)
+        return self._bench.rules.unattended_seconds if is_alone else None
 
     async def _prove(self) -> None:
         """Return when the session is surely ours: nothing may begin in the name of one that another has taken."""

@@ -6,6 +6,7 @@ from typing import assert_never
 from hark.engine.turn.transcript import CRASH, Transcript
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import Call, UserMessage
+from hark.protocol.names import continued_turn
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
@@ -38,7 +39,6 @@ from hark.protocol.store import Summary
 TITLE_CHARACTERS = 80
 # A turn that the program's own end cut is offered to be gone on with; the message that does so has this id.
 RESTART, SHUTDOWN = "restart", "shutdown"
-GOES_ON = "continue:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,11 @@ class SessionState:
     def _take(self, messages: tuple[str, ...]) -> None:
         self.queue = [waiting for waiting in self.queue if waiting.message.id not in messages]
 
+    def turn_of(self, message: str) -> str:
+        """Return the turn that took a message; "" when none has."""
+        said = zip(reversed(self.transcript.messages), reversed(self.transcript.turns), strict=True)
+        return next((turn for one, turn in said if isinstance(one, UserMessage) and one.id == message), "")
+
     def _add_messages(self, turn: str, messages: tuple[UserMessage, ...]) -> None:
         self._take(tuple(message.id for message in messages))
         for message in messages:
@@ -211,8 +216,8 @@ class SessionState:
             self.transcript.add(turn, message)
 
     def _go_on(self, message: UserMessage) -> None:
-        if self.cut and message.id.startswith(GOES_ON):
-            self.cut = [turn for turn in self.cut if turn != message.id.removeprefix(GOES_ON)]
+        if self.cut and (continued := continued_turn(message.id)):
+            self.cut = [turn for turn in self.cut if turn != continued]
 
     def _start(self, record: TurnStarted) -> None:
         self.turns += 1

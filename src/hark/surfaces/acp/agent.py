@@ -1,26 +1,21 @@
 """The protocol's methods: what an editor can ask of the agent."""
 
 import asyncio
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import Any
 
 from acp import PROTOCOL_VERSION, Client, RequestError
 from acp.schema import (
-    AcpMcpServer,
     AgentCapabilities,
     AuthenticateResponse,
     ClientCapabilities,
     CloseSessionResponse,
-    HttpMcpServer,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
     McpCapabilities,
-    McpServerStdio,
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
@@ -32,48 +27,19 @@ from acp.schema import (
     SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
-    SseMcpServer,
 )
 from anyio.abc import TaskGroup
 
-from hark.protocol.editor import EditorPort, EditorSession, Listed, PlaceError, UnknownSession, Workspace
+from hark.protocol.agent import UnknownSession, Workspace, WorkspaceError
 from hark.protocol.receipts import Refusal
 from hark.protocol.rules import ApprovalMode
+from hark.protocol.session import Session
+from hark.protocol.store import SessionLine
 from hark.surfaces.acp.conversation import EditorConversation
 from hark.surfaces.acp.options import MODE, MODEL, commands, config_options, modes
 from hark.surfaces.acp.prompt import Block, read_prompt
 from hark.surfaces.acp.view import replay
-
-Server = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
-
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-NAME_CHARACTERS = 32
-
-
-def read_place(folder: str, servers: Sequence[Server] | None) -> Workspace:
-    """Return the place. A server of a kind that we did not offer to take is left out."""
-    tables: dict[str, dict[str, Any]] = {}
-    for server in servers or ():
-        match server:
-            case McpServerStdio():
-                environment = {variable.name: variable.value for variable in server.env}
-                table: dict[str, Any] = {"command": server.command, "args": server.args, "env": environment}
-            case HttpMcpServer():
-                table = {"url": server.url, "headers": {header.name: header.value for header in server.headers}}
-            case _:
-                continue
-        tables[_name(server.name)] = table
-    return Workspace(normal(folder), tables)
-
-
-def normal(folder: str) -> str:
-    """Return a folder as it is written without needless signs."""
-    return str(PurePath(folder))
-
-
-def _name(name: str) -> str:
-    return _NOT_IN_NAMES.sub("-", name).strip("-_")[:NAME_CHARACTERS] or "editor"
-
+from hark.surfaces.acp.workspace import EditorServices, Server, normal, read_place
 
 PAGE = 100
 INVALID = -32602
@@ -84,8 +50,8 @@ LEFT = "the editor left"
 class EditorAgent:
     """One editor's agent. The library calls each method in a task of its own, in the order of the requests."""
 
-    def __init__(self, port: EditorPort, version: str, tasks: TaskGroup) -> None:
-        self._port = port
+    def __init__(self, services: EditorServices, version: str, tasks: TaskGroup) -> None:
+        self._services = services
         self._version = version
         self._tasks = tasks
         self._client: Client | None = None
@@ -136,8 +102,8 @@ class EditorAgent:
     async def new_session(self, cwd: str, mcp_servers: list[Server] | None = None, **_: Any) -> NewSessionResponse:
         """Make a session that works in a folder."""
         try:
-            session = await self._port.create(read_place(cwd, mcp_servers))
-        except PlaceError as error:
+            session = await self._services.create(read_place(cwd, mcp_servers))
+        except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
         return NewSessionResponse(session_id=session.id, **self._offered(await self._converse(session)))
 
@@ -146,7 +112,7 @@ class EditorAgent:
     ) -> LoadSessionResponse:
         """Open a session again, and show all that was said in it."""
         conversation = await self._opened(session_id, read_place(cwd, mcp_servers))
-        for update in replay(await conversation.session.transcript(), conversation.session.folder):
+        for update in replay((await conversation.session.history()).messages, conversation.standing.folder):
             conversation.outbox.put(update)
         await conversation.outbox.flushed()
         return LoadSessionResponse(**self._offered(conversation))
@@ -163,8 +129,8 @@ class EditorAgent:
         if cursor is not None and not cursor.isdecimal():
             raise RequestError(INVALID, f"{cursor!r} is no cursor that we gave")
         try:
-            listed = await self._port.listed(None if cwd is None else normal(cwd))
-        except PlaceError as error:
+            listed = await self._services.listed(None if cwd is None else normal(cwd))
+        except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
         first = int(cursor or 0)
         rest = str(first + PAGE) if len(listed) > first + PAGE else None
@@ -231,23 +197,23 @@ class EditorAgent:
     async def _opened(self, session_id: str, place: Workspace) -> EditorConversation:
         """Open a session; requests about it that come meanwhile wait, and go on in their order."""
         known = self._conversations.get(session_id)
-        if known is not None and known.session.folder == place.folder:
+        if known is not None and known.standing.folder == place.folder:
             return known
         done = self._opening[session_id] = asyncio.get_running_loop().create_future()
         try:
             if known is not None:
                 await known.close()
-            return await self._converse(await self._port.open(session_id, place))
+            return await self._converse(await self._services.open(session_id, place))
         except UnknownSession as error:
             raise RequestError(NOT_FOUND, str(error)) from error
-        except PlaceError as error:
+        except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
         finally:
             del self._opening[session_id]
             done.set_result(None)
 
-    async def _converse(self, session: EditorSession) -> EditorConversation:
-        standing = await session.standing()
+    async def _converse(self, session: Session) -> EditorConversation:
+        standing = await session.status()
         assert self._client is not None, "the library connects before it calls"
         conversation = EditorConversation(session, self._client, standing, self._tasks)
         self._conversations[session.id] = conversation
@@ -258,7 +224,7 @@ class EditorAgent:
 
         The commands are sent behind the response, as nothing is awaited from here on.
         """
-        conversation.outbox.put(commands(self._port.commands))
+        conversation.outbox.put(commands(self._services.commands()))
         standing = conversation.standing
         return {"modes": modes(standing), "config_options": config_options(standing)}
 
@@ -269,7 +235,8 @@ class EditorAgent:
         return conversation
 
 
-def _infos(listed: Iterable[Listed]) -> Iterable[SessionInfo]:
-    for one in listed:
-        updated_at = datetime.fromtimestamp(one.updated_at, UTC).isoformat() if one.updated_at else None
-        yield SessionInfo(session_id=one.session, cwd=one.folder, title=one.title or None, updated_at=updated_at)
+def _infos(listed: Iterable[tuple[SessionLine, str]]) -> Iterable[SessionInfo]:
+    for line, folder in listed:
+        summary = line.summary
+        updated_at = datetime.fromtimestamp(summary.updated_at, UTC).isoformat() if summary.updated_at else None
+        yield SessionInfo(session_id=line.session, cwd=folder, title=summary.title or None, updated_at=updated_at)

@@ -1,7 +1,7 @@
 """One session in an editor: its prompts in their order, and what ends them."""
 
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import anyio
@@ -10,7 +10,6 @@ from acp.schema import PromptResponse
 from anyio.abc import TaskGroup
 
 from hark.protocol.commands import Delivery
-from hark.protocol.editor import EditorSession, SessionStatus
 from hark.protocol.events import (
     AnyEvent,
     MessageAccepted,
@@ -21,6 +20,8 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
+from hark.protocol.meaning import CommandMeaning, StopMeaning
+from hark.protocol.session import Session, SessionStatus
 from hark.protocol.store import StoreError
 from hark.surfaces.acp.options import changes
 from hark.surfaces.acp.permission_requests import PermissionRequests
@@ -40,13 +41,13 @@ class EditorConversation:
     So is a stop: it meets all prompts that are noted by then, and none that comes later.
     """
 
-    def __init__(self, session: EditorSession, client: Client, standing: SessionStatus, tasks: TaskGroup) -> None:
+    def __init__(self, session: Session, client: Client, standing: SessionStatus, tasks: TaskGroup) -> None:
         self.session = session
         self.standing = standing
         self.outbox = UpdateQueue(self._send)
         self._client = client
         self._tasks = tasks
-        self._view = View(session, self.outbox)
+        self._view = View(session, standing.folder, self.outbox)
         self._questions = PermissionRequests(session, client, self.outbox, tasks)
         self._prompts: list[EditorPrompt] = []
         self._events = session.events()
@@ -63,7 +64,8 @@ class EditorConversation:
         before = list(self._prompts)
         self._prompts.append(prompt)
         try:
-            command = None if said.attachments else self.session.command(said.text)
+            meaning = None if said.attachments else self.session.meaning(said.text)
+            command = meaning if isinstance(meaning, CommandMeaning | StopMeaning) else None
             if command is not None:
                 end = await self._command(prompt, command, is_alone=not before)
             else:
@@ -85,7 +87,7 @@ class EditorConversation:
 
     async def refresh(self) -> None:
         """Tell the editor what stands otherwise than it knows."""
-        now = await self.session.standing()
+        now = await self.session.status()
         before, self.standing = self.standing, now
         for update in changes(before, now):
             self.outbox.put(update)
@@ -128,12 +130,12 @@ class EditorConversation:
         if prompt.stopped_by and prompt.is_waiting:
             await self._withdraw(prompt)
 
-    async def _command(self, prompt: EditorPrompt, command: Awaitable[str], *, is_alone: bool) -> End:
+    async def _command(self, prompt: EditorPrompt, command: CommandMeaning | StopMeaning, *, is_alone: bool) -> End:
         """Run a slash command, and wait for what it set off."""
         prompt.is_said = True
         try:
             with prompt.command_scope:
-                self.outbox.say(f"{await command}\n\n")
+                self.outbox.say(f"{await self.session.run_command(command)}\n\n")
                 await self.refresh()
                 if is_alone:
                     # What the turn shows is taken before this goes on: its end is told to readers first.

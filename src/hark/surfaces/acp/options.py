@@ -18,8 +18,9 @@ from acp.schema import (
     UnstructuredCommandInput,
 )
 
-from hark.protocol.editor import CommandLine, SessionStatus
+from hark.protocol.agent import CommandLine
 from hark.protocol.rules import ApprovalMode
+from hark.protocol.session import SessionStatus
 from hark.surfaces.acp.update_queue import Update
 
 MODE = "mode"

@@ -7,8 +7,8 @@ from acp.schema import AllowedOutcome, PermissionOption, PermissionOptionKind, T
 from anyio import CancelScope
 from anyio.abc import TaskGroup
 
-from hark.protocol.editor import EditorSession
 from hark.protocol.events import QuestionAsked, QuestionClosed
+from hark.protocol.session import Session
 from hark.protocol.store import StoreError
 from hark.protocol.tool import QuestionKind
 from hark.surfaces.acp.tool_calls import fenced
@@ -29,7 +29,7 @@ _APPROVALS: dict[str, tuple[str, PermissionOptionKind]] = {
 class PermissionRequests:
     """Asks the editor's person; a question that is closed is asked no longer."""
 
-    def __init__(self, session: EditorSession, client: Client, outbox: UpdateQueue, tasks: TaskGroup) -> None:
+    def __init__(self, session: Session, client: Client, outbox: UpdateQueue, tasks: TaskGroup) -> None:
         self._session = session
         self._client = client
         self._outbox = outbox

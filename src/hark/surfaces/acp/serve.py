@@ -10,8 +10,8 @@ from typing import Any, Protocol, cast
 import anyio
 from acp import Agent, run_agent
 
-from hark.protocol.editor import EditorPort
 from hark.surfaces.acp.agent import EditorAgent
+from hark.surfaces.acp.workspace import EditorServices
 
 LONGEST_BYTES = 256 * 1024 * 1024
 TOO_LONG = b"a line that is too long"
@@ -201,7 +201,7 @@ def _is_sane(message: Message) -> bool:
 
 
 async def serve_editor(
-    port: EditorPort, incoming: Incoming, out: Out, version: str, on_end: Callable[[], None]
+    services: EditorServices, incoming: Incoming, out: Out, version: str, on_end: Callable[[], None]
 ) -> None:
     """Answer until the editor leaves or `Incoming.end` is called; `on_end` is told at once.
 
@@ -209,7 +209,7 @@ async def serve_editor(
     the sessions as they are.
     """
     async with anyio.create_task_group() as tasks:
-        agent = EditorAgent(port, version, tasks)
+        agent = EditorAgent(services, version, tasks)
 
         def leave() -> None:
             on_end()

@@ -11,7 +11,6 @@ from acp import (
     update_user_message_text,
 )
 
-from hark.protocol.editor import EditorSession
 from hark.protocol.events import (
     AnyEvent,
     CallEnd,
@@ -27,6 +26,7 @@ from hark.protocol.events import (
 )
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.outcomes import Interrupted, LimitReached
+from hark.protocol.session import Session
 from hark.surfaces.acp.tool_calls import ShownCall, plan_in
 from hark.surfaces.acp.update_queue import Update, UpdateQueue
 
@@ -107,8 +107,9 @@ RESTARTED = "The connection broke: the reply starts anew."
 class View:
     """Turns events into updates; it never waits."""
 
-    def __init__(self, session: EditorSession, outbox: UpdateQueue) -> None:
+    def __init__(self, session: Session, folder: str, outbox: UpdateQueue) -> None:
         self._session = session
+        self._folder = folder
         self._outbox = outbox
         self._calls: dict[str, ShownCall] = {}
         self._outputs: dict[str, LiveOutput] = {}
@@ -148,7 +149,7 @@ class View:
         if known is None:
             asked = self._session.call(call)
             known = ShownCall(
-                call, asked.name if asked else "question", asked.arguments if asked else "", self._session.folder
+                call, asked.name if asked else "question", asked.arguments if asked else "", self._folder
             )
             self._calls[call] = known
             self._outbox.put(known.begin("pending"))
@@ -163,7 +164,7 @@ class View:
     def _start(self, event: CallStart) -> None:
         call = self._calls.get(event.call)
         if call is None:
-            call = self._calls[event.call] = ShownCall(event.call, event.name, event.arguments, self._session.folder)
+            call = self._calls[event.call] = ShownCall(event.call, event.name, event.arguments, self._folder)
             self._outbox.put(call.begin("in_progress"))
         else:
             self._outbox.put(call.started())
@@ -177,7 +178,7 @@ class View:
             output.close()
         call = self._calls.pop(event.call, None)
         if call is None:  # it never started: there was no such tool, or it may not run
-            call = ShownCall(event.call, event.name, "", self._session.folder)
+            call = ShownCall(event.call, event.name, "", self._folder)
             self._outbox.put(call.begin("pending"))
         self._outbox.put(call.ended(event.text, event.effect, is_error=event.is_error))
 

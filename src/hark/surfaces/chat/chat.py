@@ -9,8 +9,9 @@ from msgspec import structs
 
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger, PendingIncoming
-from hark.protocol.chat_session import ChatSession
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt
+from hark.protocol.session import Session
 from hark.protocol.speech import Narrator, SpeechError
 from hark.protocol.store import SessionLine
 from hark.protocol.voice_messages import WITHDRAWN, Ingress
@@ -29,13 +30,13 @@ SLEEP_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """What all platforms share: ledger, sessions, the way in for voice, what is a wish to stop, and who speaks."""
+    """What all platforms share. `is_stop` tells whether a text stops what runs, on the surface of that name."""
 
     ledger: ChatLedger
-    open_session: Callable[[str], ChatSession]
+    open_session: Callable[[str], Session]
     sessions: Callable[[], Awaitable[list[SessionLine]]]
     ingress: Ingress
-    is_stop: Callable[[str], bool]
+    is_stop: Callable[[str, str], bool]
     narrator: Narrator | None = None
 
 
@@ -193,8 +194,7 @@ class Chat:
             return turn if kind == "stop" else None
         if not isinstance(incoming, Written) or incoming.attachments:
             return None
-        is_stop = self._house.is_stop(incoming.text) or incoming.text.strip().lower() == "/stop"
-        return "" if is_stop else None
+        return "" if isinstance(self._line.session.meaning(incoming.text.strip()), StopMeaning) else None
 
     async def _stop(self, kept: PendingIncoming, turn: str) -> None:
         """Stop at once. What was said before, and has not reached the session yet, sets nothing off any more.
@@ -206,7 +206,9 @@ class Chat:
         async def stop() -> None:
             await self._inward.stop(source, turn, kept.incoming.id)
 
-        await (self._house.ingress.stop(session.id, stop) if turn in ("", session.running) else stop())
+        running = session.running()
+        is_meant = turn in ("", running.turn if running else "")
+        await (self._house.ingress.stop(session.id, stop) if is_meant else stop())
 
     async def _read(self, batch: list[PendingIncoming]) -> list[PendingIncoming]:
         """Have the session take it, in its turn; return the changes that came meanwhile, and were made at once."""
@@ -245,7 +247,7 @@ class Chat:
         """Have a recording heard; False when that must be tried again by the next process."""
         echo = Echo(self._outbox, f"voice:{message.id}")
         self._spoken.heard(self._line.name_of(message.id))
-        listener = ChatListener(kept, self._inward, echo, self._house.is_stop)
+        listener = ChatListener(kept, self._inward, echo, self._line.session)
         hearing = self._house.ingress.hear(note_of(self._line, kept), listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(echo.run)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hark.protocol.chat import Address, ChatSurface
-from hark.protocol.chat_session import ChatSession
+from hark.protocol.session import Session
 from hark.surfaces.chat.message_batch import THROUGH
 from hark.surfaces.chat.settings import ChatSettings
 
@@ -14,7 +14,7 @@ class ChatRoute:
 
     surface: ChatSurface
     address: Address
-    session: ChatSession
+    session: Session
     settings: ChatSettings
 
     def name_of(self, message: str) -> str:

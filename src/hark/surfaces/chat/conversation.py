@@ -68,13 +68,13 @@ class ChatConversation:
         """Show what comes of the session, until cancelled; first what is owed since turn number `delivered`."""
         session = self._line.session
         events = session.events()
-        running = session.running
+        running = session.running()
         await session.opened()
-        running = running or session.running
+        running = running or session.running()
         self._owed = last = await self._deliver_owed(delivered)
         # When the end of the turn before it is still being written, we hear of that first, and then of its start.
-        if number_of(running) == max(last, delivered) + 1:
-            await self._begin(running, is_late=True)
+        if running and number_of(running.turn) == max(last, delivered) + 1:
+            await self._begin(running.turn, is_late=True)
         try:
             async for event in events:
                 await self._show(event)

@@ -6,6 +6,8 @@ import zlib
 from hark.protocol.chat import Button, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.commands import Delivery
+from hark.protocol.meaning import NO_TURN, AnswerMeaning, no_answer
+from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.message_batch import THROUGH, MergedMessages
@@ -17,7 +19,6 @@ TAKEN = "I have that message already."
 TELL_IT = "↪ Tell it the new text"
 FORGOTTEN = "That button is too old; please write it."
 NOT_ASKED = "That question is not open any more."
-NOTHING_RAN = "Nothing was running."
 HELD = "{} held; the next message lets them go on (/queue shows them)."
 CUT_ANSWER = "A restart came just when you answered “{}”, and ended what had asked for it."
 
@@ -78,7 +79,7 @@ class IncomingHandler:
         settled = await self._line.session.interrupt(source, turn)
         waiting = await self._line.session.queue()
         if settled is None:
-            await self._outbox.tell(f"stop:{key}", NOTHING_RAN)
+            await self._outbox.tell(f"stop:{key}", NO_TURN)
         elif waiting and all(item.state is ReceiptState.HELD for item in waiting):
             count = "1 message is" if len(waiting) == 1 else f"{len(waiting)} messages are"
             await self._outbox.tell(f"stop:{key}", HELD.format(count))
@@ -91,11 +92,12 @@ class IncomingHandler:
         is_message = is_stopped or bool(message.attachments)
         if is_again and not is_message:
             is_message = await self._line.session.has_known(name)  # so it was one: it is no answer, too
-        answer = None if is_message else self._questions.answer_in(message.text)
+        rule = no_answer if is_message else self._questions.answer_in
+        meaning = self._line.session.meaning(message.text, rule)
         author = message.author.name or message.author.id
-        if answer is not None:
-            self._questions.answered(*answer, author)
-            if await self._answer(*answer, message.id):
+        if isinstance(meaning, AnswerMeaning):
+            self._questions.answered(meaning.question, meaning.text, author)
+            if await self._answer(meaning.question, meaning.text, message.id):
                 return None
         text = message.text
         if message.quoted:
@@ -136,13 +138,18 @@ class IncomingHandler:
         session = self._line.session
         name, text = self.joined.after(edit)
         refusal = await session.edit(self._line.name_of(name), text or "")
-        if refusal is None or not (session.running or is_again):
+        if refusal is None or not (session.running() or is_again):
             return
-        if is_again and await session.has_said(self._line.name_of(name), text or ""):
+        if is_again and await self._has_said(self._line.name_of(name), text or ""):
             return  # it was made, and only that was not noted
         key = f"{edit.id}:{zlib.crc32(edit.text.encode()):x}"
         await self._ledger.offer(self._line.address, key, edit.text)
         await self._outbox.send(f"edit:{key}", Outgoing(TAKEN, (Button(TELL_IT, f"steer:{key}"),), edit.id))
+
+    async def _has_said(self, message: str, text: str) -> bool:
+        """Return whether the model was told a message of that id with this text."""
+        told = (await self._line.session.history()).messages
+        return any(isinstance(one, UserMessage) and one.id == message and text in one.text for one in told)
 
     async def _press(self, pressed: Pressed) -> None:
         kind, _, rest = pressed.value.partition(":")

@@ -6,6 +6,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import Address, ChatError, ChatSurface, Incoming, Outgoing, Removed, Written
+from hark.protocol.names import address_session, surface_of
 from hark.surfaces.chat.chat import Chat, ChatServices
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.people import People
@@ -78,7 +79,7 @@ class Platform:
 
         Most were begun by somebody who wrote there; others by a schedule, a program, or another surface.
         """
-        if self._tasks is not None and session.startswith(f"{self._surface.name}:"):
+        if self._tasks is not None and surface_of(session) == self._surface.name:
             self._tasks.start_soon(self._open_for, session)
 
     async def _open_for(self, session: str) -> None:
@@ -96,7 +97,11 @@ class Platform:
                     incoming.address, f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
                 )
             return False
-        if not isinstance(incoming, Written) or self._is_stop(incoming) or not self._people.is_too_fast(author):
+        if (
+            not isinstance(incoming, Written)
+            or self._house.is_stop(incoming.text, self._surface.name)
+            or not self._people.is_too_fast(author)
+        ):
             return True
         if self._people.is_to_be_told(author):
             most = self._settings.per_minute
@@ -107,9 +112,6 @@ class Platform:
                 incoming.id,
             )
         return False
-
-    def _is_stop(self, message: Written) -> bool:
-        return self._house.is_stop(message.text) or message.text.strip().lower() == "/stop"
 
     async def _tell(self, address: Address, text: str, reply_to: str = "") -> None:
         """Tell somebody whose message is not taken why."""
@@ -135,7 +137,7 @@ class Platform:
     def _room(self, address: Address) -> Chat:
         room = self._rooms.get(address)
         if room is None:
-            session = self._house.open_session(session_name(address))
+            session = self._house.open_session(address_session(address))
             line = ChatRoute(self._surface, address, session, self._settings)
             room = self._rooms[address] = Chat(line, self._house)
             assert self._tasks is not None
@@ -157,14 +159,3 @@ class Platform:
                 LOG.exception("%s: the chat %s failed, and is opened again", self._surface.name, address.chat)
                 await anyio.sleep(backoff.next_delay())
         del self._rooms[address]
-
-
-def session_name(address: Address) -> str:
-    """Return the session of an address: threads are sessions of their own."""
-    parts = [address.surface, address.chat, *([address.thread] if address.thread else [])]
-    return ":".join("".join(_letter(letter) for letter in part) for part in parts)
-
-
-def _letter(letter: str) -> str:
-    is_plain = letter.isascii() and (letter.isalnum() or letter in "._@-")
-    return letter if is_plain else f"+{ord(letter):x}+"

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from hark.protocol.events import QuestionAsked
+from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.tool import QuestionKind
 
 YES = ("y", "yes", "ok", "okay", "ja", "oui", "sí", "si", "да", "はい", "是", "👍")
@@ -69,7 +70,7 @@ class OpenQuestions:
         is_there = asked is not None and place.isdigit() and int(place) < len(asked.choices)
         return asked.choices[int(place)] if asked is not None and is_there else None
 
-    def answer_in(self, text: str) -> tuple[str, str] | None:
+    def answer_in(self, text: str) -> AnswerMeaning | None:
         """Return the question that a message answers, and its answer; None when it is a message like any other.
 
         An approval is answered by one of its choices alone: nobody allows something by chance. Any other question is
@@ -81,9 +82,9 @@ class OpenQuestions:
         for asked in self._asked.values():
             choice = _choice(words, asked.choices)
             if choice is not None:
-                return asked.question, choice
+                return AnswerMeaning(asked.question, choice)
             if not asked.is_approval:
-                return asked.question, text
+                return AnswerMeaning(asked.question, text)
         return None
 
 

@@ -20,7 +20,7 @@ PLATFORMS = ("telegram", "discord", "slack", "matrix", "webhook")
 class ChatSettings(Struct, frozen=True, omit_defaults=True):
     """`allow`: ids of people who may talk, "*" for everybody. `receipts`: how it is told what became of a message.
 
-    `listen`: in groups, to messages that name us, or to all.
+    `listen`: in groups, to messages that name us, or to all. `stop_words`: whether the words of `[delivery]` stop here.
     """
 
     token_env: str = ""
@@ -31,6 +31,7 @@ class ChatSettings(Struct, frozen=True, omit_defaults=True):
     listen: Literal["mentions", "all"] = "mentions"
     per_minute: int = 30
     streams: bool = True
+    stop_words: bool = True
 
 
 S = TypeVar("S", bound=ChatSettings)
@@ -51,7 +52,7 @@ class AddHooks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlatformServices:
-    """What a surface may use. `home` is the folder for its own files, `is_stop` knows the stop words."""
+    """What a surface may use. `home` is the folder for its own files, `is_stop` tells whether a text stops."""
 
     home: Path
     is_known: Callable[[Author], bool]

@@ -2,13 +2,14 @@
 
 import asyncio
 import base64
-from collections.abc import Callable
 
 from msgspec import structs
 
 from hark.protocol.chat import Outgoing, Written
 from hark.protocol.chat_ledger import PendingIncoming
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
 from hark.surfaces.chat.chat_route import ChatRoute
@@ -61,11 +62,9 @@ class Echo:
 class ChatListener:
     """Brings the words of one recording to the session."""
 
-    def __init__(
-        self, kept: PendingIncoming, inward: IncomingHandler, echo: Echo, is_stop: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, kept: PendingIncoming, inward: IncomingHandler, echo: Echo, session: Session) -> None:
         assert isinstance(kept.incoming, Written)
-        self._is_stop = is_stop
+        self._session = session
         self._message = kept.incoming
         self._is_again = kept.is_again
         self._inward = inward
@@ -73,7 +72,7 @@ class ChatListener:
 
     def is_stop(self, text: str) -> bool:
         """Tell whether these words are a wish to stop."""
-        return self._is_stop(text)
+        return isinstance(self._session.meaning(text), StopMeaning)
 
     def echo(self, text: str) -> None:
         """Show what was heard."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hark.protocol.agent import ChildLine
 from hark.protocol.commands import Delivery
-from hark.protocol.desk import ChildLine
-from hark.protocol.receipts import QueueItem
-from hark.surfaces.terminal.widgets.footer import CHILD
+from hark.protocol.names import split_child
+from hark.protocol.receipts import QueueItem, Refusal
 from hark.surfaces.terminal.widgets.picker import Picker, PickerResult
 from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
 from hark.text.safe_text import safe_line, typed_text
@@ -91,14 +91,11 @@ class Acts:
             self._stopped_at = now
             self._app.start(self._interrupt())
 
-    def stop_spoken(self) -> None:
-        """Stop the turn: the person said so."""
-        self._app.start(self._interrupt())
-
     async def _interrupt(self) -> None:
         app = self._app
         session = app.session
-        settled = await session.interrupt("user", app.progress.turn)
+        on_their_way = app.outbox.messages if app.progress.turn else ()  # without a turn, everything is meant
+        settled = await session.interrupt("user", app.progress.turn, messages=on_their_way)
         if settled is not None and (waiting := await session.queue()):
             count = counted(len(waiting), "waiting message")
             are = "is" if len(waiting) == 1 else "are"
@@ -150,11 +147,18 @@ class Acts:
             case "down":
                 refusal = await app.session.move(item.id, wanted.position + 1)
             case _:
-                app.log_view.tell(await app.desk.send_now(app.session.id, item.id))
-                refusal = None
+                refusal = await self._send_now(item)
         if refusal:
             app.log_view.tell(refusal.message)
         await app.refresh_queue()
+
+    async def _send_now(self, item: QueueItem) -> Refusal | None:
+        session = self._app.session
+        places = [place for place, waiting in enumerate(await session.queue(), 1) if waiting.id == item.id]
+        if not places:
+            return Refusal("not_waiting", "That message does not wait any more.")
+        await session.say(f"/queue {places[0]} now")
+        return None
 
     @property
     def is_editing(self) -> bool:
@@ -191,7 +195,7 @@ class Acts:
     # Going back, and elsewhere.
 
     async def _rewind(self) -> None:
-        past = await self._app.desk.past(self._app.session.id)
+        past = (await self._app.session.history()).points
         rows = [(turn.turn, safe_line(turn.text)) for turn in past]
         if not rows:
             self._app.log_view.tell("There is nothing to go back to.", "rewind")
@@ -205,9 +209,9 @@ class Acts:
 
     async def _go_back(self, choice: PickerResult) -> None:
         app = self._app
-        past = {turn.turn: turn.text for turn in await app.desk.past(app.session.id)}
-        told = await app.desk.rewind(app.session.id, choice.name, with_files=choice.key == "f")
-        is_back = choice.name not in {turn.turn for turn in await app.desk.past(app.session.id)}
+        past = {point.turn: point.text for point in (await app.session.history()).points}
+        told = await app.session.rewind(choice.name, with_files=choice.key == "f")
+        is_back = choice.name not in {point.turn for point in (await app.session.history()).points}
         if is_back:
             await app.show_session(app.session.id)
         app.log_view.tell(told)
@@ -216,9 +220,9 @@ class Acts:
 
     async def _children(self) -> None:
         app = self._app
-        children = await app.desk.children(app.session.id)
+        children = await app.agent.children(app.session.id)
         rows = [(child.name, _child_row(child)) for child in children]
-        parent = app.session.id.rpartition(CHILD)[0]
+        parent = split_child(app.session.id)[0]
         if parent:
             rows.append((parent, f"↑ back to {parent}"))
         if not rows:
@@ -234,7 +238,7 @@ class Acts:
             self._app.start(self._app.show_session(choice.name))
 
     async def _stop_child(self, name: str) -> None:
-        settled = await self._app.desk.session(name).interrupt("user")
+        settled = await self._app.agent.session(name, "terminal").interrupt("user")
         self._app.log_view.tell(f"{name} was stopped." if settled else f"{name} does not run.")
 
     # The editor.
@@ -257,4 +261,4 @@ class Acts:
 
 def _child_row(child: ChildLine) -> str:
     sign = "●" if child.is_running else "○"
-    return f"{'  ' * child.depth}{sign} {child.name.rpartition(CHILD)[2]}  {child.title}"
+    return f"{'  ' * child.depth}{sign} {split_child(child.name)[1]}  {child.title}"

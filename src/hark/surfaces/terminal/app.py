@@ -13,10 +13,12 @@ from textual.binding import BindingType
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.widgets import Static
 
+from hark.protocol.agent import Agent
 from hark.protocol.commands import Delivery
-from hark.protocol.desk import Desk, DeskSession
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.session import Session
 from hark.surfaces.terminal.actions import Acts
 from hark.surfaces.terminal.conversation_log import ConversationLog
 from hark.surfaces.terminal.driver import ControlFilter, GatedApp
@@ -35,6 +37,7 @@ from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
 PROGRESS_SECONDS = 0.25
 DRAFT_SECONDS = 0.3
 LEAVE_SECONDS = 0.2
+SURFACE = "terminal"
 
 _log = logging.getLogger(__name__)
 
@@ -46,10 +49,10 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, desk: Desk, session: str, place: TerminalEnvironment) -> None:
+    def __init__(self, agent: Agent, session: str, place: TerminalEnvironment) -> None:
         super().__init__()
-        self.desk = desk
-        self.session: DeskSession = desk.session(session)
+        self.agent = agent
+        self.session: Session = agent.session(session, SURFACE)
         self.place = place
         self.log_view = ConversationLog()
         self.questions = QuestionPanel()
@@ -61,7 +64,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         self.talk = Talk(self)
         self._acts = Acts(self)
         self._own = TerminalCommands(self)
-        self._choices = CompletionList(self.composer, place.workspace, desk.commands)
+        self._choices = CompletionList(self.composer, place.workspace, agent.commands)
         self._draft = SavedDraft(place.home / "drafts" / session)
         self._before = EarlyInput()
         self._where = Static("", id="where", markup=False)
@@ -144,13 +147,13 @@ class TerminalApp(GatedApp, inherit_bindings=False):
     def _read_on(self) -> None:
         self._reading = asyncio.create_task(self._wish(self._read(self.session)), name="terminal events")
 
-    async def _read(self, session: DeskSession) -> None:
+    async def _read(self, session: Session) -> None:
         await session.opened()
-        past = await session.transcript()
+        past = await session.history()
         events = session.events()  # nothing comes between: what is not in the past is an event
-        self.log_view.show_past(past)
-        if running := self.desk.running(session.id):
-            self.progress.join(running, time.time())
+        self.log_view.show_past(past.messages)
+        if running := session.running():
+            self.progress.join(running.turn, time.time())
             self.log_view.tell("A turn runs here; what it says from now on is shown.", "joined")
         await self.refresh_queue()
         async for event in events:
@@ -189,7 +192,7 @@ class TerminalApp(GatedApp, inherit_bindings=False):
 
     async def show_session(self, name: str) -> None:
         """Show another session; what runs in this one runs on."""
-        session = self.desk.session(name)
+        session = self.agent.session(name, SURFACE)
         self.save_draft()
         if self._reading is not None:
             self._reading.cancel()
@@ -271,7 +274,9 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         """Send what was typed. It is the answer to a question only when that was there before the first letter."""
         question, self._typed_under = self._typed_under, ""
         text = self.composer.text
-        if question and delivery is None and text.strip() and not text.startswith("/"):
+        is_answer = bool(question) and delivery is None and bool(text.strip())
+        meaning = self.session.meaning(text, lambda text: AnswerMeaning(question, text) if is_answer else None)
+        if isinstance(meaning, AnswerMeaning):
             if not self.questions.is_open(question):
                 self.log_view.tell("The question is no longer open. Enter once more sends your words as a message.")
                 return
@@ -281,12 +286,11 @@ class TerminalApp(GatedApp, inherit_bindings=False):
         elif text := self.composer.take():
             self._say_soon(text, delivery)
 
-    def say_spoken(self, session: DeskSession, text: str) -> None:
+    def say_spoken(self, session: Session, text: str) -> None:
         """Go on with what was said aloud in a session as with typed words: a stop, an answer, or a message."""
         question = self.questions.takes_words if session is self.session else ""
-        if self.place.is_stop(text):
-            self._acts.stop_spoken()
-        elif question:
+        meaning = session.meaning(text, lambda text: AnswerMeaning(question, text) if question else None)
+        if isinstance(meaning, AnswerMeaning):
             self._acts.answer(text, question)
         elif session is self.session:
             self._say_soon(text, None)

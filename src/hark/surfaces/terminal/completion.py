@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hark.protocol.desk import CommandLine
+from hark.protocol.agent import CommandLine
 
 MOST = 8
 MOST_FILES = 20_000

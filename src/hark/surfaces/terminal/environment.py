@@ -38,8 +38,7 @@ def _be_mute() -> Dictation:
 class TerminalEnvironment:
     """What the app is given. `take_over` ends whoever reads the terminal before it; `leaving` hears of its end.
 
-    `dictation` is asked for when the person wants to talk; it raises SpeechError when nobody can. A text that
-    `is_stop` stops the turn when it is spoken.
+    `dictation` is asked for when the person wants to talk; it raises SpeechError when nobody can.
     """
 
     home: Path
@@ -52,4 +51,3 @@ class TerminalEnvironment:
     leaving: Callable[[], None] = lambda: None
     when_deaf: WhenDeaf = _be_deaf
     dictation: Callable[[], Dictation] = _be_mute
-    is_stop: Callable[[str], bool] = lambda _: False

@@ -41,11 +41,11 @@ class TerminalCommands:
         await self._app.show_session(words or f"chat-{self._app.session.new_id()[:6]}")
 
     async def _resume(self, words: str) -> None:
-        rows = await self._app.desk.sessions(words)
-        if words in dict(rows):
+        lines = await self._app.agent.sessions(words)
+        if any(line.session == words for line in lines):
             await self._app.show_session(words)
             return
-        shown = [(name, f"{name}  {title}") for name, title in reversed(rows)]
+        shown = [(line.session, f"{line.session}  {line.summary.title}") for line in reversed(lines)]
         if not shown:
             self._app.log_view.tell("There is no such session.")
             return

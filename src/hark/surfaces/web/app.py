@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.protocol.gateway import GatewayState
+from hark.protocol.agent import GatewayState
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookRequest
 from hark.surfaces.web.api.body import read_body
 from hark.surfaces.web.api.context import WebContext
@@ -63,7 +63,7 @@ class HookRoutes(BaseRoute):
     async def _answer(self, hook: Hook, request: Request) -> Response:
         if request.method != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
-        if self._web.gateway.standing is not GatewayState.READY:
+        if self._web.agent.state is not GatewayState.READY:
             raise ApiError(503, "draining", "The agent restarts; send it again.", {"Retry-After": f"{RETRY_SECONDS}"})
         body = await read_body(request, min(hook.most_bytes, self._web.access.max_body))
         answer = await hook.answer(HookRequest(dict(request.headers.items()), body))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
-from hark.protocol.gateway import Gateway, GatewayState
+from hark.protocol.agent import Agent, GatewayState
 from hark.protocol.outcomes import Interrupted, Outcome
 from hark.protocol.records import TurnEnded
 
@@ -65,21 +65,21 @@ class Metrics:
         buckets = [{"le": bound, "count": count} for bound, count in self.interrupts.buckets()]
         return {"count": self.interrupts.count, "seconds": self.interrupts.total, "buckets": buckets}
 
-    def text(self, gateway: Gateway) -> str:
+    def text(self, agent: Agent) -> str:
         """Return all of it in Prometheus' words."""
-        return "".join(line for family in self._families(gateway) for line in _family(*family))
+        return "".join(line for family in self._families(agent) for line in _family(*family))
 
-    def _families(self, gateway: Gateway) -> list[tuple[str, str, str, Iterable[Sample]]]:
-        busy, lag = gateway.busy(), gateway.lag()
-        is_ready = gateway.standing is GatewayState.READY
+    def _families(self, agent: Agent) -> list[tuple[str, str, str, Iterable[Sample]]]:
+        busy, lag = agent.busy(), agent.lag()
+        is_ready = agent.state is GatewayState.READY
         quantiles = {"0.5": lag.p50, "0.99": lag.p99, "1": lag.most}
         lags = [("", {"quantile": quantile}, value / 1000) for quantile, value in quantiles.items()]
         requests = [
             ("", {"method": method, "path": path, "status": str(status)}, count)
             for (method, path, status), count in sorted(self.requests.items())
         ]
-        routes = [("", {"route": row.name}, float(row.is_well)) for row in gateway.routes()]
-        servers = [("", {"server": row.name, "state": row.state}, 1.0) for row in gateway.servers()]
+        routes = [("", {"route": row.name}, float(row.is_well)) for row in agent.routes()]
+        servers = [("", {"server": row.name, "state": row.state}, 1.0) for row in agent.servers()]
         return [
             ("hark_ready", "gauge", "Whether new turns are begun.", [("", {}, float(is_ready))]),
             ("hark_start_time_seconds", "gauge", "Unix time of the start.", [("", {}, self.started_at)]),

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewritten, Written
-from hark.surfaces.chat.platform import session_name
+from hark.protocol.names import address_session
 from hark.surfaces.web.api.attachments import SentAttachment, all_checked
 from hark.surfaces.web.api.body import checked_text
 from hark.surfaces.web.api.errors import ApiError
@@ -92,7 +92,7 @@ class WebhookReader:
         chat = checked_text(sent.chat, "chat", NAME_CHARACTERS)
         thread = checked_text(sent.thread, "thread", NAME_CHARACTERS)
         address = Address(NAME, f"{self._name}@{chat}" if chat else self._name, thread)
-        if len(session_name(address)) > SESSION_CHARACTERS:
+        if len(address_session(address)) > SESSION_CHARACTERS:
             raise ApiError(400, "bad_request", "chat and thread are too long together: they name a session.")
         return address
 

@@ -15,7 +15,7 @@ import msgspec
 
 from hark.protocol.chat import Address, ChatError, ChatSurface, Deliver, Outgoing, PlatformLimits, Written
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
-from hark.surfaces.chat.platform import session_name
+from hark.protocol.names import address_session
 from hark.surfaces.chat.settings import PlatformServices
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.webhook.incoming import NAME, WebhookReader
@@ -49,7 +49,7 @@ class Webhook:
     manners = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_reactions=True)
 
     def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
-        """`is_stop` knows the words that stop. Raises ChatError without a secret, ValueError for a wrong template."""
+        """`is_stop` tells whether a text stops. Raises ChatError without a secret, ValueError for a wrong template."""
         self._is_stop = is_stop
         self._most_bytes = round(settings.max_mb * 1_000_000)
         self._per_minute = settings.per_minute
@@ -121,7 +121,7 @@ class Webhook:
             return  # it only talks to us, or is not set up any more
         if self._client is None:
             raise ChatError("webhooks do not run", SOON_SECONDS)
-        place = {"hook": name, "chat": chat, "thread": address.thread, "session": session_name(address)}
+        place = {"hook": name, "chat": chat, "thread": address.thread, "session": address_session(address)}
         await post(self._client, program.settings.url, program.secret, {**event, **place, "at": time.time()})
 
     def _hook(self, name: str, program: Program) -> Hook:
@@ -141,10 +141,10 @@ class Webhook:
             return HookAnswer(202, '{"ignored":true}', _JSON)
         incoming = program.intake.read(request.headers, request.body)
         program.signatures.count(signature, incoming.id)
-        if isinstance(incoming, Written) and not self._stops(incoming.text):
+        if isinstance(incoming, Written) and not self._is_stop(incoming.text):
             self._count(program)
         await (await self._running())(incoming)
-        told = {"id": incoming.id, "session": session_name(incoming.address)}
+        told = {"id": incoming.id, "session": address_session(incoming.address)}
         return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
 
     def _count(self, program: Program) -> None:
@@ -152,9 +152,6 @@ class Webhook:
             wait = max(1, round(min(60.0, program.limit.wait_seconds())))
             words = f"This hook takes {self._per_minute} messages a minute ([surfaces.webhook] per_minute)."
             raise ApiError(429, "too_fast", words, {"Retry-After": str(wait)})
-
-    def _stops(self, text: str) -> bool:
-        return text.strip().lower() == "/stop" or self._is_stop(text)
 
     async def _running(self) -> Deliver:
         """Return who takes what comes; just after the start it is waited for a moment.

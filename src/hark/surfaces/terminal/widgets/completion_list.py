@@ -8,7 +8,7 @@ from pathlib import Path
 from textual.content import Content
 from textual.widgets import Static
 
-from hark.protocol.desk import CommandLine
+from hark.protocol.agent import CommandLine
 from hark.surfaces.terminal.completion import Completion, word_length
 from hark.surfaces.terminal.widgets.composer import Composer
 from hark.text.safe_text import safe_line

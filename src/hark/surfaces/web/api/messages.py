@@ -6,15 +6,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from starlette.requests import Request
 
 from hark.protocol.commands import Delivery
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.outcomes import Outcome, Timings
 from hark.protocol.receipts import Receipt, Settled
-from hark.protocol.surface import Details
+from hark.protocol.session import Details
 from hark.surfaces.web.api.attachments import MOST_ATTACHMENTS, SentAttachment, all_checked
 from hark.surfaces.web.api.body import ID_CHARACTERS, CharacterCount, Label, SentShown, TurnName, checked_text
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 
-STOP = "/stop"
 SOURCE_CHARACTERS = 100
 
 
@@ -40,15 +40,20 @@ class SentMessage(Struct, frozen=True):
 
 
 class SentInterrupt(Struct, frozen=True):
-    """A stop. With `turn`, it stops only that turn."""
+    """A stop of everything that runs. With `turn` or `message`, it stops only that turn, or the turn of that message.
+
+    A message may still be on its way: it is accepted when it arrives, and sets nothing off.
+    """
 
     source: Annotated[str, Meta(min_length=1, max_length=SOURCE_CHARACTERS)] = "user"
     turn: TurnName | None = None
+    message: Label | None = None
     shown: CharacterCount | None = None
 
     def __post_init__(self) -> None:
         checked_text(self.source, "source", SOURCE_CHARACTERS)
         checked_text(self.turn or "", "turn", 2 * ID_CHARACTERS)
+        checked_text(self.message or "", "message", ID_CHARACTERS)
 
 
 class InterruptResult(Struct, frozen=True):
@@ -70,7 +75,7 @@ async def say(web: WebContext, request: Request, body: SentMessage) -> Receipt:
         details["is_stopped"] = is_stopped
         return await session.say(body.text, body.delivery, **details)
 
-    if body.text.strip().lower() == STOP:
+    if not attachments and isinstance(session.meaning(body.text), StopMeaning):
         receipt = await web.ingress.stop(session.id, lambda: post(False))
     elif web.ingress.waiting(session.id):  # a voice message is before it
         receipt = await web.ingress.read(session.id, post)
@@ -83,9 +88,12 @@ async def say(web: WebContext, request: Request, body: SentMessage) -> Receipt:
 async def interrupt(web: WebContext, request: Request, body: SentInterrupt) -> InterruptResult:
     """Stop the running turn. The response arrives when it has settled."""
     session, turn = web.session(request), body.turn or ""
+    messages = (body.message,) if body.message else ()
 
     async def stop() -> Settled | None:
-        return await session.interrupt(body.source, turn, body.shown)
+        return await session.interrupt(body.source, turn, body.shown, messages)
 
-    settled = await (stop() if turn else web.ingress.stop(session.id, stop))
+    for message in messages:
+        web.ingress.withdraw(session.id, message)
+    settled = await (stop() if turn or messages else web.ingress.stop(session.id, stop))
     return InterruptResult(settled.turn, settled.outcome, settled.timings) if settled else InterruptResult()

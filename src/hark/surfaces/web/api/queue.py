@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
-from hark.protocol.gateway import ApiSession
 from hark.protocol.receipts import QueueItem, Refusal
+from hark.protocol.session import Session
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 
@@ -94,7 +94,7 @@ async def answer(web: WebContext, request: Request, body: SentAnswer) -> Answere
     return AnsweredQuestion(question, text)
 
 
-async def _check(session: ApiSession, message: str, refusal: Refusal | None) -> None:
+async def _check(session: Session, message: str, refusal: Refusal | None) -> None:
     if refusal is None:
         return
     if refusal.code == "store":

@@ -23,7 +23,7 @@ class ScheduleList(Struct, frozen=True):
 
 async def show(web: WebContext, request: Request) -> ScheduleList:
     """List the schedules."""
-    return ScheduleList(await web.gateway.schedules.rows())
+    return ScheduleList(await web.agent.schedules.rows())
 
 
 async def add(web: WebContext, request: Request, body: ScheduleOrder) -> ScheduleRow:
@@ -35,23 +35,23 @@ async def add(web: WebContext, request: Request, body: ScheduleOrder) -> Schedul
         ("session", body.session),
     ):
         checked_text(text, name, TEXT_CHARACTERS)
-    return await web.gateway.schedules.add(body)
+    return await web.agent.schedules.add(body)
 
 
 async def change(web: WebContext, request: Request, body: SentScheduleChange) -> ScheduleRow:
     """Pause or resume a schedule."""
-    schedules = web.gateway.schedules
+    schedules = web.agent.schedules
     return await (schedules.pause if body.paused else schedules.resume)(_name(request))
 
 
 async def remove(web: WebContext, request: Request) -> ScheduleRow:
     """Remove a schedule."""
-    return await web.gateway.schedules.remove(_name(request))
+    return await web.agent.schedules.remove(_name(request))
 
 
 async def run(web: WebContext, request: Request) -> Receipt:
     """Run a schedule immediately."""
-    return await web.gateway.schedules.run(_name(request))
+    return await web.agent.schedules.run(_name(request))
 
 
 def _name(request: Request) -> str:

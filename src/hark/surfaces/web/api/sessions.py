@@ -3,12 +3,15 @@
 import time
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from hark.protocol.gateway import GatewayState, Lag, RouteRow, RunningTurn, ServerRow, SessionRow
-from hark.protocol.store import Hit
+from hark.protocol.agent import GatewayState, Lag, RouteRow, ServerRow
+from hark.protocol.messages import Message
+from hark.protocol.session import RunningTurn
+from hark.protocol.store import Hit, SessionLine
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError, json_response
 from hark.surfaces.web.metrics import TEXT_FORMAT
@@ -32,6 +35,17 @@ class MessageQuery(SessionQuery, frozen=True):
     """Which messages to find."""
 
     limit: Annotated[int, Meta(ge=1, le=USUAL_SESSIONS)] = 50
+
+
+class SessionRow(Struct, frozen=True):
+    """A session in a list. `is_open`: a turn of it has begun and not ended; `is_waiting`: a message may run."""
+
+    session: str
+    title: str
+    turns: int
+    updated_at: float
+    is_open: bool
+    is_waiting: bool
 
 
 class SessionList(Struct, frozen=True):
@@ -84,12 +98,12 @@ class AgentStatus(Struct, frozen=True):
 
 async def show(web: WebContext, request: Request, query: SessionQuery) -> SessionList:
     """List the sessions, the last changed first."""
-    return SessionList(await web.gateway.sessions(query.q, query.limit))
+    return SessionList([_session_row(line) for line in await web.agent.sessions(query.q, query.limit)])
 
 
 async def search(web: WebContext, request: Request, query: MessageQuery) -> SearchHits:
     """Find the messages that contain all the words."""
-    return SearchHits(await web.gateway.search(query.q, query.limit))
+    return SearchHits(await web.agent.search(query.q, query.limit))
 
 
 async def transcript(web: WebContext, request: Request) -> SessionTranscript:
@@ -103,13 +117,14 @@ async def transcript(web: WebContext, request: Request) -> SessionTranscript:
         asked = tuple(feed.questions.values())
         running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
     seq = feed.kept.last if feed is not None else None
-    past = await session.past()
-    return SessionTranscript(past.rows, running, seq, past.cut)
+    past = await session.history()
+    rows = [_message_row(message, turn) for message, turn in zip(past.messages, past.turns, strict=True)]
+    return SessionTranscript(rows, running, seq, list(past.cut))
 
 
 async def timeline(web: WebContext, request: Request) -> dict[str, Any]:
     """Show where a turn's time went."""
-    found = await web.gateway.timeline(request.path_params["turn"])
+    found = await web.agent.timeline(request.path_params["turn"])
     if found is None:
         raise ApiError(404, "unknown_turn", "There is no such turn; a turn's name is like demo.t4.")
     return found
@@ -117,22 +132,22 @@ async def timeline(web: WebContext, request: Request) -> dict[str, Any]:
 
 async def health(web: WebContext, request: Request) -> Response:
     """Report whether new turns are started: 200 if so, else 503."""
-    standing = web.gateway.standing
-    return json_response(HealthStatus(standing), 200 if standing is GatewayState.READY else 503)
+    state = web.agent.state
+    return json_response(HealthStatus(state), 200 if state is GatewayState.READY else 503)
 
 
 async def metrics(web: WebContext, request: Request) -> Response:
     """Return the counters in Prometheus' text format."""
-    return PlainTextResponse(web.metrics.text(web.gateway), media_type=TEXT_FORMAT)
+    return PlainTextResponse(web.metrics.text(web.agent), media_type=TEXT_FORMAT)
 
 
 async def status(web: WebContext, request: Request) -> AgentStatus:
     """Report the state of the process, its routes and MCP servers, and its counters."""
-    gateway, counters = web.gateway, web.metrics
-    busy = gateway.busy()
+    agent, counters = web.agent, web.metrics
+    busy = agent.busy()
     running = [{"session": session, "turn": turn} for session, turn in sorted(busy.turns.items())]
     return AgentStatus(
-        status=gateway.standing,
+        status=agent.state,
         version=web.version,
         uptime_seconds=time.time() - counters.started_at,
         sessions={"open": busy.sessions, "running": len(busy.turns)},
@@ -140,9 +155,27 @@ async def status(web: WebContext, request: Request) -> AgentStatus:
         turns=counters.turns,
         messages=counters.messages,
         interrupts=counters.interrupts_told(),
-        routes=gateway.routes(),
-        mcp=gateway.servers(),
-        lag_ms=gateway.lag(),
+        routes=agent.routes(),
+        mcp=agent.servers(),
+        lag_ms=agent.lag(),
         tokens=counters.tokens,
-        cost_usd={"since_start": counters.cost_usd, "today": await gateway.cost_today()},
+        cost_usd={"since_start": counters.cost_usd, "today": await agent.cost_today()},
     )
+
+
+def _session_row(line: SessionLine) -> SessionRow:
+    summary = line.summary
+    return SessionRow(
+        line.session, summary.title, summary.turns, summary.updated_at, summary.is_open, summary.is_waiting
+    )
+
+
+def _message_row(message: Message, turn: str) -> dict[str, Any]:
+    """Return a message as programs read it, with the names of its files in place of their contents."""
+    row: dict[str, Any] = {"text": "", **msgspec.to_builtins(message), "turn": turn}
+    row.pop("reasoning", None)
+    if "attachments" in row:
+        row["attachments"] = [
+            {key: value for key, value in file.items() if key in ("media_type", "name")} for file in row["attachments"]
+        ]
+    return row

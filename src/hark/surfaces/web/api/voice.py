@@ -4,16 +4,16 @@ from msgspec import Struct, structs
 from starlette.requests import Request
 
 from hark.protocol.commands import Delivery, Shown
-from hark.protocol.gateway import ApiSession
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError
 from hark.protocol.voice_messages import Fate, VoiceDelivery, VoiceNote
 from hark.surfaces.web.api.body import ID_CHARACTERS, CharacterCount, Label, TurnName, checked_text, read_body
-from hark.surfaces.web.api.context import WebContext
+from hark.surfaces.web.api.context import API, WebContext
 from hark.surfaces.web.api.errors import ApiError
 
 VOICE = "voice"
-API = "api"
 _OTHER_AUDIO = ("application/octet-stream", "application/ogg", "video/webm", "video/mp4")
 
 
@@ -37,14 +37,14 @@ class VoiceQuery(Struct, frozen=True):
 class ApiListener:
     """Brings the words of one recording to its session, as the message that the client named."""
 
-    def __init__(self, web: WebContext, session: ApiSession, note: VoiceNote) -> None:
+    def __init__(self, web: WebContext, session: Session, note: VoiceNote) -> None:
         self._web = web
         self._session = session
         self._note = note
 
     def is_stop(self, text: str) -> bool:
         """Tell whether these words are a wish to stop."""
-        return self._web.is_stop(text)
+        return isinstance(self._session.meaning(text), StopMeaning)
 
     def echo(self, text: str) -> None:
         """Show what was heard to whoever reads along."""
@@ -95,7 +95,7 @@ async def hear(web: WebContext, request: Request, query: VoiceQuery) -> Receipt:
     if query.id and await session.has_known(query.id):
         return Receipt(query.id, session.id, ReceiptState.DUPLICATE)
     await session.opened()
-    note = VoiceNote(query.id or web.gateway.new_id(), session.id, audio, about)
+    note = VoiceNote(query.id or web.agent.new_id(), session.id, audio, about)
     return await _receipt(web, note, web.ingress.hear(note, ApiListener(web, session, note)))
 
 

@@ -19,7 +19,7 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
-from hark.protocol.gateway import ApiSession
+from hark.protocol.session import Session
 from hark.surfaces.web.live.recent_events import KeptEvents, joined
 
 REST_SECONDS = 1.0
@@ -31,7 +31,7 @@ PIECES = (ReplyDelta, ReasoningDelta, CallOutput)
 class Feed:
     """Follows a session. Readers hold a place in it, so none of them holds another, nor the session."""
 
-    def __init__(self, session: ApiSession) -> None:
+    def __init__(self, session: Session) -> None:
         """It follows from here on; what has begun before is asked for."""
         self.kept = KeptEvents()
         self.readers = 0
@@ -40,7 +40,7 @@ class Feed:
         self.turn: str | None = None
         self.questions: dict[str, QuestionAsked] = {}
         self._reply: list[str] = []
-        self._events = session.reader()
+        self._events = session.events()
         running = session.running()
         if running is not None:
             self.turn = running.turn
@@ -167,7 +167,7 @@ class Feeds:
                 await anyio.sleep(min(self._idle_seconds / 10, LOOK_SECONDS))
                 self.let_go()
 
-    def of(self, session: ApiSession) -> Feed:
+    def of(self, session: Session) -> Feed:
         """Return a session's feed; it follows from the first time on."""
         found = self._feeds.get(session.id)
         if found is not None and not found.is_over:

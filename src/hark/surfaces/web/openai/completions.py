@@ -10,8 +10,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hark.protocol.agent import GatewayState
 from hark.protocol.events import ReasoningDelta, ReplyDelta, ReplyRestarted, StepStart, TurnEnd
-from hark.protocol.gateway import GatewayState
 from hark.protocol.store import StoreError
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError, error_body, json_response
@@ -27,6 +27,7 @@ from hark.surfaces.web.openai.types import (
 )
 
 USUAL_MODEL = "hark"
+V1 = "v1"
 SESSION_HEADER = "X-Hark-Session"
 PATH = "/v1/chat/completions"
 _AGAIN = "\n\n[the connection to the model broke; the reply begins anew]\n\n"
@@ -51,7 +52,7 @@ class ModelList(Struct, frozen=True):
 
 async def models(web: WebContext, request: Request) -> ModelList:
     """List the models: the routes, and `hark`, which leaves the choice to the agent."""
-    names = [USUAL_MODEL, *(row.name for row in web.gateway.routes() if row.name != USUAL_MODEL)]
+    names = [USUAL_MODEL, *(row.name for row in web.agent.routes() if row.name != USUAL_MODEL)]
     return ModelList([ModelEntry(name) for name in names])
 
 
@@ -59,18 +60,18 @@ async def complete(web: WebContext, request: Request, body: CompletionRequest) -
     """Run a turn as a chat completion, streamed if `stream` is set. A client that disconnects interrupts the turn."""
     prompt = read_prompt(body)
     route = _route(web, body.model)
-    if web.gateway.standing is not GatewayState.READY:
+    if web.agent.state is not GatewayState.READY:
         raise ApiError(503, "draining", "The agent is about to restart; try again soon.", {"Retry-After": "5"})
     name = request.headers.get(SESSION_HEADER, "")
-    session = web.named(name or f"api-{web.gateway.new_id()}")
+    session = web.named(name or f"api-{web.agent.new_id()}", V1)
     if prompt.past:
-        await web.gateway.bring(session.id, prompt.past)  # before anybody has the session open
+        await web.agent.import_history(session.id, prompt.past)  # before anybody has the session open
     web.feeds.of(session)
     if route:
         refusal = await session.choose_route(route)
         if refusal is not None:
             raise ApiError(503, refusal.code, refusal.message)
-    turn = CompletionTurn(session, web.gateway.new_id(), is_own_session=not name)
+    turn = CompletionTurn(session, web.agent.new_id(), is_own_session=not name)
     reply = _Reply(turn, session.id, body.model or USUAL_MODEL)
     if body.stream:
         wants_usage = body.stream_options is not None and body.stream_options.include_usage
@@ -82,7 +83,7 @@ def _route(web: WebContext, model: str) -> str:
     """Return the route that a model's name means; "" for the usual ones."""
     if model in ("", USUAL_MODEL):
         return ""
-    for row in web.gateway.routes():
+    for row in web.agent.routes():
         if model in (row.name, row.model):
             return row.name
     raise ApiError(404, "model_not_found", f"There is no model {model[:80]!r}; GET /v1/models lists them.")

@@ -1,15 +1,15 @@
 """One turn on behalf of a client that waits for it, and takes its wish back when it leaves."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
 
 from hark.protocol.events import AnyEvent, Notice, QuestionAsked, ReceiptChanged, ReplyDelta, TurnEnd, TurnStart
-from hark.protocol.gateway import ApiSession
 from hark.protocol.messages import Attachment
 from hark.protocol.outcomes import Completed, Timings
 from hark.protocol.receipts import ReceiptState
+from hark.protocol.session import EventReader, Session
 from hark.surfaces.web.api.errors import ApiError
 
 GONE = "the client disconnected"
@@ -20,7 +20,7 @@ NOBODY = "Nobody is there to ask: this came from a program. Go on without it, or
 class CompletionTurn:
     """A message and the turn that takes it."""
 
-    def __init__(self, session: ApiSession, message: str, *, is_own_session: bool) -> None:
+    def __init__(self, session: Session, message: str, *, is_own_session: bool) -> None:
         """In a session of its own nobody else is there to answer questions."""
         self.turn = ""
         self._session = session
@@ -28,7 +28,7 @@ class CompletionTurn:
         self._is_own_session = is_own_session
         self._is_over = False
         self._command = ""  # what was said is no message but this command, and has no turn
-        self._events: AsyncIterator[AnyEvent] = session.events()
+        self._events: EventReader = session.events()
 
     @asynccontextmanager
     async def said(self, text: str, author: str, attachments: Sequence[Attachment]) -> AsyncGenerator[None]:

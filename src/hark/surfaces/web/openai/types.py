@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from hark.protocol.gateway import PastMessage
+from hark.protocol.agent import PastMessage
 from hark.protocol.messages import AssistantMessage, Attachment, Note, UserMessage
 from hark.protocol.outcomes import Failed, LimitReached, Outcome, Usage
 from hark.surfaces.web.api.attachments import MOST_ATTACHMENTS, from_data_url

@@ -17,7 +17,7 @@ export const onLogin = (act) => { needLogin = act; };
 async function call(method, path, body, headers = {}) {
   let response;
   try {
-    response = await fetch(path, { method, body, headers, credentials: "same-origin", cache: "no-store" });
+    response = await fetch(path, { method, body, headers: { ...headers, "X-Hark-Surface": "page" }, credentials: "same-origin", cache: "no-store" });
   } catch {
     throw new ApiError(0, "unreachable", "The server can't be reached.");
   }
@@ -46,7 +46,7 @@ export const timeline = (turn) => get(`/api/turns/${encodeURIComponent(turn)}/ti
 export const transcript = (session) => get(`${at(session)}/transcript`);
 export const queue = (session) => get(`${at(session)}/queue`);
 export const say = (session, message) => send("POST", `${at(session)}/messages`, message);
-export const interrupt = (session, turn, shown) => send("POST", `${at(session)}/interrupt`, { source: "user", turn, shown });
+export const interrupt = (session, what) => send("POST", `${at(session)}/interrupt`, { source: "user", ...what });
 export const answer = (session, question, given) => send("POST", `${at(session)}/answers/${encodeURIComponent(question)}`, given);
 export const change = (session, id, what) => send("PATCH", `${at(session)}/queue/${encodeURIComponent(id)}`, what);
 export const withdraw = (session, id) => call("DELETE", `${at(session)}/queue/${encodeURIComponent(id)}`);

@@ -49,6 +49,11 @@ export class QueuePanel {
     this.draw();
   }
 
+  /** The messages that are on their way to the server. */
+  get onTheirWay() {
+    return [...this.sending].filter(([, { problem }]) => !problem).map(([id]) => id);
+  }
+
   sent(id) {
     this.sending.delete(id);
     this.draw();

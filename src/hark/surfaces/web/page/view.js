@@ -21,6 +21,7 @@ export class View {
     this.authors = new Map();
     this.files = new Map();
     this.stopping = "";
+    this.begun = ""; // the turn of the last message, which the stream may not have told of yet
     this.goal = "";
     this.listening = 0; // recordings that are being turned into words
     this.isClosed = false;
@@ -46,6 +47,7 @@ export class View {
     localStorage.setItem("hark-session", this.session);
     this.queue.show(queue);
     this.conversation.open(transcript);
+    this.begun = "";
     if (this.goal) this.goTo(this.goal);
     this.changed();
     this.sessions.soon();
@@ -53,6 +55,7 @@ export class View {
 
   take(event) {
     this.conversation.take(event);
+    if (event.type === "turn.started") this.begun = "";
     this.speaker.take(event);
     if (QUEUE_CHANGES.includes(event.type)) {
       this.queue.refresh();
@@ -83,11 +86,12 @@ export class View {
   changed() {
     if (this.isClosed) return;
     const turn = this.conversation.running;
-    const isStopping = this.stopping !== "" && this.stopping === (turn?.id ?? "voice");
+    const [sending] = this.queue.onTheirWay;
+    const isStopping = this.stopping !== "" && this.stopping === this.#toStop();
     const { isSounding } = this.speaker;
-    const what = turn ? shortTurn(turn.id) : this.listening ? "listening" : "speaking";
+    const what = turn ? shortTurn(turn.id) : this.listening ? "listening" : sending ? "sending" : "speaking";
     const stop = find("stop");
-    stop.hidden = turn === null && !this.listening && !isSounding;
+    stop.hidden = !this.#toStop() && !isSounding;
     stop.disabled = isStopping;
     setText(stop, isStopping ? "Stopping …" : `■ Stop ${what}`);
     const isAsked = this.conversation.question !== null;
@@ -99,6 +103,7 @@ export class View {
   /** Send a message; it stays on the page until the server has it. */
   send(text, delivery, files, id = api.newId()) {
     this.queue.send(id, text);
+    this.changed();
     this.conversation.isFollowing = true;
     this.conversation.follow();
     if (files.length) this.files.set(id, files.map(({ name, media_type }) => ({ name, media_type })));
@@ -125,18 +130,26 @@ export class View {
     this.changed();
   }
 
-  /** Stop the turn that runs, and no other; where none does, a recording that is being turned into words. */
+  /** What a stop would end: the running turn, a recording that is being transcribed, or a message on its way. */
+  #toStop() {
+    return this.conversation.running?.id ?? (this.listening ? "voice" : this.queue.onTheirWay[0] ?? this.begun);
+  }
+
+  /** Stop the running turn and the messages on their way, which the server may get only after the stop. */
   async stop() {
     this.speaker.cut();
-    const turn = this.conversation.running?.id;
-    const what = turn ?? (this.listening ? "voice" : "");
+    const what = this.#toStop();
+    const turn = this.conversation.running?.id ?? (what === this.begun ? what : undefined);
     if (!what || this.stopping === what) return;
     this.stopping = what;
     this.changed();
     try {
       const { heard } = this.speaker;
-      const named = this.listening ? undefined : turn; // what is being heard goes nowhere, either
-      await api.interrupt(this.session, named, heard?.turn === turn ? heard.characters : undefined);
+      const messages = this.queue.onTheirWay.map((message) => ({ message }));
+      const named = { turn, shown: turn && heard?.turn === turn ? heard.characters : undefined };
+      // Without a name, a stop ends everything, recordings that are being transcribed included.
+      const stops = this.listening ? [{}, ...messages] : turn ? [named, ...messages] : messages;
+      await Promise.all(stops.map((stop) => api.interrupt(this.session, stop)));
     } catch (error) {
       this.complain(`Not stopped: ${error.message}`);
     }
@@ -153,7 +166,8 @@ export class View {
   async #leave(id, text, post, again) {
     try {
       const receipt = await post();
-      if (!receipt.turn && receipt.state === "started" && text.startsWith("/")) this.conversation.remark(`› ${text}`, "command");
+      if (receipt.state === "started" && receipt.turn && !this.conversation.turns.has(receipt.turn)) this.begun = receipt.turn;
+      if (!receipt.turn && receipt.state === "started") this.conversation.remark(`› ${text}`, "command");
       await this.queue.refresh();
       this.queue.sent(id);
       announce(`Your message: ${receiptWords(receipt)}`);
@@ -161,6 +175,7 @@ export class View {
       if (!(error instanceof api.ApiError)) throw error;
       this.#notSent(id, text, error, again);
     }
+    this.changed();
   }
 
   #notSent(id, text, error, again) {
