@@ -38,8 +38,8 @@ async def run(options: argparse.Namespace) -> int:
     out = await _own_output()
 
     from hark.app.sessions.editor_agents import opened_workplaces
+    from hark.surfaces.acp.agent import EditorServices
     from hark.surfaces.acp.serve import Incoming, serve_editor
-    from hark.surfaces.acp.workspace import EditorServices
     from hark.version import __version__
 
     incoming = Incoming()

@@ -7,10 +7,11 @@ from contextlib import closing, suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 from hark.protocol.store import StoreError
-from hark.store.failures import explain, place_of
+from hark.store.database_file import explain, place_of
+from hark.store.rows import Append
 
 T = TypeVar("T")
 
@@ -28,20 +29,6 @@ class Committer(Protocol):
 
     async def close(self) -> None:
         """Finish what was submitted and end; what is submitted later is refused."""
-        ...
-
-
-@runtime_checkable
-class Gathered(Protocol):
-    """An operation that costs less when it is done together with its neighbours of the same kind."""
-
-    def __call__(self, connection: sqlite3.Connection) -> None:
-        """Do it alone."""
-        ...
-
-    @staticmethod
-    def together(connection: sqlite3.Connection, operations: Sequence[Any]) -> bool:
-        """Do them all and return True, or do nothing and return False: then each is done alone."""
         ...
 
 
@@ -73,13 +60,10 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[PendingCommit
 
 
 def _do(connection: sqlite3.Connection, jobs: Sequence[PendingCommit]) -> None:
-    first = jobs[0].operation
+    """Run jobs of one kind; appends cost less when they are done together."""
+    appends = [job.operation for job in jobs if isinstance(job.operation, Append)]
     with suppress(UnicodeError):  # one of them is told of it below
-        if (
-            len(jobs) > 1
-            and isinstance(first, Gathered)
-            and first.together(connection, [job.operation for job in jobs])
-        ):
+        if len(appends) > 1 and Append.together(connection, appends):
             return
     for job in jobs:
         try:

@@ -13,11 +13,10 @@ from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Bus, Entry, Lease, SessionLine, StoreError, Summary
 from hark.store import rows
-from hark.store.batch_append import Append
-from hark.store.codec import encode
 from hark.store.committer import Committer, CommitThread
 from hark.store.database_file import connect
 from hark.store.local_bus import LocalBus, bus_directory
+from hark.store.rows import Append, encode
 from hark.store.sqlite_search import SqliteSearch
 
 LEASE_SECONDS = 10.0

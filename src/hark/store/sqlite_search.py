@@ -15,9 +15,9 @@ from msgspec import Struct
 from hark.disk.sqlite_file import open_database
 from hark.protocol.names import is_background
 from hark.protocol.store import Hit, Query, StoreError, StoreUnusable
-from hark.store.codec import RECORDS
 from hark.store.committer import Committer, CommitThread, closed
-from hark.store.failures import explained
+from hark.store.database_file import explained
+from hark.store.rows import RECORDS
 from hark.store.search_text import Phrase, SearchableLine, is_prefix, lines_of, phrases, snippet, words
 
 VERSION = 1  # of the tables, and of how text becomes words: another one means to begin anew

@@ -10,8 +10,7 @@ from typing import Any, Protocol, cast
 import anyio
 from acp import Agent, run_agent
 
-from hark.surfaces.acp.agent import EditorAgent
-from hark.surfaces.acp.workspace import EditorServices
+from hark.surfaces.acp.agent import EditorAgent, EditorServices
 
 LONGEST_BYTES = 256 * 1024 * 1024
 TOO_LONG = b"a line that is too long"

@@ -148,9 +148,7 @@ class View:
         known = self._calls.get(call)
         if known is None:
             asked = self._session.call(call)
-            known = ShownCall(
-                call, asked.name if asked else "question", asked.arguments if asked else "", self._folder
-            )
+            known = ShownCall(call, asked.name if asked else "question", asked.arguments if asked else "", self._folder)
             self._calls[call] = known
             self._outbox.put(known.begin("pending"))
         return known
