@@ -22,8 +22,8 @@ MANY = 4_000
 
 
 @asynccontextmanager
-async def opened(directory: Path, owner: str = "me") -> AsyncGenerator[SqliteStore]:
-    store = await SqliteStore.open(directory / "hark.db", owner, TestClock())
+async def opened(directory: Path, owner: str = "me", **options: float) -> AsyncGenerator[SqliteStore]:
+    store = await SqliteStore.open(directory / "hark.db", owner, TestClock(), **options)
     try:
         yield store
     finally:
@@ -210,9 +210,8 @@ async def test_a_close_does_not_wait_for_the_rest_of_the_index(tmp_path: Path, m
 
 
 async def test_appends_do_not_wait_for_a_wedged_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.store.sqlite.CLOSE_SECONDS", 0.2)
     gate = threading.Event()
-    async with opened(tmp_path) as store:
+    async with opened(tmp_path, close_seconds=0.2) as store:
         await told(store, asked("teal"))
         await found(store, "teal")
         loop, reached = asyncio.get_running_loop(), asyncio.Event()

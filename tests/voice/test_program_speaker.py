@@ -14,8 +14,8 @@ from hark.voice.ogg import join_as_ogg
 from hark.voice.program_speaker import ProgramSpeaker
 from hark.voice.settings import VoiceSettings
 from tests.tools.context import living
-from tests.voice.voice_fixture import moonshine, plain, until
-from tests.waiting import at_most
+from tests.voice.voice_fixture import moonshine, plain
+from tests.waiting import at_most, until
 
 
 def speaker(home: Path, *command: str) -> ProgramSpeaker:

@@ -140,6 +140,8 @@ class SqliteStore:
         leases: SqliteLeases,
         bus: ClosableBus,
         search: SqliteSearch | None = None,
+        *,
+        close_seconds: float = CLOSE_SECONDS,
     ) -> None:
         """Take the parts; `open` makes them for a file, a simulation makes its own."""
         self._writes = writes
@@ -149,10 +151,19 @@ class SqliteStore:
         self.journal = SqliteJournal(writes, reads, self.search)
         self.leases = leases
         self.bus = bus
+        self._close_seconds = close_seconds
         self._is_closed = False
 
     @classmethod
-    async def open(cls, path: Path, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> "SqliteStore":
+    async def open(
+        cls,
+        path: Path,
+        owner: str,
+        clock: Clock,
+        lease_seconds: float = LEASE_SECONDS,
+        *,
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> "SqliteStore":
         """Open the database, made or migrated where needed. `owner` names this process and is never used again.
 
         Raises:
@@ -170,14 +181,15 @@ class SqliteStore:
             leases = SqliteLeases(writes, owner, clock, bus.is_alive, lease_seconds)
             await leases.enter()
             on_failure.pop_all()
-            return cls(writes, reads, leases, bus, SqliteSearch(reads, path.with_name(INDEX_NAME)))
+            search = SqliteSearch(reads, path.with_name(INDEX_NAME))
+            return cls(writes, reads, leases, bus, search, close_seconds=close_seconds)
 
     async def close(self) -> None:
         """Commit what was submitted, let go of every lease, fold the log into the file; within two seconds."""
         if self._is_closed:
             return
         self._is_closed = True
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        with anyio.move_on_after(self._close_seconds, shield=True):
             # On a full or broken disk the leases stay; they end with the process.
             with suppress(StoreError):
                 await self.leases.leave()

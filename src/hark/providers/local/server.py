@@ -48,8 +48,16 @@ def thread_count() -> int:
 class LocalServer:
     """Owns the process. `notice` gets a line that a person may see when it starts, and when it is there."""
 
-    def __init__(self, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        notice: Callable[[str], None],
+        *,
+        start_seconds: float = START_SECONDS,
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> None:
         self._notice = notice
+        self._start_seconds = start_seconds
+        self._close_seconds = close_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._starting: asyncio.Task[Endpoint] | None = None
         self._is_closed = False
@@ -79,7 +87,7 @@ class LocalServer:
         self._starting.add_done_callback(_heard)
 
     async def close(self) -> None:
-        """End the process, in a moment; at the latest in twice `CLOSE_SECONDS`."""
+        """End the process, in a moment; at the latest in twice `close_seconds`."""
         self._is_closed = True
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
@@ -92,12 +100,14 @@ class LocalServer:
         self._notice(f"Starting the embedded model ({MODEL_NAME}) ...")
         key = secrets.token_urlsafe(24)
         try:
-            with anyio.fail_after(START_SECONDS):
+            with anyio.fail_after(self._start_seconds):
                 await self._spawn(weights, key)
                 address = await self._address()
         except OSError as error:  # a TimeoutError is one, too
             await self._end()
-            reason = f"it took longer than {START_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
+            reason = (
+                f"it took longer than {self._start_seconds:.0f} s" if isinstance(error, TimeoutError) else str(error)
+            )
             raise _failure(reason) from error
         except BaseException:
             await self._end()
@@ -147,11 +157,11 @@ class LocalServer:
         assert process.stdin is not None
         process.stdin.close()  # it ends by itself when this ends
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(CLOSE_SECONDS):
+            with anyio.move_on_after(self._close_seconds):
                 await process.wait()
             if process.returncode is None:
                 process.kill()
-                with anyio.move_on_after(CLOSE_SECONDS):
+                with anyio.move_on_after(self._close_seconds):
                     await process.wait()
         self._process = None
 

@@ -19,7 +19,8 @@ TOO_LONG = b"a line that is too long"
 class Incoming(asyncio.Protocol):
     """Lines of any length that a person may mean, pictures and all. It ends with the input, or by `end`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, longest_bytes: int = LONGEST_BYTES) -> None:
+        self._longest_bytes = longest_bytes
         self._lines: deque[bytes] = deque()
         self._pieces: list[bytes] = []
         self._size = 0
@@ -61,13 +62,13 @@ class Incoming(asyncio.Protocol):
 
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size <= LONGEST_BYTES:
+        if self._size <= self._longest_bytes:
             self._pieces.append(piece)
         else:
             self._pieces.clear()
 
     def _finish_line(self) -> None:
-        line = b"".join(self._pieces) if self._size <= LONGEST_BYTES else TOO_LONG
+        line = b"".join(self._pieces) if self._size <= self._longest_bytes else TOO_LONG
         self._pieces.clear()
         self._size = 0
         if line.strip() and not self._is_over:
