@@ -1,4 +1,4 @@
-"""Voice, as the settings want it: each part is loaded only when it is needed."""
+"""Voice, as the settings want it: dictation, spoken replies, and the parts that are loaded only when needed."""
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,8 +11,7 @@ from anyio import to_thread
 from hark.disk.private_files import create_private, replace_private
 from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker, SpeechError, Transcriber
-from hark.voice.audio_files import ending
-from hark.voice.ogg import join_as_ogg
+from hark.voice.audio_files import ending, join_as_ogg
 from hark.voice.program_microphone import ProgramMicrophone
 from hark.voice.settings import VoiceSettings
 

@@ -8,9 +8,9 @@ from hark.protocol.commands import Command
 from hark.protocol.names import is_background
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Entry, Hit, Journal, Lease, Query, SessionLine, Summary
+from hark.store.local_bus import WakeQueue
 from hark.store.rows import journal_conflict, lease_lost
 from hark.store.search_text import Phrase, SearchableLine, has_phrase, lines_of, phrases, snippet, words
-from hark.store.wake_queue import WakeQueue
 
 LEASE_SECONDS = 10.0
 
