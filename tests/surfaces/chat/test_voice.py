@@ -206,7 +206,7 @@ async def test_a_recording_given_as_an_answer_before_a_kill_is_echoed_and_not_wi
     async with chatting(tmp_path, [], ears=ear) as (chat, _):
         await ear.until(1)
         await chat.write("stop")
-        await chat.until(lambda: "Nothing was running." in chat.texts)
+        await chat.until(lambda: "No turn is running." in chat.texts)
         ear.gate.set()
         await chat.until(lambda: '🎙️ "(slow) blue"' in chat.texts or WITHDRAWN in chat.texts)
         assert WITHDRAWN not in chat.texts
