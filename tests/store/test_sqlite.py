@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.store import Accepted, Lease, LeaseLost, StoreError, StoreUnusable, Summary
-from hark.store.commit_thread import CommitThread
+from hark.store.committer import CommitThread
 from hark.store.database_file import connect
 from hark.store.local_bus import LocalBus
 from hark.store.sqlite import SqliteInbox, SqliteJournal, SqliteLeases, SqliteStore

