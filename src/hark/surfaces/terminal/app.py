@@ -84,7 +84,11 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         try:
             if self.choices.do(act):
                 return
-            if act == "stop":
+            if act in ("stop", "leave") and self.talk.drop():
+                return  # a recording is dropped, and nothing else
+            if act in ("stop", "leave") and self.composer.edited:
+                self._end_edit(None)
+            elif act == "stop":
                 self._stop(at)
             elif act == "leave":
                 self._leave(at)
@@ -107,11 +111,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
 
     def _stop(self, now: float) -> None:
         """Stop the turn that is on the screen; twice in a row goes back to an earlier message."""
-        if self.talk.drop():
-            return  # a recording is dropped, and nothing else
-        if self.composer.edited:
-            self._end_edit(None)
-        elif now - self._stopped_at < REWIND_SECONDS:
+        if now - self._stopped_at < REWIND_SECONDS:
             self._stopped_at = 0.0
             self.start(self.commands.rewind())
         else:
@@ -120,11 +120,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
 
     def _leave(self, now: float) -> None:
         """Clear the line, else stop the turn, else leave when asked twice."""
-        if self.talk.drop():
-            return
-        if self.composer.edited:
-            self._end_edit(None)
-        elif self.composer.text:
+        if self.composer.text:
             self.composer.take()  # Up brings it back
         elif self.progress.turn:
             self.start(self._interrupt())

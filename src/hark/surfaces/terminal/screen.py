@@ -15,7 +15,7 @@ from textual.widgets import Static
 from hark.protocol.agent import Agent
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.names import split_child
-from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.receipts import ReceiptState
 from hark.protocol.session import Session
 from hark.surfaces.terminal.conversation_log import ConversationLog
 from hark.surfaces.terminal.driver import ControlFilter, GatedApp
@@ -143,7 +143,8 @@ class ConversationScreen(GatedApp, inherit_bindings=False):
                     self.log_view.tell(f"The question was {reason}: {safe_line(asked.text, 100)}")
             case ReceiptChanged(receipt=receipt):
                 self.outbox.forget(receipt.id)
-                self._take_back(receipt)
+                if receipt.state is ReceiptState.WITHDRAWN and receipt.text and self.place.after_stop_edits:
+                    self.composer.put(joined(self.composer.text, receipt.text))  # a stop handed it back
                 self._refresh_queue_soon()
             case TurnEnd():
                 self.questions.close_all()
@@ -153,11 +154,6 @@ class ConversationScreen(GatedApp, inherit_bindings=False):
             case _:
                 return
         self.draw_progress()
-
-    def _take_back(self, receipt: Receipt) -> None:
-        """Put the text of a message that a stop handed back into the input line."""
-        if receipt.state is ReceiptState.WITHDRAWN and receipt.text and self.place.after_stop_edits:
-            self.composer.put(joined(self.composer.text, receipt.text))
 
     async def show_session(self, name: str) -> None:
         """Show another session; what runs in this one runs on."""

@@ -96,15 +96,11 @@ class CompletionList(Static):
                 if command.name.startswith(match[1])
             ][:MOST]
         if match := _FILE.search(before):
-            if not match[1] or not self._files:
-                self._list()
+            if (not match[1] or not self._files) and not self._is_listing:
+                self._is_listing = True
+                threading.Thread(target=self._walk, name="files", daemon=True).start()
             return [(f"@{path}", path) for path in self._matching(match[1])]
         return []
-
-    def _list(self) -> None:
-        if not self._is_listing:
-            self._is_listing = True
-            threading.Thread(target=self._walk, name="files", daemon=True).start()
 
     def _walk(self) -> None:
         files = _files(self._workspace)
