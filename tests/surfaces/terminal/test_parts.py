@@ -138,6 +138,7 @@ def test_pictures_are_found_by_any_way_of_naming_them(tmp_path: Path) -> None:
         (["abc\x7f\x7fx", "\x15", "new"], [], "new"),
         (["text\x03", "after"], [], "after"),
         (["\r", " \r"], [], ""),
+        (["a family: 👩\u200d👧"], [], "a family: 👩\u200d👧"),
     ],
 )
 def test_what_is_typed_before_the_app_is_there_is_understood(typed: list[str], sent: list[str], left: str) -> None:
