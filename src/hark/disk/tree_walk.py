@@ -62,30 +62,21 @@ class TreeEntry(Struct, frozen=True):
     left_out: int = 0
 
 
-class TreeWalk:
+class TreeWalk(Struct, frozen=True, kw_only=True):
     """A walk in the order of names: how deep, with hidden and ignored files or not, how many entries of each folder.
 
     At most `most_read` entries of a folder are read, and `most_of_folder` of them listed.
     """
 
-    def __init__(
-        self,
-        *,
-        depth: int = DEEPEST,
-        hidden: bool = True,
-        ignored: bool = False,
-        most_of_folder: int = MANY,
-        most_read: int = MANY,
-    ) -> None:
-        self._depth = depth
-        self._hidden = hidden
-        self._ignored = ignored
-        self._most_listed = most_of_folder
-        self._most_read = most_read
+    depth: int = DEEPEST
+    hidden: bool = True
+    ignored: bool = False
+    most_of_folder: int = MANY
+    most_read: int = MANY
 
     def through(self, folder: Path) -> Iterator[TreeEntry]:
         """Yield everything in the folder, each folder before its contents. A folder that can't be read is empty."""
-        ignores = Ignores() if self._ignored else ignores_of(folder.parent)
+        ignores = Ignores() if self.ignored else ignores_of(folder.parent)
         yield from self._below(WalkFolder(str(folder), ignores))
 
     def _below(self, folder: WalkFolder[str]) -> Iterator[TreeEntry]:
@@ -96,23 +87,23 @@ class TreeWalk:
             if self._is_left_out(entry, is_folder, folder):
                 continue
             listed += 1
-            if listed > self._most_listed:
+            if listed > self.most_of_folder:
                 yield TreeEntry(folder.path, folder.depth, left_out=len(entries) - listed + 1)
                 return
             yield _found(entry, is_folder, folder.depth)
-            if is_folder and folder.depth < self._depth:
+            if is_folder and folder.depth < self.depth:
                 yield from self._below(folder.below(entry))
 
     def _entries(self, folder: WalkFolder[str]) -> list["os.DirEntry[str]"]:
         try:
-            return sorted(folder.read(self._most_read), key=lambda entry: os.fsencode(entry.name))
+            return sorted(folder.read(self.most_read), key=lambda entry: os.fsencode(entry.name))
         except OSError:
             return []
 
     def _is_left_out(self, entry: "os.DirEntry[str]", is_folder: bool, folder: WalkFolder[str]) -> bool:
-        if entry.name == ".git" or (not self._hidden and entry.name.startswith(".")):
+        if entry.name == ".git" or (not self.hidden and entry.name.startswith(".")):
             return True
-        return not self._ignored and folder.is_ignored(entry, is_folder=is_folder)
+        return not self.ignored and folder.is_ignored(entry, is_folder=is_folder)
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:

@@ -15,7 +15,7 @@ from hark.tools.files.paths import open_file, shown
 LARGEST_BYTES = 8 * 1024 * 1024
 
 
-class FileChange(Struct, frozen=True):
+class FileChange(Struct):
     """What a file is to become; `old` is what it was, None for no file. `is_executable`: None leaves that as it is."""
 
     path: Path

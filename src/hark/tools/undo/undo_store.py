@@ -97,7 +97,7 @@ class UndoStore:
                 return
             opened.step = msgspec.structs.replace(opened.step, manifests=(*opened.step.manifests, digest))
             opened.before = known.over(seen)
-            self._steps.rewrite(opened.path, opened.step)
+            self._steps.write(opened.path, opened.step)
 
     def after(self, name: StepName, notes: Sequence[str]) -> None:
         """Find out what the step changed, and write it down.

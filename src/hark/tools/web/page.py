@@ -135,16 +135,13 @@ class _Unpacker:
         self._is_first = True
 
     def __call__(self, piece: bytes, room: int) -> bytes:
-        try:
-            return self._unpacked(piece, room)
-        except zlib.error as error:
-            raise ValueError(f"the server packed the page wrongly ({error})") from error
-
-    def _unpacked(self, piece: bytes, room: int) -> bytes:
         if self._is_first and self._window == zlib.MAX_WBITS and piece[:1] and piece[0] & 0x0F != 8:
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)  # deflate without its header: some servers send it so
         self._is_first = False
-        return self._stream.decompress(piece, room)
+        try:
+            return self._stream.decompress(piece, room)
+        except zlib.error as error:
+            raise ValueError(f"the server packed the page wrongly ({error})") from error
 
 
 def _why(address: WebAddress, error: Exception, refused: list[str]) -> str:

@@ -16,7 +16,15 @@ from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.web.fetch import untrusted
 from hark.tools.web.settings import WebSettings
 
+USUAL_COUNT = 8
 MAX_COUNT = 20
+MAX_QUERY_CHARACTERS = 1_000
+MAX_SNIPPET_CHARACTERS = 500
+MAX_LINE_CHARACTERS = 300
+MAX_BYTES = 2_000_000
+SHORTEST_HIDDEN = 3
+
+_TAGS = re.compile(r"<[^<>]{0,200}>")
 
 
 class SearchRequest(Struct, frozen=True):
@@ -29,11 +37,12 @@ class SearchRequest(Struct, frozen=True):
 
 
 class SearchResult(Struct, frozen=True):
-    """One result."""
+    """One result, as the services send it: each has its own name for a few words of the page."""
 
-    title: str
-    url: str
-    snippet: str
+    title: str | None = None
+    url: str | None = None
+    content: str | None = None
+    description: str | None = None
 
 
 class SearchService(Struct, frozen=True):
@@ -45,18 +54,8 @@ class SearchService(Struct, frozen=True):
     read: Callable[[bytes], list[SearchResult]]
 
 
-class _Result(Struct):
-    title: str | None = None
-    url: str | None = None
-    content: str | None = None
-    description: str | None = None
-
-    def found(self) -> SearchResult:
-        return SearchResult(self.title or "", self.url or "", self.content or self.description or "")
-
-
 class _Results(Struct):
-    results: list[_Result]
+    results: list[SearchResult]
 
 
 class _Brave(Struct):
@@ -85,12 +84,12 @@ def _ask_tavily(template: str, query: str, count: int, key: str) -> SearchReques
 
 
 def _read_plain(body: bytes) -> list[SearchResult]:
-    return [result.found() for result in msgspec.json.decode(body, type=_Results).results]
+    return msgspec.json.decode(body, type=_Results).results
 
 
 def _read_brave(body: bytes) -> list[SearchResult]:
     web = msgspec.json.decode(body, type=_Brave).web
-    return [result.found() for result in web.results] if web else []
+    return web.results if web else []
 
 
 KINDS = {
@@ -103,16 +102,6 @@ KINDS = {
     ),
     "tavily": SearchService("https://api.tavily.com/search", needs_key=True, ask=_ask_tavily, read=_read_plain),
 }
-
-
-USUAL_COUNT = 8
-MAX_QUERY_CHARACTERS = 1_000
-MAX_SNIPPET_CHARACTERS = 500
-MAX_LINE_CHARACTERS = 300
-MAX_BYTES = 2_000_000
-SHORTEST_HIDDEN = 3
-
-_TAGS = re.compile(r"<[^<>]{0,200}>")
 
 
 class WebSearchArguments(ToolArguments, frozen=True):
@@ -217,9 +206,9 @@ def search_tools(settings: WebSettings, environment: Mapping[str, str] | None = 
 
 def _listed(found: list[SearchResult]) -> str:
     return "\n\n".join(
-        f"{number}. {_flat(one.title)[:MAX_LINE_CHARACTERS] or '(no title)'}\n"
-        f"   {_flat(one.url)[: 2 * MAX_LINE_CHARACTERS]}\n"
-        f"   {_flat(one.snippet)[:MAX_SNIPPET_CHARACTERS]}".rstrip()
+        f"{number}. {_flat(one.title or '')[:MAX_LINE_CHARACTERS] or '(no title)'}\n"
+        f"   {_flat(one.url or '')[: 2 * MAX_LINE_CHARACTERS]}\n"
+        f"   {_flat(one.content or one.description or '')[:MAX_SNIPPET_CHARACTERS]}".rstrip()
         for number, one in enumerate(found, 1)
     )
 
