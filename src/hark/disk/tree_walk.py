@@ -39,10 +39,6 @@ class WalkFolder(Generic[Name]):
             self.ignores = self.ignores.below(self.path, is_repository=git in self.names)
         return listed
 
-    def is_ignored(self, entry: "os.DirEntry[Name]", *, is_folder: bool) -> bool:
-        """Return whether git ignores an entry."""
-        return self.ignores.is_ignored(entry.path, is_folder=is_folder)
-
     def below(self, entry: "os.DirEntry[Name]") -> "WalkFolder[Name]":
         """Return a subfolder, to be read."""
         return WalkFolder(entry.path, self.ignores, self.depth + 1)
@@ -103,7 +99,7 @@ class TreeWalk(Struct, frozen=True, kw_only=True):
     def _is_left_out(self, entry: "os.DirEntry[str]", is_folder: bool, folder: WalkFolder[str]) -> bool:
         if entry.name == ".git" or (not self.hidden and entry.name.startswith(".")):
             return True
-        return not self.ignored and folder.is_ignored(entry, is_folder=is_folder)
+        return not self.ignored and folder.ignores.is_ignored(entry.path, is_folder=is_folder)
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:

@@ -1,5 +1,6 @@
 """The tool that lists what is in a folder, or finds files by their names."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -44,8 +45,11 @@ class ListFolder:
         """Return the list. Safe to cancel at any time."""
         glob = arguments.glob
         folder = resolve(arguments.path or ".", context.workspace)
-        if problem := _bad_glob(glob) or _not_a_folder(folder, context.workspace):
-            raise ToolError(problem)
+        try:
+            pattern = compile_glob(glob)
+        except ValueError as error:
+            raise ToolError(f"glob: {error}") from error
+        _demand_folder(folder, context.workspace)
         walk = TreeWalk(
             depth=arguments.depth or (DEEPEST if glob else DEFAULT_DEPTH),
             hidden=arguments.hidden,
@@ -53,7 +57,7 @@ class ListFolder:
             most_of_folder=MOST_READ if glob else MOST_OF_FOLDER,
             most_read=MOST_READ,
         )
-        line_of = _Matches(folder, context.workspace, glob).line if glob else _tree_line
+        line_of = _Matches(folder, context.workspace, pattern).line if glob else _tree_line
         lines: list[str] = []
         with anyio.move_on_after(LIMIT_SECONDS) as limit:
             await _fill(lines, walk.through(folder), line_of)
@@ -71,11 +75,11 @@ class ListFolder:
 class _Matches:
     """The files whose paths, from the folder or from the workspace, are like a glob."""
 
-    def __init__(self, folder: Path, workspace: Path, glob: str) -> None:
+    def __init__(self, folder: Path, workspace: Path, pattern: re.Pattern[str]) -> None:
         self._start = len(str(folder).rstrip("/")) + 1
         name = shown(folder, workspace)
         self._prefix = "" if name == "." else f"{name.rstrip('/')}/"
-        self._pattern = compile_glob(glob)
+        self._pattern = pattern
 
     def line(self, found: TreeEntry) -> str:
         """Return the line for a file, "" when it is not like the glob."""
@@ -99,23 +103,17 @@ async def _fill(lines: list[str], walk: Iterable[TreeEntry], line_of: Callable[[
             began = anyio.current_time()
 
 
-def _bad_glob(glob: str) -> str | None:
-    try:
-        compile_glob(glob)
-    except ValueError as error:
-        return f"glob: {error}"
-    return None
-
-
-def _not_a_folder(folder: Path, workspace: Path) -> str | None:
+def _demand_folder(folder: Path, workspace: Path) -> None:
     name = shown(folder, workspace)
     try:
         if folder.is_dir():
             next(folder.iterdir(), None)
-            return None
-        return f"{name} is not a folder. Read it with read." if folder.exists() else missing(folder, workspace)
+        elif folder.exists():
+            raise ToolError(f"{name} is not a folder. Read it with read.")
+        else:
+            raise ToolError(missing(folder, workspace))
     except OSError as error:
-        return f"{name} can't be listed: {error.strerror}."
+        raise ToolError(f"{name} can't be listed: {error.strerror}.") from error
 
 
 def _tree_line(found: TreeEntry) -> str:

@@ -12,7 +12,7 @@ from hark.tools.files.patching.format import FileAction, FilePatch, paths_of
 from hark.tools.files.patching.hunk_fit import apply_hunks
 from hark.tools.files.patching.parse import parse
 from hark.tools.files.paths import missing, resolve, shown, written_path
-from hark.tools.files.replace import FileChange, content_of, make, target_of
+from hark.tools.files.replace import FileChange, make, old_content, target_of
 
 
 class PatchArguments(ToolArguments, frozen=True):
@@ -168,7 +168,7 @@ class _Plan:
     def _fate(self, path: Path) -> FileChange:
         target = target_of(path, self._workspace)
         if target not in self._fates:
-            content = content_of(target, self._workspace) if target.exists() else None
+            content = old_content(target, self._workspace) if target.exists() else None
             self._fates[target] = FileChange(target, content, content)
         return self._fates[target]
 

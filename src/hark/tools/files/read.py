@@ -110,15 +110,9 @@ class Read:
     async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
         """Return the lines. Safe to cancel at any time."""
         path = resolve(arguments.path, context.workspace)
-        descriptor = open_file(path, context.workspace)
         window = LineWindow(arguments.offset, arguments.limit)
-        name = shown(path, context.workspace)
-        try:
-            passed = await _fill(window, descriptor, name)
-        except OSError as error:
-            raise ToolError(f"{name} can't be read: {error.strerror}.") from error
-        finally:
-            os.close(descriptor)
+        with open_file(path, context.workspace) as descriptor:
+            passed = await _fill(window, descriptor, shown(path, context.workspace))
         self._reads.note(context, path)
         return _output(window, arguments.offset, passed)
 

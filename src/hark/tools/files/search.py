@@ -138,13 +138,8 @@ def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Pa
 
 
 def _demand_text(path: Path, workspace: Path) -> None:
-    descriptor = open_file(path, workspace)
-    try:
+    with open_file(path, workspace) as descriptor:
         head = os.read(descriptor, HEAD_BYTES)
-    except OSError as error:
-        raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
-    finally:
-        os.close(descriptor)
     if is_binary(head):
         raise ToolError(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
 

@@ -156,7 +156,8 @@ class Scan:
         if self._like is not None:
             moved = self._skipped_inodes.get(status.st_ino)
             return moved.why_not if moved and moved.mtime_ns == status.st_mtime_ns else ""
-        return Why.IGNORED if item.name in HEAVY or folder.is_ignored(item, is_folder=True) else ""
+        is_ignored = item.name in HEAVY or folder.ignores.is_ignored(item.path, is_folder=True)
+        return Why.IGNORED if is_ignored else ""
 
     def _is_heavy_news(self, folder: WalkFolder[bytes]) -> bool:
         """Return whether the step made this folder, and it would not have been looked into otherwise."""

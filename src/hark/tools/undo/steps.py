@@ -98,10 +98,8 @@ class StepFiles:
         if self._lock >= 0 and (self._owners / self.owner).exists():
             return
         self.close()
-        for folder in (self._folder, self._owners):
-            folder.mkdir(mode=0o700, exist_ok=True)
         # A lock of the process, not of the open file: a forked child doesn't share it.
-        self._lock = os.open(self._owners / self.owner, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = open_private(self._owners / self.owner, os.O_RDWR)
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _is_alive(self, owner: str) -> bool:

@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 
 from hark.protocol.tool import ToolError
-from hark.tools.files.nearest_match import explain
+from hark.tools.files.nearest_match import explain, squeezed
 from hark.tools.files.patching.format import Hunk
 
 Likeness = Callable[[str], str]
-
-
-def _without_blanks(line: str) -> str:
-    return "".join(line.split())
 
 
 LEVELS: tuple[tuple[str, Likeness], ...] = (
     ("", str),
     ("white space at the lines' ends differs", str.rstrip),
     ("the indentation differs", str.strip),
-    ("white space differs", _without_blanks),
+    ("white space differs", squeezed),
 )
 
 
