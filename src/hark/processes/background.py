@@ -12,7 +12,7 @@ import anyio
 
 from hark.disk.private_files import open_private
 from hark.processes.cookies import Detached, with_cookie
-from hark.processes.output import Unread
+from hark.processes.output import Unread, new_output
 from hark.processes.pipe import PipeWriter, inherited
 from hark.processes.shell import ShellCommand, ShellStates, start_shell
 from hark.processes.start import Launcher, first_of
@@ -165,7 +165,7 @@ class Background:
             OSError, ValueError: The system can't start it.
         """
         self._check(session, name)
-        output = Unread(self._launcher.outputs.new("process", short_bytes=0))
+        output = Unread(new_output(self._launcher.outputs, "process", short_bytes=0))
         state, _ = self.states.of(session, workspace, self._launcher.environment)
         theirs, ours = os.pipe()
         with inherited(ours, theirs):

@@ -82,19 +82,15 @@ class WholeOutput:
         self._waiting.clear()
 
 
-class Outputs:
-    """A folder of such files alone, which its owner alone can read; the oldest go when there are too many."""
+def new_output(folder: Path | None, name: str, short_bytes: int = SHORT_BYTES) -> WholeOutput:
+    """Return a file that is not there yet; `name` is the beginning of its name. Without a folder nothing is written.
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Without a folder nothing is written."""
-        self.folder = folder
-
-    def new(self, name: str, short_bytes: int = SHORT_BYTES) -> WholeOutput:
-        """Return a file that is not there yet; `name` is the beginning of its name."""
-        if self.folder is None:
-            return WholeOutput(None)
-        moment = time.strftime("%Y%m%d-%H%M%S")
-        return WholeOutput(self.folder / f"{name}-{moment}-{secrets.token_hex(3)}.txt", short_bytes)
+    The folder has such files alone, and its owner alone can read it; the oldest go when there are too many.
+    """
+    if folder is None:
+        return WholeOutput(None)
+    moment = time.strftime("%Y%m%d-%H%M%S")
+    return WholeOutput(folder / f"{name}-{moment}-{secrets.token_hex(3)}.txt", short_bytes)
 
 
 def _prune(folder: Path) -> None:

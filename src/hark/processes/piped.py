@@ -71,10 +71,6 @@ class PipedProcess(RunningProcess):
                 await self.stop()
         return bytes(whole)
 
-    async def exited(self) -> None:
-        """Return when it has ended, even when what it started holds its output open. Safe to cancel."""
-        await self.tree.exited()
-
     async def stop(self) -> Sequence[str]:
         """End it with all that came of it, in less than a second; return the names of what could not be ended.
 

@@ -14,7 +14,6 @@ import anyio
 from msgspec import Struct
 
 from hark.processes.cookies import Owner, with_cookie
-from hark.processes.output import Outputs
 from hark.processes.pipe import PipeReader, inherited
 from hark.processes.sandbox import Sandbox, Walls
 from hark.processes.tree import ProcessTree, StopResult
@@ -144,9 +143,9 @@ class Launcher:
     ) -> None:
         """Without a home no output is kept whole; without an environment it is that of this process."""
         self.owner = owner
-        self.outputs = Outputs(home / "outputs" if home else None)
+        self.outputs = home / "outputs" if home else None
         hidden = (home,) if home else ()
-        self._walls = Walls(sandbox or Sandbox(), hidden, (self.outputs.folder,) if self.outputs.folder else ())
+        self._walls = Walls(sandbox or Sandbox(), hidden, (self.outputs,) if self.outputs else ())
         self._environment = environment
 
     @property

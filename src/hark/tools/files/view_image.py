@@ -27,22 +27,19 @@ class ViewImage:
 
     async def run(self, arguments: ViewImageArguments, context: CallContext) -> ToolOutput:
         """Return the picture, if models can see it."""
-        return _seen(resolve(arguments.path, context.workspace), context.workspace)
-
-
-def _seen(path: Path, workspace: Path) -> ToolOutput:
-    name = shown(path, workspace)
-    content = content_of(path, workspace, LARGEST_BYTES, f"can be shown. {_smaller(path)}")
-    try:
-        picture = picture_of(content)
-    except ToolError as refused:
-        raise ToolError(f"{name} can't be shown: {refused}") from refused
-    pixels = f"{picture.width} x {picture.height} pixels"
-    if max(picture.width, picture.height) > LARGEST_SIDE:
-        raise ToolError(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
-    data = base64.b64encode(content).decode()
-    text = f"[{name}: {picture.media_type}, {pixels}, {len(content):,} bytes]"
-    return ToolOutput(text, attachments=(Attachment(picture.media_type, path.name, data),))
+        path = resolve(arguments.path, context.workspace)
+        name = shown(path, context.workspace)
+        content = content_of(path, context.workspace, LARGEST_BYTES, f"can be shown. {_smaller(path)}")
+        try:
+            picture = picture_of(content)
+        except ToolError as refused:
+            raise ToolError(f"{name} can't be shown: {refused}") from refused
+        pixels = f"{picture.width} x {picture.height} pixels"
+        if max(picture.width, picture.height) > LARGEST_SIDE:
+            raise ToolError(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
+        data = base64.b64encode(content).decode()
+        text = f"[{name}: {picture.media_type}, {pixels}, {len(content):,} bytes]"
+        return ToolOutput(text, attachments=(Attachment(picture.media_type, path.name, data),))
 
 
 def _smaller(path: Path) -> str:

@@ -84,7 +84,7 @@ class UndoStore:
         if not scopes:
             return
         with locked(self._folder, is_shared=True):
-            seen = self._look(stop).take(scopes, self._looks.at(root))
+            seen = Scan(self._blobs, self._home, self._limits, stop, self._looks.at(root)).take(scopes)
             digest = self._blobs.keep(msgspec.msgpack.encode(seen))
             if root in scopes:
                 self._looks.remember(root, seen.entries)
@@ -273,7 +273,7 @@ class UndoStore:
 
     def _settle(self, path: Path, step: Step, before: Manifest, notes: Sequence[str]) -> None:
         cache = {**self._looks.at(step.root), **before.entries}
-        seen = self._look(Event()).take(before.scopes, cache, like=before)
+        seen = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).take(before.scopes)
         if step.root in before.scopes:
             self._looks.remember(step.root, seen.entries)
         found = difference(before, seen, step.root)
@@ -284,6 +284,3 @@ class UndoStore:
             path.unlink(missing_ok=True)
             return
         self._steps.finish(path, msgspec.structs.replace(step, difference=found, notes=tuple(notes)))
-
-    def _look(self, stop: Event) -> Scan:
-        return Scan(self._blobs, self._home, self._limits, stop)

@@ -68,7 +68,12 @@ class PublicResolver(AbstractResolver):
             rows = await aside(lambda: self._lookup(host, port), f"lookup of {host}")
         except UnicodeError as error:
             raise OSError(f"it can't be a name: {error}") from error
-        return [_result(host, port, row) for row in rows]
+        return [
+            ResolveResult(
+                hostname=host, host=place[0], port=port, family=family, proto=protocol, flags=socket.AI_NUMERICHOST
+            )
+            for family, _, protocol, _, place in rows
+        ]
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -97,11 +102,4 @@ def open_session(door: HostConnector | None = None, lookup: Lookup = system_look
         response_class=PageResponse,
         auto_decompress=False,
         trust_env=False,
-    )
-
-
-def _result(host: str, port: int, row: tuple[Any, ...]) -> ResolveResult:
-    family, _, protocol, _, place = row
-    return ResolveResult(
-        hostname=host, host=place[0], port=port, family=family, proto=protocol, flags=socket.AI_NUMERICHOST
     )

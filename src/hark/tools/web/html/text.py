@@ -140,7 +140,7 @@ class _Writer:
                 if alt := tag.attributes().get("alt", "").strip():
                     self._blocks.add(f"[image: {_SPACES.sub(' ', alt)}]")
             case "br":
-                self._blocks.line()
+                self._blocks.add("\n")
             case "hr":
                 self._blocks.rule()
             case "pre":
