@@ -79,15 +79,15 @@ class TreeWalk(Struct, frozen=True, kw_only=True):
         listed = 0
         entries = self._entries(folder)
         for entry in entries:
-            is_folder = _is_folder(entry)
-            if self._is_left_out(entry, is_folder, folder):
+            found = _found(entry, folder.depth)
+            if self._is_left_out(entry, found.is_folder, folder):
                 continue
             listed += 1
             if listed > self.most_of_folder:
                 yield TreeEntry(folder.path, folder.depth, left_out=len(entries) - listed + 1)
                 return
-            yield _found(entry, is_folder, folder.depth)
-            if is_folder and folder.depth < self.depth:
+            yield found
+            if found.is_folder and folder.depth < self.depth:
                 yield from self._below(folder.below(entry))
 
     def _entries(self, folder: WalkFolder[str]) -> list["os.DirEntry[str]"]:
@@ -102,16 +102,9 @@ class TreeWalk(Struct, frozen=True, kw_only=True):
         return not self.ignored and folder.ignores.is_ignored(entry.path, is_folder=is_folder)
 
 
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
+def _found(entry: "os.DirEntry[str]", depth: int) -> TreeEntry:
     try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _found(entry: "os.DirEntry[str]", is_folder: bool, depth: int) -> TreeEntry:
-    try:
-        is_file = entry.is_file(follow_symlinks=False)
+        is_folder, is_file = entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False)
         return TreeEntry(entry.path, depth, is_folder, entry.is_symlink(), is_file)
     except OSError:
-        return TreeEntry(entry.path, depth, is_folder)
+        return TreeEntry(entry.path, depth)

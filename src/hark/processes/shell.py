@@ -15,7 +15,7 @@ from hark.processes.cookies import COOKIE_NAME
 from hark.processes.pipe import PipeReader, inherited
 from hark.processes.process_table import Seen
 from hark.processes.start import Command, Launch, Launcher, first_of, high_pair
-from hark.processes.tree import StopResult
+from hark.processes.tree import GRACE_SECONDS, StopResult
 
 # Each call has a cookie of its own, and bash makes or obeys these before a command has its say: they are always those
 # of the beginning.
@@ -124,7 +124,7 @@ class ShellCommand(Command):
             self._line.release()
         await super().finished()
 
-    async def stop(self, grace_seconds: float | None = None) -> StopResult:
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> StopResult:
         """End all that still runs of it; return all that it had left behind. Cancelling it kills at once."""
         self.tree.members()  # seen before the shell may go: what it adopted would be nobody's then
         self._line.release()

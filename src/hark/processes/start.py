@@ -16,7 +16,7 @@ from msgspec import Struct
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.pipe import PipeReader, inherited
 from hark.processes.sandbox import Sandbox, Walls
-from hark.processes.tree import ProcessTree, StopResult
+from hark.processes.tree import GRACE_SECONDS, ProcessTree, StopResult
 
 # Whatever would wait for a person at a terminal fails at once instead, and says so.
 NOBODY_AT_THE_KEYBOARD = {
@@ -94,10 +94,10 @@ class Command(RunningProcess):
         await self.tree.exited()
         await self.output.ended()
 
-    async def stop(self, grace_seconds: float | None = None) -> StopResult:
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> StopResult:
         """End all that still runs of it, in less than a second beyond its grace. Cancelling it kills at once."""
         try:
-            return await self.tree.stop() if grace_seconds is None else await self.tree.stop(grace_seconds)
+            return await self.tree.stop(grace_seconds)
         finally:
             self.output.close()
             self._process.poll()

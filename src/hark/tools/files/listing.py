@@ -57,7 +57,7 @@ class ListFolder:
             most_of_folder=MOST_READ if glob else MOST_OF_FOLDER,
             most_read=MOST_READ,
         )
-        line_of = _Matches(folder, context.workspace, pattern).line if glob else _tree_line
+        line_of = _match_lines(folder, context.workspace, pattern) if glob else _tree_line
         lines: list[str] = []
         with anyio.move_on_after(LIMIT_SECONDS) as limit:
             await _fill(lines, walk.through(folder), line_of)
@@ -72,22 +72,20 @@ class ListFolder:
         return ToolOutput("\n".join([*heading, *told, *notes]))
 
 
-class _Matches:
-    """The files whose paths, from the folder or from the workspace, are like a glob."""
+def _match_lines(folder: Path, workspace: Path, pattern: re.Pattern[str]) -> Callable[[TreeEntry], str]:
+    """Return what gives the line for a file whose path, from the folder or the workspace, matches; "" for others."""
+    start = len(str(folder).rstrip("/")) + 1
+    place = shown(folder, workspace)
+    prefix = "" if place == "." else f"{place.rstrip('/')}/"
 
-    def __init__(self, folder: Path, workspace: Path, pattern: re.Pattern[str]) -> None:
-        self._start = len(str(folder).rstrip("/")) + 1
-        name = shown(folder, workspace)
-        self._prefix = "" if name == "." else f"{name.rstrip('/')}/"
-        self._pattern = pattern
-
-    def line(self, found: TreeEntry) -> str:
-        """Return the line for a file, "" when it is not like the glob."""
-        inside = found.path[self._start :]
-        name = self._prefix + inside
-        if found.is_folder or found.left_out or not any(map(self._pattern.fullmatch, (inside, name))):
+    def line(found: TreeEntry) -> str:
+        inside = found.path[start:]
+        name = prefix + inside
+        if found.is_folder or found.left_out or not any(map(pattern.fullmatch, (inside, name))):
             return ""
         return f"{_printable(name)}{_size(found)}"
+
+    return line
 
 
 async def _fill(lines: list[str], walk: Iterable[TreeEntry], line_of: Callable[[TreeEntry], str]) -> None:

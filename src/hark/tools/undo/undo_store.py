@@ -14,17 +14,7 @@ from hark.protocol.names import number_of
 from hark.protocol.snapshots import StepName, Undone, UndoRefused
 from hark.tools.undo.blobs import Blobs
 from hark.tools.undo.manifest import EntryKind, Manifest, difference, show_path
-from hark.tools.undo.plan import (
-    NAMED_LIMIT,
-    Conflict,
-    Plan,
-    conflict_text,
-    few,
-    fold,
-    make_plan,
-    reason_text,
-    restored_names,
-)
+from hark.tools.undo.plan import NAMED_LIMIT, Plan, few, fold, make_plan, reason_text, restored_names
 from hark.tools.undo.restore import Restore, still_fitting
 from hark.tools.undo.retention import sweep
 from hark.tools.undo.scan import LastLooks, Scan, ScanCancelled, ScanLimits
@@ -172,10 +162,7 @@ class UndoStore:
             raise UndoRefused(" ".join(("There is nothing to undo in this session.", *told)))
         root = next((step.root for step in steps if step.root), b"")
         changes = fold(step.difference.changes for step in steps)
-        try:
-            plan, lost = make_plan(secrets.token_hex(4), root, changes, self._blobs)
-        except Conflict as conflict:
-            raise UndoRefused(conflict_text(conflict, root)) from conflict
+        plan, lost = make_plan(secrets.token_hex(4), root, changes, self._blobs)
         if stop.is_set():
             raise ScanCancelled
         plan = msgspec.structs.replace(plan, steps=tuple(str(path.relative_to(self._folder)) for path in paths))
