@@ -68,8 +68,8 @@ def ignored_by_file_tools(root: Path) -> set[str]:
 
 
 def folders_ignored_by_undo(root: Path, home: Path) -> set[str]:
-    scan = Scan(Blobs(home), os.fsencode(home), ScanLimits(seconds=at_most(60.0)), Event())
-    found = scan.take((os.fsencode(root),), {}).entries
+    scan = Scan(Blobs(home), os.fsencode(home), ScanLimits(seconds=at_most(60.0)), Event(), {})
+    found = scan.take((os.fsencode(root),)).entries
     skipped = [
         path for path, entry in found.items() if entry.kind is EntryKind.SKIPPED and entry.why_not == Why.IGNORED
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hark.processes.cookies import this_process
-from hark.processes.output import Outputs, WholeOutput
+from hark.processes.output import WholeOutput, new_output
 from hark.processes.start import Launcher
 from hark.tools.shell import Shell
 from tests.tools.context import FakeContext, call_tool
@@ -60,9 +60,8 @@ def test_a_file_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
 
 def test_the_oldest_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.processes.output.KEPT_FILES", 3)
-    outputs = Outputs(tmp_path)
     for _ in range(6):
-        whole = outputs.new("shell", short_bytes=0)
+        whole = new_output(tmp_path, "shell", short_bytes=0)
         whole.add(b"text")
         whole.close()
     assert len(list(tmp_path.iterdir())) == 4

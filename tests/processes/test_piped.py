@@ -57,7 +57,7 @@ async def test_one_that_ignores_everything_is_gone_with_its_daemons_in_a_second(
 async def test_an_exit_is_seen_though_the_output_stays_open(tmp_path: Path) -> None:
     process = started(tmp_path, "sleep 1000 & exit 3")
     with anyio.fail_after(at_most(10)):
-        await process.exited()
+        await process.tree.exited()
     await process.stop()
     assert process.exit_code == 3
 

@@ -170,7 +170,7 @@ async def test_required_walls_that_are_missing_let_nothing_run(place: Place, mon
     bash.symlink_to("/bin/bash")
     monkeypatch.setenv("PATH", str(place.other))
     launcher = place.launcher()
-    background = Background(launcher, ShellStates(), Detached())
+    background = Background(launcher, ShellStates(), Detached(place.home / "detached"))
     outputs = [
         await place.run(Shell(launcher), command="touch here"),
         await place.run(PythonTool(launcher), code="open('here', 'w')"),

@@ -161,7 +161,7 @@ async def test_no_cookie_is_carried_over(calls: Calls, monkeypatch: pytest.Monke
 
 
 async def test_a_command_that_ended_is_not_waited_for(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.processes.start.DRAIN_SECONDS", 60.0)
+    monkeypatch.setattr("hark.processes.pipe.DRAIN_SECONDS", 60.0)
     async with asyncio.timeout(30):
         assert await calls.says("echo hi") == "hi"
 

@@ -87,7 +87,7 @@ async def test_a_cut_of_python_leaves_nothing(name: str, owner: Owner, tmp_path:
 
 
 async def test_the_end_of_the_app_ends_the_whole_zoo_in_the_background(owner: Owner, tmp_path: Path) -> None:
-    background = Background(Launcher(owner), ShellStates(), Detached())
+    background = Background(Launcher(owner), ShellStates(), Detached(tmp_path / "detached"))
     tool = ProcessTool(background)
     pids: list[int] = []
     for name, command in ZOO.items():
@@ -171,7 +171,7 @@ async def main(home, tool, command):
     launcher = Launcher(owner)
     context = FakeContext(home)
     if tool == "process":
-        background = Background(launcher, ShellStates(), Detached())
+        background = Background(launcher, ShellStates(), Detached(home / "detached"))
         await call_tool(ProcessTool(background), {"action": "start", "command": command, "name": "p"}, context)
         output = background.get("session", "p").output
         while "ready" not in output.peek():

@@ -20,7 +20,7 @@ _BOM = b"\xef\xbb\xbf"
 _SPECIAL = re.compile(r"[*?\[\\]")
 
 
-class Rules(Struct, frozen=True):
+class IgnoreRules(Struct, frozen=True):
     """Rules of one file that have the same result, with no other between them: most are plain names or paths.
 
     A folder is matched with two slashes behind it, which no wildcard can match.
@@ -47,7 +47,7 @@ class Ignores(Struct, frozen=True):
     """The rules that apply in a folder: those of the nearest file, then those of the folders above it."""
 
     folder: bytes = b""  # ends with a slash
-    rules: tuple[Rules, ...] = ()  # the last of the file first
+    rules: tuple[IgnoreRules, ...] = ()  # the last of the file first
     above: "Ignores | None" = None
 
     def is_ignored(self, path: str | bytes, *, is_folder: bool) -> bool:
@@ -82,12 +82,12 @@ def ignores_of(folder: Path) -> Ignores:
 
 
 @lru_cache(maxsize=64)
-def parse_rules(content: bytes) -> tuple[Rules, ...]:
+def parse_rules(content: bytes) -> tuple[IgnoreRules, ...]:
     """Return the rules in a .gitignore file. Of too many with wildcards the first are left out."""
     lines = content.removeprefix(_BOM).decode("latin-1").split("\n")  # bytes as characters: git compares bytes
     rules = (rule for line in reversed(lines) if (rule := _rule(line)) is not None)
     budget = MOST_WILDCARDS
-    found: list[Rules] = []
+    found: list[IgnoreRules] = []
     for is_negated, group in groupby(rules, key=lambda rule: rule.is_negated):
         run = dict.fromkeys(group)  # a rule that is repeated is compiled once
         plain = [rule for rule in run if not rule.has_wildcards]
@@ -97,7 +97,7 @@ def parse_rules(content: bytes) -> tuple[Rules, ...]:
         paths = frozenset(_plain(rule.body.removeprefix("/"), rule) for rule in plain if "/" in rule.body)
         wildcards = re.compile("|".join(wild).encode("latin-1"), re.DOTALL) if wild else None
         if names or paths or wildcards:
-            found.append(Rules(not is_negated, names, paths, wildcards))
+            found.append(IgnoreRules(not is_negated, names, paths, wildcards))
     return tuple(found)
 
 
@@ -136,7 +136,7 @@ def _without_trailing_blanks(line: str) -> str:
     return kept + " " if is_escaped else kept
 
 
-def _read(path: bytes, *, follows_link: bool = False) -> tuple[Rules, ...]:
+def _read(path: bytes, *, follows_link: bool = False) -> tuple[IgnoreRules, ...]:
     """Return a file's rules; none if it is missing or can't be read."""
     try:
         return parse_rules(read_start(path, LARGEST_BYTES, follows_link=follows_link))

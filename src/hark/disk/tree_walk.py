@@ -39,10 +39,6 @@ class WalkFolder(Generic[Name]):
             self.ignores = self.ignores.below(self.path, is_repository=git in self.names)
         return listed
 
-    def is_ignored(self, entry: "os.DirEntry[Name]", *, is_folder: bool) -> bool:
-        """Return whether git ignores an entry."""
-        return self.ignores.is_ignored(entry.path, is_folder=is_folder)
-
     def below(self, entry: "os.DirEntry[Name]") -> "WalkFolder[Name]":
         """Return a subfolder, to be read."""
         return WalkFolder(entry.path, self.ignores, self.depth + 1)
@@ -62,69 +58,53 @@ class TreeEntry(Struct, frozen=True):
     left_out: int = 0
 
 
-class TreeWalk:
+class TreeWalk(Struct, frozen=True, kw_only=True):
     """A walk in the order of names: how deep, with hidden and ignored files or not, how many entries of each folder.
 
     At most `most_read` entries of a folder are read, and `most_of_folder` of them listed.
     """
 
-    def __init__(
-        self,
-        *,
-        depth: int = DEEPEST,
-        hidden: bool = True,
-        ignored: bool = False,
-        most_of_folder: int = MANY,
-        most_read: int = MANY,
-    ) -> None:
-        self._depth = depth
-        self._hidden = hidden
-        self._ignored = ignored
-        self._most_listed = most_of_folder
-        self._most_read = most_read
+    depth: int = DEEPEST
+    hidden: bool = True
+    ignored: bool = False
+    most_of_folder: int = MANY
+    most_read: int = MANY
 
     def through(self, folder: Path) -> Iterator[TreeEntry]:
         """Yield everything in the folder, each folder before its contents. A folder that can't be read is empty."""
-        ignores = Ignores() if self._ignored else ignores_of(folder.parent)
+        ignores = Ignores() if self.ignored else ignores_of(folder.parent)
         yield from self._below(WalkFolder(str(folder), ignores))
 
     def _below(self, folder: WalkFolder[str]) -> Iterator[TreeEntry]:
         listed = 0
         entries = self._entries(folder)
         for entry in entries:
-            is_folder = _is_folder(entry)
-            if self._is_left_out(entry, is_folder, folder):
+            found = _found(entry, folder.depth)
+            if self._is_left_out(entry, found.is_folder, folder):
                 continue
             listed += 1
-            if listed > self._most_listed:
+            if listed > self.most_of_folder:
                 yield TreeEntry(folder.path, folder.depth, left_out=len(entries) - listed + 1)
                 return
-            yield _found(entry, is_folder, folder.depth)
-            if is_folder and folder.depth < self._depth:
+            yield found
+            if found.is_folder and folder.depth < self.depth:
                 yield from self._below(folder.below(entry))
 
     def _entries(self, folder: WalkFolder[str]) -> list["os.DirEntry[str]"]:
         try:
-            return sorted(folder.read(self._most_read), key=lambda entry: os.fsencode(entry.name))
+            return sorted(folder.read(self.most_read), key=lambda entry: os.fsencode(entry.name))
         except OSError:
             return []
 
     def _is_left_out(self, entry: "os.DirEntry[str]", is_folder: bool, folder: WalkFolder[str]) -> bool:
-        if entry.name == ".git" or (not self._hidden and entry.name.startswith(".")):
+        if entry.name == ".git" or (not self.hidden and entry.name.startswith(".")):
             return True
-        return not self._ignored and folder.is_ignored(entry, is_folder=is_folder)
+        return not self.ignored and folder.ignores.is_ignored(entry.path, is_folder=is_folder)
 
 
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
+def _found(entry: "os.DirEntry[str]", depth: int) -> TreeEntry:
     try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _found(entry: "os.DirEntry[str]", is_folder: bool, depth: int) -> TreeEntry:
-    try:
-        is_file = entry.is_file(follow_symlinks=False)
+        is_folder, is_file = entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False)
         return TreeEntry(entry.path, depth, is_folder, entry.is_symlink(), is_file)
     except OSError:
-        return TreeEntry(entry.path, depth, is_folder)
+        return TreeEntry(entry.path, depth)

@@ -12,8 +12,8 @@ import anyio
 
 from hark.disk.private_files import open_private
 from hark.processes.cookies import Detached, with_cookie
-from hark.processes.output import Unread
-from hark.processes.pipe import PipeWriter
+from hark.processes.output import Unread, new_output
+from hark.processes.pipe import PipeWriter, inherited
 from hark.processes.shell import ShellCommand, ShellStates, start_shell
 from hark.processes.start import Launcher, first_of
 from hark.processes.tree import GRACE_SECONDS, StopResult
@@ -30,6 +30,8 @@ class BackgroundProcess:
         self.name = name
         self.text = text
         self.output = output
+        self.pid = shell.pid
+        self.cookie = shell.tree.cookie
         self.stopped = StopResult()
         self._shell = shell
         self._keyboard = keyboard
@@ -46,16 +48,6 @@ class BackgroundProcess:
     def is_running(self) -> bool:
         """False once all of it has ended, or it was let go."""
         return not self._ended.is_set()
-
-    @property
-    def pid(self) -> int:
-        """The pid of its first process."""
-        return self._shell.command.pid
-
-    @property
-    def cookie(self) -> str:
-        """What all of it carries in its environment."""
-        return self._shell.command.tree.cookie
 
     @property
     def exit_code(self) -> int | None:
@@ -113,7 +105,7 @@ class BackgroundProcess:
         Raises:
             OSError: That process can't be started; nothing has changed then.
         """
-        printed = self._shell.command.output_descriptor
+        printed = self._shell.output.descriptor
         held = self._keyboard.descriptors  # or it would read an end when this process leaves
         os.set_blocking(printed, True)
         try:
@@ -159,7 +151,7 @@ class Background:
 
     def __init__(self, launcher: Launcher, states: ShellStates, detached: Detached) -> None:
         self._launcher = launcher
-        self._states = states
+        self.states = states
         self._detached = detached
         self._processes: dict[str, dict[str, BackgroundProcess]] = {}
         self._names = 0
@@ -173,25 +165,24 @@ class Background:
             OSError, ValueError: The system can't start it.
         """
         self._check(session, name)
-        output = Unread(self._launcher.outputs.new("process", short_bytes=0))
-        state, _ = self._states.of(session, workspace, self._launcher.environment)
+        output = Unread(new_output(self._launcher.outputs, "process", short_bytes=0))
+        state, _ = self.states.of(session, workspace, self._launcher.environment)
         theirs, ours = os.pipe()
-        try:
+        with inherited(ours, theirs):
             shell = start_shell(self._launcher, text, workspace, state, output.receive, theirs)
-        except (OSError, ValueError):
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-        return self._keep(session, name, text, shell, PipeWriter(ours), output)
+        self._names += 1
+        process = BackgroundProcess(name or f"p{self._names}", text, shell, PipeWriter(ours), output)
+        kept = self._processes.setdefault(session, {})
+        kept.pop(process.name, None)
+        kept[process.name] = process
+        ended = [one for one in kept.values() if not one.is_running]
+        for one in ended[: max(0, len(ended) - ENDED_AT_MOST)]:
+            self.forget(session, one)
+        return process
 
     def of(self, session: str) -> tuple[BackgroundProcess, ...]:
         """Return a session's processes, the ones that ended not long ago too."""
         return tuple(self._processes.get(session, {}).values())
-
-    def folder(self, session: str) -> Path | None:
-        """Return where a session's next process would start; None for the workspace."""
-        return self._states.folder(session)
 
     def get(self, session: str, name: str) -> BackgroundProcess | None:
         """Return a session's process of that name, if there is one."""
@@ -210,11 +201,12 @@ class Background:
         process = self.get(session, name)
         if process is None or not process.is_running:
             raise BackgroundRefused(f"No process named {name} runs in this session.")
-        if process.output.path is None:
+        path = process.output.whole.path
+        if path is None:
             raise BackgroundRefused(f"{name} can't be detached: there is no file for what it prints.")
         try:
             self._detached.note(process.cookie)
-            file = open_private(process.output.path, os.O_WRONLY | os.O_APPEND)
+            file = open_private(path, os.O_WRONLY | os.O_APPEND)
             try:
                 process.let_go(file, with_cookie(self._launcher.environment, process.cookie))
             finally:
@@ -222,7 +214,7 @@ class Background:
         except OSError as error:
             raise BackgroundRefused(f"{name} can't be detached: {error}.") from error
         self.forget(session, process)
-        return f"{name} is detached and runs on as process {process.pid}; its output is in {process.output.path}"
+        return f"{name} is detached and runs on as process {process.pid}; its output is in {path}"
 
     async def end(self, session: str) -> None:
         """End what a session has running, within a second: the session is over."""
@@ -243,19 +235,6 @@ class Background:
             raise BackgroundRefused(f"A process named {name} runs already: stop it first, or choose another name.")
         if len(running) >= RUNNING_AT_MOST:
             raise BackgroundRefused(f"{len(running)} processes run already: stop one of them first.")
-
-    def _keep(
-        self, session: str, name: str, text: str, shell: ShellCommand, keyboard: PipeWriter, output: Unread
-    ) -> BackgroundProcess:
-        self._names += 1
-        process = BackgroundProcess(name or f"p{self._names}", text, shell, keyboard, output)
-        kept = self._processes.setdefault(session, {})
-        kept.pop(process.name, None)
-        kept[process.name] = process
-        ended = [one for one in kept.values() if not one.is_running]
-        for one in ended[: max(0, len(ended) - ENDED_AT_MOST)]:
-            self.forget(session, one)
-        return process
 
 
 async def _end_all(processes: Collection[BackgroundProcess]) -> None:

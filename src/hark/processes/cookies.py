@@ -80,9 +80,9 @@ def _home_hash(home: Path | None) -> str:
 
 
 class Detached:
-    """A file with a cookie a line. Without a path nothing can be let go."""
+    """A file with a cookie a line."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
 
     def note(self, cookie: str) -> None:
@@ -91,14 +91,12 @@ class Detached:
         Raises:
             OSError: It can't be written; the process must not be let go then.
         """
-        if self._path is None:
-            raise FileNotFoundError("there is no home to note it in")
         append_private(self._path, f"{cookie}\n".encode())
 
     def cookies(self) -> frozenset[str]:
         """Return those that were noted."""
         try:
-            return frozenset(self._path.read_text().split()) if self._path else frozenset()
+            return frozenset(self._path.read_text().split())
         except FileNotFoundError:
             return frozenset()
 

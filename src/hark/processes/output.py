@@ -25,7 +25,7 @@ READ_CHARACTERS = 30_000
 
 
 class WholeOutput:
-    """Decodes bytes and writes them into a file once they exceed `short_bytes`. Without a path it keeps nothing.
+    """Decodes bytes and writes them to `path` once they exceed `short_bytes`. Without a path it keeps nothing.
 
     A disk that is full must not end a command: then the file has less, and `note` says so.
     """
@@ -33,7 +33,7 @@ class WholeOutput:
     def __init__(self, path: Path | None, short_bytes: int = SHORT_BYTES) -> None:
         # Tools print in any encoding; what is not UTF-8 must not end the call.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._path = path
+        self.path = path
         self._short_bytes = short_bytes
         self._waiting = bytearray()
         self._written = 0
@@ -42,10 +42,10 @@ class WholeOutput:
 
     def add(self, piece: bytes) -> str:
         """Take a piece, which may end in the middle of a character; return the text that is complete now."""
-        if self._path is not None and not self._problem:
+        if self.path is not None and not self._problem:
             self._waiting += piece
             if self._descriptor is not None or len(self._waiting) > self._short_bytes:
-                self._write(self._path)
+                self._write(self.path)
         # NUL is valid text, but terminals, databases and model APIs choke on it.
         return self._decoder.decode(piece).replace("\0", "␀")
 
@@ -58,23 +58,20 @@ class WholeOutput:
         return self._decoder.decode(b"", final=True)
 
     @property
-    def path(self) -> Path | None:
-        """Where it is, once there is more than a little; None when nothing is kept."""
-        return self._path
-
-    @property
     def note(self) -> str:
         """What to say of the file; "" when there is none."""
         if not self._written:
             return f"the output could not be kept in a file: {self._problem}" if self._problem else ""
         if self._problem:
-            return f"its first {self._written:,} bytes are in {self._path}: {self._problem}"
-        return f"the whole output is in {self._path}"
+            return f"its first {self._written:,} bytes are in {self.path}: {self._problem}"
+        return f"the whole output is in {self.path}"
 
     def _write(self, path: Path) -> None:
         try:
             if self._descriptor is None:
-                self._descriptor = _created(path)
+                private_folder(path.parent)
+                _prune(path.parent)
+                self._descriptor = open_private(path, os.O_WRONLY | os.O_EXCL | os.O_APPEND)
             room = LONGEST_BYTES - self._written
             self._written += os.write(self._descriptor, self._waiting[:room])
         except OSError as error:
@@ -85,30 +82,15 @@ class WholeOutput:
         self._waiting.clear()
 
 
-class Outputs:
-    """A folder of such files alone, which its owner alone can read; the oldest go when there are too many."""
+def new_output(folder: Path | None, name: str, short_bytes: int = SHORT_BYTES) -> WholeOutput:
+    """Return a file that is not there yet; `name` is the beginning of its name. Without a folder nothing is written.
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Without a folder nothing is written."""
-        self._folder = folder
-
-    @property
-    def folder(self) -> Path | None:
-        """Where they are."""
-        return self._folder
-
-    def new(self, name: str, short_bytes: int = SHORT_BYTES) -> WholeOutput:
-        """Return a file that is not there yet; `name` is the beginning of its name."""
-        if self._folder is None:
-            return WholeOutput(None)
-        moment = time.strftime("%Y%m%d-%H%M%S")
-        return WholeOutput(self._folder / f"{name}-{moment}-{secrets.token_hex(3)}.txt", short_bytes)
-
-
-def _created(path: Path) -> int:
-    private_folder(path.parent)
-    _prune(path.parent)
-    return open_private(path, os.O_WRONLY | os.O_EXCL | os.O_APPEND)
+    The folder has such files alone, and its owner alone can read it; the oldest go when there are too many.
+    """
+    if folder is None:
+        return WholeOutput(None)
+    moment = time.strftime("%Y%m%d-%H%M%S")
+    return WholeOutput(folder / f"{name}-{moment}-{secrets.token_hex(3)}.txt", short_bytes)
 
 
 def _prune(folder: Path) -> None:
@@ -215,7 +197,7 @@ class Unread:
     """Takes bytes; keeps so much of their text, and where the last reading ended. All of it goes into `whole`."""
 
     def __init__(self, whole: WholeOutput) -> None:
-        self._whole = whole
+        self.whole = whole
         self._pieces: deque[str] = deque()
         self._kept = 0
         self._total = 0
@@ -224,26 +206,16 @@ class Unread:
 
     def receive(self, piece: bytes) -> None:
         """Take a piece; it may end in the middle of a character."""
-        self._add(self._whole.add(piece))
+        self._add(self.whole.add(piece))
 
     def close(self) -> None:
         """Nothing more comes."""
-        self._add(self._whole.close())
+        self._add(self.whole.close())
 
     @property
     def count(self) -> int:
         """How many characters were not read yet."""
         return self._total - self._read
-
-    @property
-    def path(self) -> Path | None:
-        """The file that has all of it, whether it is there yet or not; None when nothing is kept."""
-        return self._whole.path
-
-    @property
-    def note(self) -> str:
-        """Where all of it is; "" when that is nowhere."""
-        return self._whole.note
 
     async def changed(self) -> None:
         """Return when more has come. Safe to cancel."""
@@ -261,7 +233,7 @@ class Unread:
         if count <= READ_CHARACTERS:
             return text
         half = READ_CHARACTERS // 2
-        return f"{text[:half]}\n[... {count - 2 * half:,} characters left out{_where(self._whole)} ...]\n{text[-half:]}"
+        return f"{text[:half]}\n[... {count - 2 * half:,} characters left out{_where(self.whole)} ...]\n{text[-half:]}"
 
     def _add(self, text: str) -> None:
         if not text:

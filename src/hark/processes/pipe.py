@@ -2,12 +2,26 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import anyio
 
 PIECE_BYTES = 65536
 REST_BYTES = 16 * PIECE_BYTES
+DRAIN_SECONDS = 0.1
+
+
+@contextmanager
+def inherited(ours: int, theirs: int) -> Generator[None]:
+    """Start a process inside that inherits `theirs`, which is closed here then; if that fails, so is `ours`."""
+    try:
+        yield
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
 
 
 class PipeReader:
@@ -21,9 +35,9 @@ class PipeReader:
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._read)
 
-    async def ended(self, seconds: float) -> None:
-        """Return when nobody holds the other end any more, or after `seconds`. Safe to cancel."""
-        with anyio.move_on_after(seconds):
+    async def ended(self) -> None:
+        """Return when nobody holds the other end any more, or after a short while. Safe to cancel."""
+        with anyio.move_on_after(DRAIN_SECONDS):
             await self._ended.wait()
 
     def drain(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from hark.processes.cookies import COOKIE_NAME, Owner, with_cookie
-from hark.processes.pipe import PipeReader, PipeWriter
+from hark.processes.pipe import PipeReader, PipeWriter, inherited
 from hark.processes.process_table import start_time
 from hark.processes.start import Launch, RunningProcess, start_process
 from hark.processes.tree import freeze_and_kill
@@ -71,10 +71,6 @@ class PipedProcess(RunningProcess):
                 await self.stop()
         return bytes(whole)
 
-    async def exited(self) -> None:
-        """Return when it has ended, even when what it started holds its output open. Safe to cancel."""
-        await self.tree.exited()
-
     async def stop(self) -> Sequence[str]:
         """End it with all that came of it, in less than a second; return the names of what could not be ended.
 
@@ -123,13 +119,8 @@ def start_piped(
     """
     outer = {COOKIE_NAME: os.environ[COOKIE_NAME]} if COOKIE_NAME in os.environ else {}
     cookie = owner.new_cookie()
-    with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
-        (to_read, to_write), (read, written), (errors_read, errors_written) = (os.pipe() for _ in range(3))
-        for descriptor in (to_read, written, errors_written):
-            theirs.callback(os.close, descriptor)
-        for descriptor in (to_write, read, errors_read):
-            ours.callback(os.close, descriptor)
+    (to_read, to_write), (read, written), (errors_read, errors_written) = (os.pipe() for _ in range(3))
+    with inherited(to_write, to_read), inherited(read, written), inherited(errors_read, errors_written):
         launch = Launch(words, folder, with_cookie({**outer, **environment}, cookie), cookie, keyboard=to_read)
         process = start_process(launch, written, errors_written)
-        ours.pop_all()
     return PipedProcess(process, cookie, (to_write, read), PipeReader(errors_read, errors))

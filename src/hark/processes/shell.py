@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from hark.processes.cookies import COOKIE_NAME
-from hark.processes.pipe import PipeReader
+from hark.processes.pipe import PipeReader, inherited
 from hark.processes.process_table import Seen
-from hark.processes.start import Command, Launcher, first_of, high_pair, start_command
-from hark.processes.tree import StopResult
+from hark.processes.start import Command, Launch, Launcher, first_of, high_pair
+from hark.processes.tree import GRACE_SECONDS, StopResult
 
 # Each call has a cookie of its own, and bash makes or obeys these before a command has its say: they are always those
 # of the beginning.
@@ -102,32 +103,33 @@ def read_state(told: bytes) -> ShellState | None:
     return ShellState(Path(folder.removesuffix(b"\n").decode(errors="surrogateescape")), environment)
 
 
-class ShellCommand:
+class ShellCommand(Command):
     """A running shell command. Whoever made it calls `stop`, however it ends."""
 
-    def __init__(self, command: Command, line: "_Line", *, is_walled: bool) -> None:
-        """Behind walls the shell is not the first process, and what it leaves is found through the wall's own."""
-        self.command = command
-        self._line = line
-        self._is_walled = is_walled
+    def __init__(self, launch: Launch, receive: Callable[[bytes], None], line: int) -> None:
+        """Start it; `line` is the descriptor of our end of its line. The rest is as in Command."""
+        super().__init__(launch, receive)
+        self._line = _Line(line)
+        # Behind walls the shell is not the first process, and what it leaves is found through the wall's own.
+        self._is_walled = launch.is_walled
         self._ended: tuple[Seen, ...] = ()
 
     async def finished(self) -> None:
         """Return when it has ended by itself, its output is read, and what it left behind is ended. Safe to cancel."""
-        await first_of(self.command.tree.exited, self._line.waits)
-        if self._line.is_waiting:
-            await self.command.drained()
-            if not self._is_walled and self.command.tree.rest():
-                self._ended = (await self.command.tree.stop_rest()).ended
+        await first_of(self.tree.exited, self._line.waits.wait)
+        if self._line.waits.is_set():
+            await self.output.ended()
+            if not self._is_walled and self.tree.rest():
+                self._ended = (await self.tree.stop_rest()).ended
             self._line.release()
-        await self.command.finished()
+        await super().finished()
 
-    async def stop(self, grace_seconds: float | None = None) -> StopResult:
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> StopResult:
         """End all that still runs of it; return all that it had left behind. Cancelling it kills at once."""
-        self.command.tree.members()  # seen before the shell may go: what it adopted would be nobody's then
+        self.tree.members()  # seen before the shell may go: what it adopted would be nobody's then
         self._line.release()
         try:
-            stopped = await self.command.stop(grace_seconds)
+            stopped = await super().stop(grace_seconds)
         finally:
             self._line.close()
         return StopResult((*self._ended, *stopped.ended), stopped.left)
@@ -135,12 +137,7 @@ class ShellCommand:
     def let_go(self) -> None:
         """Leave it running, never to be stopped from here; another must read what it prints."""
         self._line.close()
-        self.command.let_go()
-
-    @property
-    def exit_code(self) -> int | None:
-        """Its exit code, or minus the signal that ended it; None before it was stopped, or when it could not be."""
-        return self.command.exit_code
+        super().let_go()
 
     @property
     def state(self) -> ShellState | None:
@@ -154,7 +151,7 @@ def start_shell(
     workspace: Path,
     state: ShellState,
     receive: Callable[[bytes], None],
-    keyboard: int | None = None,
+    keyboard: int = subprocess.DEVNULL,
 ) -> ShellCommand:
     """Start a shell with this text; `receive` gets what it prints, `keyboard` is what it reads.
 
@@ -162,18 +159,11 @@ def start_shell(
         OSError, ValueError: The system can't start it, or walls are required and there are none.
     """
     ours, theirs = high_pair()
-    try:
+    with inherited(ours, theirs):
         environment = {**state.environment, SCRIPT_NAME: _script(theirs)}
         launch = launcher.launch(_words(text), workspace, state.folder, environment)
-        if keyboard is not None:
-            launch = msgspec.structs.replace(launch, keyboard=keyboard)
-        command = start_command(msgspec.structs.replace(launch, inherited=(theirs,)), receive)
-    except (OSError, ValueError):
-        os.close(ours)
-        raise
-    finally:
-        os.close(theirs)
-    return ShellCommand(command, _Line(ours), is_walled=launch.is_walled)
+        launch = msgspec.structs.replace(launch, keyboard=keyboard, inherited=(theirs,))
+        return ShellCommand(launch, receive, ours)
 
 
 class _Line:
@@ -182,20 +172,13 @@ class _Line:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._told = bytearray()
-        self._waits = asyncio.Event()
+        self.waits = asyncio.Event()
         self._reader = PipeReader(descriptor, self._receive)
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._waits.is_set()
 
     @property
     def state(self) -> ShellState | None:
         whole, end, _ = self._told.partition(END)
         return read_state(bytes(whole)) if end else None
-
-    async def waits(self) -> None:
-        await self._waits.wait()
 
     def release(self) -> None:
         with contextlib.suppress(OSError):  # it is gone already
@@ -208,7 +191,7 @@ class _Line:
         self._told += piece
         # The state has a NUL behind each entry and one more at its end; the wait is the third.
         if self._told.endswith(END + b"\0"):
-            self._waits.set()
+            self.waits.set()
 
 
 def _words(text: str) -> list[str]:

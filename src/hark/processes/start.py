@@ -14,12 +14,10 @@ import anyio
 from msgspec import Struct
 
 from hark.processes.cookies import Owner, with_cookie
-from hark.processes.output import Outputs
-from hark.processes.pipe import PipeReader
+from hark.processes.pipe import PipeReader, inherited
 from hark.processes.sandbox import Sandbox, Walls
-from hark.processes.tree import ProcessTree, StopResult
+from hark.processes.tree import GRACE_SECONDS, ProcessTree, StopResult
 
-DRAIN_SECONDS = 0.1
 # Whatever would wait for a person at a terminal fails at once instead, and says so.
 NOBODY_AT_THE_KEYBOARD = {
     "DEBIAN_FRONTEND": "noninteractive",
@@ -65,12 +63,8 @@ class RunningProcess:
 
     def __init__(self, process: subprocess.Popen[bytes], cookie: str) -> None:
         self._process = process
+        self.pid = process.pid
         self.tree = ProcessTree(process.pid, cookie)
-
-    @property
-    def pid(self) -> int:
-        """The pid of its first process."""
-        return self._process.pid
 
     @property
     def exit_code(self) -> int | None:
@@ -81,57 +75,37 @@ class RunningProcess:
 class Command(RunningProcess):
     """A running command. Whoever made it calls `stop`, however it ends."""
 
-    def __init__(self, process: subprocess.Popen[bytes], cookie: str, pipe: PipeReader) -> None:
-        super().__init__(process, cookie)
-        self._pipe = pipe
+    def __init__(self, launch: Launch, receive: Callable[[bytes], None]) -> None:
+        """Start it; `receive` gets what it prints, errors too.
+
+        Raises:
+            OSError, ValueError: The system can't start it.
+        """
+        ours, theirs = os.pipe()
+        with inherited(ours, theirs):
+            super().__init__(start_process(launch, theirs, theirs), launch.cookie)
+        self.output = PipeReader(ours, receive)
 
     async def finished(self) -> None:
-        """Return when the command has ended by itself and its output is read. Safe to cancel."""
+        """Return when the command has ended by itself and its output is read. Safe to cancel.
+
+        What it left running may hold its output open: that is waited for only shortly.
+        """
         await self.tree.exited()
-        await self.drained()
+        await self.output.ended()
 
-    async def drained(self) -> None:
-        """Return when its output is read. What it left running may hold it open: that is waited for only shortly."""
-        await self._pipe.ended(DRAIN_SECONDS)
-
-    def drain(self) -> None:
-        """Take what it has printed up to now."""
-        self._pipe.drain()
-
-    async def stop(self, grace_seconds: float | None = None) -> StopResult:
+    async def stop(self, grace_seconds: float = GRACE_SECONDS) -> StopResult:
         """End all that still runs of it, in less than a second beyond its grace. Cancelling it kills at once."""
         try:
-            return await self.tree.stop() if grace_seconds is None else await self.tree.stop(grace_seconds)
+            return await self.tree.stop(grace_seconds)
         finally:
-            self._pipe.close()
+            self.output.close()
             self._process.poll()
 
     def let_go(self) -> None:
         """Leave it running, never to be stopped from here; another must read what it prints."""
         self._process.returncode = 0  # nobody here waits for it
-        os.close(self._pipe.give_up())
-
-    @property
-    def output_descriptor(self) -> int:
-        """The pipe of what it prints."""
-        return self._pipe.descriptor
-
-
-def start_command(launch: Launch, receive: Callable[[bytes], None]) -> Command:
-    """Start a command that carries the cookie; `receive` gets what it prints, errors too.
-
-    Raises:
-        OSError, ValueError: The system can't start it.
-    """
-    ours, theirs = os.pipe()
-    try:
-        process = start_process(launch, theirs, theirs)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        os.close(ours)
-        raise
-    finally:
-        os.close(theirs)
-    return Command(process, launch.cookie, PipeReader(ours, receive))
+        os.close(self.output.give_up())
 
 
 def start_process(launch: Launch, output: int, errors: int) -> subprocess.Popen[bytes]:
@@ -169,9 +143,9 @@ class Launcher:
     ) -> None:
         """Without a home no output is kept whole; without an environment it is that of this process."""
         self.owner = owner
-        self.outputs = Outputs(home / "outputs" if home else None)
+        self.outputs = home / "outputs" if home else None
         hidden = (home,) if home else ()
-        self._walls = Walls(sandbox or Sandbox(), hidden, (self.outputs.folder,) if self.outputs.folder else ())
+        self._walls = Walls(sandbox or Sandbox(), hidden, (self.outputs,) if self.outputs else ())
         self._environment = environment
 
     @property

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import os
 import select
 import selectors
@@ -164,7 +165,7 @@ async def exited(pid: int) -> None:
     """Return when the process has ended, whether it was reaped or not. Safe to cancel."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    with contextlib.suppress(ProcessLookupError), contextlib.closing(_ExitDescriptor(pid)) as descriptor:
+    with contextlib.suppress(ProcessLookupError), contextlib.closing(_exit_descriptor(pid)) as descriptor:
         loop.add_reader(descriptor.fileno(), ended.set)
         try:
             await ended.wait()
@@ -175,7 +176,7 @@ async def exited(pid: int) -> None:
 def has_exited(pid: int, seconds: float) -> bool:
     """Wait for the end of a process that was killed, holding everything else: for when there is no time to await."""
     try:
-        descriptor = _ExitDescriptor(pid)
+        descriptor = _exit_descriptor(pid)
     except ProcessLookupError:
         return True
     with contextlib.closing(descriptor), selectors.DefaultSelector() as selector:
@@ -185,30 +186,15 @@ def has_exited(pid: int, seconds: float) -> bool:
 
 if sys.platform == "linux":
 
-    class _ExitDescriptor:
-        """Becomes readable when a process ends."""
-
-        def __init__(self, pid: int) -> None:
-            self._descriptor = os.pidfd_open(pid)
-
-        def fileno(self) -> int:
-            return self._descriptor
-
-        def close(self) -> None:
-            os.close(self._descriptor)
+    def _exit_descriptor(pid: int) -> io.FileIO:
+        """Return what becomes readable when a process ends."""
+        return io.FileIO(os.pidfd_open(pid))
 
 else:
 
-    class _ExitDescriptor:
-        """Becomes readable when a process ends."""
-
-        def __init__(self, pid: int) -> None:
-            self._queue = select.kqueue()
-            flags = select.KQ_EV_ADD | select.KQ_EV_ONESHOT
-            self._queue.control([select.kevent(pid, select.KQ_FILTER_PROC, flags, select.KQ_NOTE_EXIT)], 0)
-
-        def fileno(self) -> int:
-            return self._queue.fileno()
-
-        def close(self) -> None:
-            self._queue.close()
+    def _exit_descriptor(pid: int) -> select.kqueue:
+        """Return what becomes readable when a process ends."""
+        queue = select.kqueue()
+        flags = select.KQ_EV_ADD | select.KQ_EV_ONESHOT
+        queue.control([select.kevent(pid, select.KQ_FILTER_PROC, flags, select.KQ_NOTE_EXIT)], 0)
+        return queue

@@ -160,17 +160,13 @@ def _sentence(error: msgspec.ValidationError) -> str:
 
 
 def _problem(schema: Mapping[str, Any], value: object) -> str | None:
-    kinds = _kinds(schema)
+    kind: str | Sequence[str] = schema.get("type", ())
+    kinds = (kind,) if isinstance(kind, str) else kind
     if kinds and not any(_is_kind(kind, value) for kind in kinds):
         return f"expected {' or '.join(_NAMES.get(kind, kind) for kind in kinds)}, got {_kind_of(value)}"
     if "enum" in schema and value not in schema["enum"]:
         return f"expected one of {', '.join(map(str, schema['enum']))}, got {value}"
     return None
-
-
-def _kinds(schema: Mapping[str, Any]) -> Sequence[str]:
-    kind: str | Sequence[str] = schema.get("type", ())
-    return (kind,) if isinstance(kind, str) else kind
 
 
 def _is_kind(kind: str, value: object) -> bool:

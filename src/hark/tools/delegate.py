@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Annotated
 
 import anyio
-from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
@@ -101,7 +100,8 @@ class _Follow:
                     case CallEnd(effect=effect, text=text):
                         self._text += f"{text[-RESULT_CHARACTERS:]}\n[{effect}]\n"
                     case QuestionAsked():
-                        self._relay(event, tasks)
+                        scope = self._questions[event.question] = anyio.CancelScope()
+                        tasks.start_soon(self._ask, event, scope)
                     case QuestionClosed(question=question) if question in self._questions:
                         self._questions.pop(question).cancel()
                     case TurnEnd(outcome=outcome):
@@ -115,10 +115,6 @@ class _Follow:
     def _show(self, text: str) -> None:
         self._text = (self._text + text)[-PARTIAL_CHARACTERS:]
         self._context.output(text)
-
-    def _relay(self, asked: QuestionAsked, tasks: TaskGroup) -> None:
-        scope = self._questions[asked.question] = anyio.CancelScope()
-        tasks.start_soon(self._ask, asked, scope)
 
     async def _ask(self, asked: QuestionAsked, scope: anyio.CancelScope) -> None:
         """Ask in the parent's name; withdrawn when the question is answered or withdrawn elsewhere."""

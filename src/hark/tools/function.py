@@ -44,14 +44,14 @@ class FunctionTool:
         self._function = function
         self.owner: Owner | None = None
         self._is_async = inspect.iscoroutinefunction(function)
-        self._signature = Signature(function)
+        struct, schema, self._context_names = _signature(function)
         self.spec = ToolSpec(
             name=name or function.__name__,
             description=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
-            parameters=self._signature.schema,
+            parameters=schema,
             is_changing=changes,
             grace_seconds=0.1 if self._is_async else KILL_SECONDS,
-            arguments=self._signature.struct,
+            arguments=struct,
         )
 
     def owned_by(self, owner: Owner) -> "FunctionTool":
@@ -65,34 +65,27 @@ class FunctionTool:
         given = msgspec.structs.asdict(arguments)
         values = {name: value for name, value in given.items() if value is not msgspec.UNSET}
         if self._is_async:
-            return as_output(await self._function(**values, **self._signature.context(context)))
-        here = self._signature.context(_ChildContext(context))
-        function = partial(self._function, **values, **here)
+            return as_output(await self._function(**values, **dict.fromkeys(self._context_names, context)))
+        function = partial(self._function, **values, **dict.fromkeys(self._context_names, _ChildContext(context)))
         return await run_in_child(function, context.output, self.owner or this_process())
 
 
-class Signature:
-    """A function's parameters: as a schema for the model, and as a struct.
+def _signature(function: Callable[..., Any]) -> tuple[type[msgspec.Struct], dict[str, Any], list[str]]:
+    """Return a function's parameters as a struct and as a schema for the model, and its names for the call's context.
 
     What a call leaves out is UNSET in the struct, for the function's own default.
     """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        hints = get_type_hints(function, include_extras=True)
-        parameters = inspect.signature(function).parameters.values()
-        for parameter in parameters:
-            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                raise TypeError(f"{function.__name__}: a model can't give {parameter}; name each parameter.")
-        self._context_names = [p.name for p in parameters if hints.get(p.name) is CallContext]
-        given = [p for p in parameters if p.name not in self._context_names]
-        self.struct = msgspec.defstruct(
-            "Arguments", [_field(p, hints.get(p.name, Any)) for p in given], kw_only=True, forbid_unknown_fields=True
-        )
-        self.schema = _schema(self.struct, {p.name: p.default for p in given})
-
-    def context(self, context: CallContext) -> dict[str, CallContext]:
-        """Return the context, under the names that the function has for it."""
-        return dict.fromkeys(self._context_names, context)
+    hints = get_type_hints(function, include_extras=True)
+    parameters = inspect.signature(function).parameters.values()
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"{function.__name__}: a model can't give {parameter}; name each parameter.")
+    context_names = [p.name for p in parameters if hints.get(p.name) is CallContext]
+    given = [p for p in parameters if p.name not in context_names]
+    struct = msgspec.defstruct(
+        "Arguments", [_field(p, hints.get(p.name, Any)) for p in given], kw_only=True, forbid_unknown_fields=True
+    )
+    return struct, _schema(struct, {p.name: p.default for p in given}), context_names
 
 
 class _ChildContext:

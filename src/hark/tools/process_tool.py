@@ -16,7 +16,6 @@ STOP_GRACE_SECONDS = 3.0
 WRITE_SECONDS = 5.0
 WAIT_SECONDS = 30.0
 LOOK_SECONDS = 0.02
-STEERED = "steered"
 MESSAGE_CAME = "a message came, so this ended early; the process runs on"
 
 
@@ -66,7 +65,7 @@ class ProcessTool:
             is_changing=True,
             grace_seconds=0.9,
             foresee=_foresee,
-            folder_of=background.folder,
+            folder_of=background.states.folder,
         )
 
     async def run(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
@@ -80,12 +79,22 @@ class ProcessTool:
                 return ToolOutput("\n".join(map(str, self._background.of(context.session))) or "No processes.")
             case "wait" if not arguments.id:
                 return await _wait_only(arguments.seconds(WAIT_SECONDS), context)
-            case _:
-                process = self._background.get(context.session, arguments.id)
-                if process is None:
-                    known = ", ".join(one.name for one in self._background.of(context.session)) or "none"
-                    raise ToolError(f"There is no process {arguments.id} in this session; there are: {known}.")
-                return await _act(process, arguments, context)
+            case "read":
+                return await _read(self._process(arguments, context), arguments.seconds(0), context)
+            case "write":
+                return await _write(self._process(arguments, context), arguments.text, closes=arguments.close)
+            case "wait":
+                seconds = arguments.seconds(WAIT_SECONDS)
+                return await _wait(self._process(arguments, context), arguments.pattern, seconds, context)
+            case "stop":
+                return await _stop(self._process(arguments, context))
+
+    def _process(self, arguments: ProcessArguments, context: CallContext) -> BackgroundProcess:
+        process = self._background.get(context.session, arguments.id)
+        if process is None:
+            known = ", ".join(one.name for one in self._background.of(context.session)) or "none"
+            raise ToolError(f"There is no process {arguments.id} in this session; there are: {known}.")
+        return process
 
     async def _start(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
         name, command = arguments.name, arguments.command
@@ -109,22 +118,10 @@ class ProcessTool:
         return _told(process, is_error=process.exit_code != 0)
 
 
-async def _act(process: BackgroundProcess, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
-    match arguments.action:
-        case "read":
-            return await _read(process, arguments.seconds(0), context)
-        case "write":
-            return await _write(process, arguments.text, closes=arguments.close)
-        case "wait":
-            return await _wait(process, arguments.pattern, arguments.seconds(WAIT_SECONDS), context)
-        case _:
-            return await _stop(process)
-
-
 async def _read(process: BackgroundProcess, seconds: float, context: CallContext) -> ToolOutput:
     is_steered = False
     if process.is_running and not process.output.count and seconds:
-        is_steered = await _until(seconds, context, process.ended, process.output.changed) == STEERED
+        is_steered = await _until(seconds, context, process.ended, process.output.changed)
     return _told(process, MESSAGE_CAME if is_steered and process.is_running else "")
 
 
@@ -150,31 +147,31 @@ async def _wait(process: BackgroundProcess, pattern: str, seconds: float, contex
             await process.output.changed()
             await anyio.sleep(LOOK_SECONDS)
 
-    why = await _until(seconds, context, process.ended, *((found,) if pattern else ()))
+    is_steered = await _until(seconds, context, process.ended, *((found,) if pattern else ()))
     if pattern and is_in(pattern, process.output.peek()):
         return _told(process, f"it printed {pattern!r}")
     if not process.is_running:
         return _told(process, f"it never printed {pattern!r}" if pattern else "")
-    return _told(process, MESSAGE_CAME if why == STEERED else f"waited for {seconds:g} s; it runs on")
+    return _told(process, MESSAGE_CAME if is_steered else f"waited for {seconds:g} s; it runs on")
 
 
 async def _wait_only(seconds: float, context: CallContext) -> ToolOutput:
-    is_steered = await _until(seconds, context) == STEERED
+    is_steered = await _until(seconds, context)
     return ToolOutput("A message came: the wait ended early." if is_steered else f"Waited for {seconds:g} s.")
 
 
-async def _until(seconds: float, context: CallContext, *waits: Wait) -> str:
-    """Return why the waiting ended: a message came, or else."""
-    why = ""
+async def _until(seconds: float, context: CallContext, *waits: Wait) -> bool:
+    """Wait; return whether a message ended it."""
+    is_steered = False
 
     async def steered() -> None:
-        nonlocal why
+        nonlocal is_steered
         await context.steered()
-        why = STEERED
+        is_steered = True
 
     with anyio.move_on_after(seconds):
         await first_of(steered, *waits)
-    return why
+    return is_steered
 
 
 async def _stop(process: BackgroundProcess) -> ToolOutput:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import anyio
 
-from hark.processes.output import OutputBuffer
+from hark.processes.output import OutputBuffer, new_output
 from hark.processes.python.process import CodeResult, PythonProcess
 from hark.processes.start import Launcher
 from hark.protocol.messages import Effect
@@ -81,7 +81,7 @@ class PythonTool:
 
     async def _run(self, process: PythonProcess, arguments: PythonArguments, context: CallContext) -> ToolOutput:
         limit = arguments.timeout_seconds
-        printed = OutputBuffer(context.output, self._launcher.outputs.new("python"))
+        printed = OutputBuffer(context.output, new_output(self._launcher.outputs, "python"))
         before = self._lost.pop(context.session, "")
         notes = [f"a new Python process: the earlier variables are lost, since {before}"] if before else []
         answer: CodeResult | None = None

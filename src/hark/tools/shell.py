@@ -6,7 +6,7 @@ from typing import Annotated
 
 import anyio
 
-from hark.processes.output import OutputBuffer
+from hark.processes.output import OutputBuffer, new_output
 from hark.processes.process_table import Seen
 from hark.processes.shell import ShellStates, start_shell
 from hark.processes.start import Launcher
@@ -56,7 +56,7 @@ class Shell:
         if not workspace.is_dir():
             why = f"The workspace {workspace} is not a directory that exists."
             raise ToolError(f"{why} Create it, or open the session elsewhere.")
-        printed = OutputBuffer(context.output, self._launcher.outputs.new("shell"))
+        printed = OutputBuffer(context.output, new_output(self._launcher.outputs, "shell"))
         state, note = self._states.of(context.session, workspace, self._launcher.environment)
         try:
             command = start_shell(self._launcher, arguments.command, workspace, state, printed.receive)

@@ -114,7 +114,7 @@ class WorkerProcess:
 
     async def _live(self) -> None:
         try:
-            await self._process.exited()
+            await self._process.tree.exited()
         finally:
             with anyio.CancelScope(shield=True):
                 async with self._in_use:  # nobody may wait for its pipes when they are closed

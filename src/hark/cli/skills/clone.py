@@ -10,7 +10,7 @@ import anyio
 from hark.app.settings.secrets import without_secrets
 from hark.cli.skills.index import SourceError
 from hark.processes.cookies import Owner, with_cookie
-from hark.processes.start import Launch, start_command
+from hark.processes.start import Command, Launch
 
 MAX_PRINTED = 4_000
 
@@ -47,7 +47,7 @@ class Clones:
         cookie = self._owner.new_cookie()
         launch = Launch(words, self._folder, with_cookie(_environment(os.environ), cookie), cookie)
         try:
-            command = start_command(launch, lambda piece: printed.extend(piece[: MAX_PRINTED - len(printed)]))
+            command = Command(launch, lambda piece: printed.extend(piece[: MAX_PRINTED - len(printed)]))
         except (OSError, ValueError) as error:
             raise SourceError(f"git could not be started: {error}") from error
         try:

@@ -167,7 +167,7 @@ class PipedLink(McpTransport):
 
     async def _watch(self, process: PipedProcess, reading: anyio.CancelScope) -> None:
         """See the program's end, when something that it started holds its output open too."""
-        await process.exited()
+        await process.tree.exited()
         self._has_ended = True
         reading.deadline = anyio.current_time() + REST_SECONDS
 

@@ -14,7 +14,7 @@ import msgspec
 
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.output import OutputBuffer
-from hark.processes.pipe import PipeReader
+from hark.processes.pipe import PipeReader, inherited
 from hark.processes.start import adopt_orphans
 from hark.processes.tree import ProcessTree
 from hark.protocol.messages import Effect
@@ -45,7 +45,7 @@ async def run_in_child(function: Callable[[], Any], show: Callable[[str], None],
         for pipe in pipes:
             pipe.close()
         printed.close()
-        status = _reap(child)
+        status = os.waitpid(child, os.WNOHANG)[1]  # noqa: ASYNC222 - it does not wait
     if status:
         return _broken(os.waitstatus_to_exitcode(status))
     return msgspec.json.decode(result, type=ToolOutput)
@@ -75,22 +75,11 @@ def _start(function: Callable[[], Any], cookie: str) -> tuple[int, int, int]:
     """Return the child's pid, and the ends of the pipes for its result and for what it prints."""
     result_end, result = os.pipe()
     printed_end, printed = os.pipe()
-    try:
+    with inherited(result_end, result), inherited(printed_end, printed):
         child = _fork()
         if child == 0:
             _be_child(function, result, printed, cookie)
-    except OSError:
-        os.close(result_end)
-        os.close(printed_end)
-        raise
-    finally:
-        os.close(result)
-        os.close(printed)
     return child, result_end, printed_end
-
-
-def _reap(child: int) -> int:
-    return os.waitpid(child, os.WNOHANG)[1]
 
 
 def _fork() -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hark.processes.pipe import PipeReader, PipeWriter
-from hark.processes.start import Launcher, first_of, high_pair, start_command
+from hark.processes.pipe import PipeReader, PipeWriter, inherited
+from hark.processes.start import Command, Launcher, first_of, high_pair
 from hark.processes.tree import has_exited
 
 WORKER = Path(__file__).with_name("interpreter.py")
@@ -41,18 +41,12 @@ class PythonProcess:
         self._between = bytearray()
         self._receive: Callable[[bytes], None] = self._keep
         ours, theirs = high_pair()
-        try:
+        with inherited(ours, theirs):
             words = [python_of(workspace), "-X", "utf8", "-c", _BOOT, str(theirs), str(WORKER)]
             environment = {"MPLBACKEND": "Agg", **launcher.environment}
             launch = launcher.launch(words, workspace, workspace, environment)
-            self._command = start_command(
-                msgspec.structs.replace(launch, inherited=(theirs,)), lambda piece: self._receive(piece)
-            )
-        except (OSError, ValueError):
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
+            launch = msgspec.structs.replace(launch, inherited=(theirs,))
+            self._command = Command(launch, lambda piece: self._receive(piece))
         self._writer = PipeWriter(os.dup(ours))
         self._reader = PipeReader(ours, self._hear)
 
@@ -74,9 +68,9 @@ class PythonProcess:
         await self._writer.write(msgspec.json.encode({"code": code}) + b"\n")
         await first_of(self._answered.wait, self._command.tree.exited)
         if not self._answered.is_set():
-            await self._command.drained()
+            await self._command.output.ended()
             return None
-        self._command.drain()
+        self._command.output.drain()
         self._receive = self._keep
         try:
             return msgspec.json.decode(self._heard, type=CodeResult)

@@ -11,7 +11,7 @@ from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.nearest_match import explain
 from hark.tools.files.paths import FileName, resolve, shown, writes_to
-from hark.tools.files.replace import FileChange, content_of, make, target_of
+from hark.tools.files.replace import FileChange, make, old_content, target_of
 
 NAMED_PLACES = 12
 STALE = "[something else changed the file since you last read it; the text was still there, but read it again]"
@@ -75,7 +75,7 @@ def _edits(arguments: EditArguments) -> Sequence[Replacement]:
 
 def _edit(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
     name = shown(path, workspace)
-    content = content_of(path, workspace)
+    content = old_content(path, workspace)
     if is_binary(content):
         raise ToolError(f"{name} is binary, not text. Change it with a program, through the shell.")
     before = decode(content)

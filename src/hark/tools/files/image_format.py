@@ -36,18 +36,10 @@ def picture_of(content: bytes) -> Picture:
         ToolError: It is none, or it is damaged: a model's API would refuse the whole conversation for it.
     """
     media_type = picture_type(content)
+    if not media_type:
+        raise ToolError("it is no PNG, JPEG, GIF or WebP picture. Convert it to PNG first.")
     try:
-        match media_type:
-            case "image/png":
-                width, height = _png(content)
-            case "image/jpeg":
-                width, height = _jpeg(content)
-            case "image/gif":
-                width, height = _gif(content)
-            case "image/webp":
-                width, height = _webp(content)
-            case _:
-                raise ToolError("it is no PNG, JPEG, GIF or WebP picture. Convert it to PNG first.")
+        width, height = _SIZES[media_type](content)
     except IndexError as error:
         raise ToolError(f"its {media_type} data is cut off. Make or fetch it again.") from error
     if not width or not height:
@@ -98,6 +90,9 @@ def _jpeg(content: bytes) -> tuple[int, int]:
             at += 2
         else:
             at += 2 + max(2, _big(content, at + 2, 2))
+
+
+_SIZES = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp": _webp}
 
 
 def _big(content: bytes, at: int, count: int) -> int:

@@ -1,5 +1,6 @@
 """The tool that lists what is in a folder, or finds files by their names."""
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -44,8 +45,11 @@ class ListFolder:
         """Return the list. Safe to cancel at any time."""
         glob = arguments.glob
         folder = resolve(arguments.path or ".", context.workspace)
-        if problem := _bad_glob(glob) or _not_a_folder(folder, context.workspace):
-            raise ToolError(problem)
+        try:
+            pattern = compile_glob(glob)
+        except ValueError as error:
+            raise ToolError(f"glob: {error}") from error
+        _demand_folder(folder, context.workspace)
         walk = TreeWalk(
             depth=arguments.depth or (DEEPEST if glob else DEFAULT_DEPTH),
             hidden=arguments.hidden,
@@ -53,7 +57,7 @@ class ListFolder:
             most_of_folder=MOST_READ if glob else MOST_OF_FOLDER,
             most_read=MOST_READ,
         )
-        line_of = _Matches(folder, context.workspace, glob).line if glob else _tree_line
+        line_of = _match_lines(folder, context.workspace, pattern) if glob else _tree_line
         lines: list[str] = []
         with anyio.move_on_after(LIMIT_SECONDS) as limit:
             await _fill(lines, walk.through(folder), line_of)
@@ -68,22 +72,20 @@ class ListFolder:
         return ToolOutput("\n".join([*heading, *told, *notes]))
 
 
-class _Matches:
-    """The files whose paths, from the folder or from the workspace, are like a glob."""
+def _match_lines(folder: Path, workspace: Path, pattern: re.Pattern[str]) -> Callable[[TreeEntry], str]:
+    """Return what gives the line for a file whose path, from the folder or the workspace, matches; "" for others."""
+    start = len(str(folder).rstrip("/")) + 1
+    place = shown(folder, workspace)
+    prefix = "" if place == "." else f"{place.rstrip('/')}/"
 
-    def __init__(self, folder: Path, workspace: Path, glob: str) -> None:
-        self._start = len(str(folder).rstrip("/")) + 1
-        name = shown(folder, workspace)
-        self._prefix = "" if name == "." else f"{name.rstrip('/')}/"
-        self._pattern = compile_glob(glob)
-
-    def line(self, found: TreeEntry) -> str:
-        """Return the line for a file, "" when it is not like the glob."""
-        inside = found.path[self._start :]
-        name = self._prefix + inside
-        if found.is_folder or found.left_out or not any(map(self._pattern.fullmatch, (inside, name))):
+    def line(found: TreeEntry) -> str:
+        inside = found.path[start:]
+        name = prefix + inside
+        if found.is_folder or found.left_out or not any(map(pattern.fullmatch, (inside, name))):
             return ""
         return f"{_printable(name)}{_size(found)}"
+
+    return line
 
 
 async def _fill(lines: list[str], walk: Iterable[TreeEntry], line_of: Callable[[TreeEntry], str]) -> None:
@@ -99,23 +101,17 @@ async def _fill(lines: list[str], walk: Iterable[TreeEntry], line_of: Callable[[
             began = anyio.current_time()
 
 
-def _bad_glob(glob: str) -> str | None:
-    try:
-        compile_glob(glob)
-    except ValueError as error:
-        return f"glob: {error}"
-    return None
-
-
-def _not_a_folder(folder: Path, workspace: Path) -> str | None:
+def _demand_folder(folder: Path, workspace: Path) -> None:
     name = shown(folder, workspace)
     try:
         if folder.is_dir():
             next(folder.iterdir(), None)
-            return None
-        return f"{name} is not a folder. Read it with read." if folder.exists() else missing(folder, workspace)
+        elif folder.exists():
+            raise ToolError(f"{name} is not a folder. Read it with read.")
+        else:
+            raise ToolError(missing(folder, workspace))
     except OSError as error:
-        return f"{name} can't be listed: {error.strerror}."
+        raise ToolError(f"{name} can't be listed: {error.strerror}.") from error
 
 
 def _tree_line(found: TreeEntry) -> str:

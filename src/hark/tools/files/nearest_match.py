@@ -43,7 +43,7 @@ def nearest(lines: Sequence[str], wanted: Sequence[str]) -> Near | None:
     length = sum(map(len, lines))
     if length > SQUEEZED_CHARACTERS or not any(line.strip() for line in wanted):
         return None
-    line = _squeezed_place([_squeezed(line) for line in lines], [_squeezed(line) for line in wanted])
+    line = _squeezed_place([squeezed(line) for line in lines], [squeezed(line) for line in wanted])
     if line is not None:
         return Near(line, is_blanks_only=True)
     line = _alike_place(lines, wanted) if length <= COMPARED_CHARACTERS else None
@@ -56,7 +56,8 @@ def numbered(lines: Sequence[str], first: int, count: int) -> str:
     return "\n".join(f"{number:>6}\t{line.rstrip()[:LINE_CHARACTERS]}" for number, line in enumerate(shown, first))
 
 
-def _squeezed(line: str) -> str:
+def squeezed(line: str) -> str:
+    """Return a line without its blanks."""
     return "".join(line.split())
 
 
@@ -75,7 +76,7 @@ def _squeezed_place(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
 
 def _alike_place(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     """Return where the line is that is most like the longest wanted one, counted back to the first."""
-    anchor = max(range(len(wanted)), key=lambda at: len(_squeezed(wanted[at])))
+    anchor = max(range(len(wanted)), key=lambda at: len(squeezed(wanted[at])))
     grams = _grams(wanted[anchor])
 
     def likeness(at: int) -> float:

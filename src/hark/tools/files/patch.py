@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Struct
-
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.diffs import unified
@@ -14,7 +12,7 @@ from hark.tools.files.patching.format import FileAction, FilePatch, paths_of
 from hark.tools.files.patching.hunk_fit import apply_hunks
 from hark.tools.files.patching.parse import parse
 from hark.tools.files.paths import missing, resolve, shown, written_path
-from hark.tools.files.replace import FileChange, content_of, make, target_of
+from hark.tools.files.replace import FileChange, make, old_content, target_of
 
 
 class PatchArguments(ToolArguments, frozen=True):
@@ -64,21 +62,13 @@ class Patch:
         return ToolOutput("\n".join(plan.told))
 
 
-class _Fate(Struct):
-    """What a file was, and what it is to become; None for no file."""
-
-    old: bytes | None
-    new: bytes | None
-    is_executable: bool | None = None
-
-
 class _Plan:
     """The files as they will be: each part of the patch sees what those before it did."""
 
     def __init__(self, workspace: Path) -> None:
         self.told: list[str] = []
         self._workspace = workspace
-        self._fates: dict[Path, _Fate] = {}
+        self._fates: dict[Path, FileChange] = {}
 
     def add(self, patch: FilePatch) -> None:
         """Plan one file's part.
@@ -98,8 +88,8 @@ class _Plan:
     def changes(self) -> list[FileChange]:
         """Return what is to be done. What is removed comes last, so that a file that moves is never nowhere."""
         changes = [
-            FileChange(path, fate.old, fate.new, fate.is_executable)
-            for path, fate in self._fates.items()
+            fate
+            for fate in self._fates.values()
             if fate.old != fate.new or (fate.is_executable is not None and fate.new is not None)
         ]
         if not changes:
@@ -111,7 +101,7 @@ class _Plan:
         if fate.new is not None:
             raise ToolError(f"{self._name(path)} is there already: update it, or write it whole. Nothing was changed.")
         patched = apply_hunks("", patch.hunks, "\n")
-        fate.new, fate.is_executable = _encoded("".join(patched.lines)), patch.is_executable
+        fate.new, fate.is_executable = "".join(patched.lines).encode(errors="replace"), patch.is_executable
         self.told.append(f"Added {self._name(path)}")
 
     def _delete(self, path: Path, patch: FilePatch) -> None:
@@ -156,7 +146,7 @@ class _Plan:
             raise ToolError(f"{self._name(path)}: {refused}\nNothing was changed, in no file.") from refused
         return text.encoding.encode("".join(patched.lines)), patched.notes
 
-    def _move(self, path: Path, target: Path, new: bytes, fate: _Fate) -> None:
+    def _move(self, path: Path, target: Path, new: bytes, fate: FileChange) -> None:
         there = self._fate(target)
         if there is fate:
             fate.new = new
@@ -169,17 +159,17 @@ class _Plan:
         there.new, there.is_executable = new, is_executable
         fate.new = fate.is_executable = None
 
-    def _existing(self, path: Path) -> _Fate:
+    def _existing(self, path: Path) -> FileChange:
         fate = self._fate(path)
         if fate.new is None:
             raise ToolError(f"{missing(path, self._workspace)} Nothing was changed.")
         return fate
 
-    def _fate(self, path: Path) -> _Fate:
+    def _fate(self, path: Path) -> FileChange:
         target = target_of(path, self._workspace)
         if target not in self._fates:
-            content = content_of(target, self._workspace) if target.exists() else None
-            self._fates[target] = _Fate(content, content)
+            content = old_content(target, self._workspace) if target.exists() else None
+            self._fates[target] = FileChange(target, content, content)
         return self._fates[target]
 
     def _demand_no_link(self, path: Path) -> None:
@@ -188,7 +178,3 @@ class _Plan:
 
     def _name(self, path: Path) -> str:
         return shown(path, self._workspace)
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode(errors="replace")

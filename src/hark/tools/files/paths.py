@@ -3,10 +3,13 @@
 import difflib
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
+from hark.disk.regular_files import open_regular
 from hark.protocol.tool import Foreseen, ToolError
 from hark.tools.arguments import doc
 
@@ -58,25 +61,34 @@ def written_path(name: str) -> str:
     return os.path.expanduser(name.removeprefix("file://"))  # noqa: PTH111 - Path.expanduser may raise
 
 
-def open_file(path: Path, workspace: Path) -> int:
-    """Return a descriptor to read a regular file with; opening it and reading it can't wait for a writer.
+@contextmanager
+def open_file(path: Path, workspace: Path) -> Generator[int]:
+    """Yield a descriptor to read a regular file with; opening it and reading it can't wait for a writer.
 
     Raises:
-        ToolError: It is missing, not a regular file, or not ours to read.
+        ToolError: It is missing, not a regular file, not ours to read, or reading it failed.
     """
     try:
         _demand_regular(path, path.stat(), workspace)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_regular(path, follows_link=True) as descriptor:
+            yield descriptor
     except FileNotFoundError as error:
         raise ToolError(missing(path, workspace)) from error
     except OSError as error:
         raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
-    try:
-        _demand_regular(path, os.fstat(descriptor), workspace)  # it may be another since it was looked at
-    except ToolError:
-        os.close(descriptor)
-        raise
-    return descriptor
+
+
+def content_of(path: Path, workspace: Path, most_bytes: int, limit: str) -> bytes:
+    """Return all of a file's bytes; `limit` says what can't be done to a bigger one, and what to do.
+
+    Raises:
+        ToolError: As `open_file` does, or it has more than `most_bytes`.
+    """
+    with open_file(path, workspace) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+        size = os.fstat(descriptor).st_size
+        if size > most_bytes:
+            raise ToolError(f"{shown(path, workspace)} has {size:,} bytes; at most {most_bytes:,} {limit}")
+        return file.read(most_bytes) or b""
 
 
 def missing(path: Path, workspace: Path) -> str:

@@ -11,8 +11,76 @@ from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
 from hark.tools.files.image_format import picture_type
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.line_window import LineWindow, WindowLine
 from hark.tools.files.paths import FileName, open_file, resolve, shown
+
+LINE_BYTES = 4_000
+WINDOW_BYTES = 60_000
+
+
+class WindowLine(Struct):
+    """A line's first bytes, without its end, and how many more it has."""
+
+    content: bytes = b""
+    cut: int = 0
+
+
+class LineWindow:
+    """Takes a file's pieces in order, keeps the lines from `first` (the first of all is 1), and counts all.
+
+    It keeps `count` lines, or fewer when they are long.
+    """
+
+    def __init__(self, first: int, count: int) -> None:
+        self.lines: list[WindowLine] = []
+        self.total = 0
+        self._first = first
+        self._last = first + count - 1
+        self._room = WINDOW_BYTES
+        self._line = WindowLine()
+        self._is_open = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more will be kept."""
+        return self.total >= self._last
+
+    def take(self, piece: bytes) -> None:
+        """Take the next bytes, at least one."""
+        ends = piece.count(b"\n")
+        if self.is_full or self.total + ends + 1 < self._first:
+            self.total += ends
+            self._is_open = not piece.endswith(b"\n")
+            return
+        *whole, rest = piece.split(b"\n")
+        for part in whole:
+            self._extend(part)
+            self._end_line()
+        self._extend(rest)
+
+    def end(self) -> bool:
+        """The file is over. Return whether its last line had its end."""
+        is_ended = not self._is_open
+        if self._is_open:
+            self._end_line()
+        return is_ended
+
+    def _extend(self, part: bytes) -> None:
+        if part:
+            self._is_open = True
+            room = LINE_BYTES - len(self._line.content)
+            self._line.content += part[:room]
+            self._line.cut += len(part[room:])
+
+    def _end_line(self) -> None:
+        self.total += 1
+        if self._first <= self.total <= self._last:
+            self._room -= len(self._line.content)
+            self.lines.append(self._line)
+            if self._room <= 0:
+                self._last = self.total
+        self._line = WindowLine()
+        self._is_open = False
+
 
 DEFAULT_LINES = 2_000
 PIECE_BYTES = 65_536
@@ -42,15 +110,9 @@ class Read:
     async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
         """Return the lines. Safe to cancel at any time."""
         path = resolve(arguments.path, context.workspace)
-        descriptor = open_file(path, context.workspace)
         window = LineWindow(arguments.offset, arguments.limit)
-        name = shown(path, context.workspace)
-        try:
-            passed = await _fill(window, descriptor, name)
-        except OSError as error:
-            raise ToolError(f"{name} can't be read: {error.strerror}.") from error
-        finally:
-            os.close(descriptor)
+        with open_file(path, context.workspace) as descriptor:
+            passed = await _fill(window, descriptor, shown(path, context.workspace))
         self._reads.note(context, path)
         return _output(window, arguments.offset, passed)
 

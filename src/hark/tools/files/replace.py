@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolError
-from hark.tools.files.paths import open_file, shown
+from hark.tools.files.paths import content_of, open_file, shown
 
 LARGEST_BYTES = 8 * 1024 * 1024
 
 
-class FileChange(Struct, frozen=True):
+class FileChange(Struct):
     """What a file is to become; `old` is what it was, None for no file. `is_executable`: None leaves that as it is."""
 
     path: Path
@@ -36,30 +36,21 @@ def target_of(path: Path, workspace: Path) -> Path:
     except (OSError, RuntimeError) as error:
         raise ToolError(f"{shown(path, workspace)} leads nowhere: {_reason(error)}.") from error
     if is_there:
-        os.close(open_file(target, workspace))
+        with open_file(target, workspace):
+            pass
         if not os.access(target, os.W_OK):
             raise ToolError(f"{shown(path, workspace)} is read-only. Make it writable first, if it should be changed.")
     return target
 
 
-def content_of(path: Path, workspace: Path) -> bytes:
+def old_content(path: Path, workspace: Path) -> bytes:
     """Return all of a file's bytes.
 
     Raises:
         ToolError: It is missing, not a regular file, not ours to read, or too big to be changed here.
     """
-    descriptor = open_file(path, workspace)
-    with os.fdopen(descriptor, "rb") as file:
-        size = os.fstat(descriptor).st_size
-        if size > LARGEST_BYTES:
-            raise ToolError(
-                f"{shown(path, workspace)} has {size:,} bytes; at most {LARGEST_BYTES:,} can be changed here. "
-                "Use a program through the shell, such as sed."
-            )
-        try:
-            return file.read(LARGEST_BYTES) or b""
-        except OSError as error:
-            raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
+    limit = "can be changed here. Use a program through the shell, such as sed."
+    return content_of(path, workspace, LARGEST_BYTES, limit)
 
 
 def make(changes: Sequence[FileChange], workspace: Path) -> None:

@@ -11,7 +11,7 @@ import anyio
 import msgspec
 
 from hark.processes.cookies import Owner, with_cookie
-from hark.processes.start import Launch, first_of, start_command
+from hark.processes.start import Command, Launch, first_of
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
@@ -85,7 +85,7 @@ class SearchTool:
                 full.set()
 
         try:
-            command = start_command(Launch(words, folder, with_cookie(os.environ, cookie), cookie), receive)
+            command = Command(Launch(words, folder, with_cookie(os.environ, cookie), cookie), receive)
         except (OSError, ValueError) as error:
             raise ToolError(f"The search could not be started: {error}.") from error
         try:
@@ -138,13 +138,8 @@ def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Pa
 
 
 def _demand_text(path: Path, workspace: Path) -> None:
-    descriptor = open_file(path, workspace)
-    try:
+    with open_file(path, workspace) as descriptor:
         head = os.read(descriptor, HEAD_BYTES)
-    except OSError as error:
-        raise ToolError(f"{shown(path, workspace)} can't be read: {error.strerror}.") from error
-    finally:
-        os.close(descriptor)
     if is_binary(head):
         raise ToolError(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
 

@@ -1,19 +1,17 @@
 """The tool that shows a picture to the model."""
 
 import base64
-import os
 from pathlib import Path
 
 from hark.protocol.messages import Attachment
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, tool_spec
 from hark.tools.files.image_format import picture_of
-from hark.tools.files.paths import FileName, open_file, resolve, shown
+from hark.tools.files.paths import FileName, content_of, resolve, shown
 
 # Vendors refuse more than 5 MB of base64, which is a third longer than the file, and sides of more than 8,000 pixels.
 LARGEST_BYTES = 5 * 1024 * 1024 * 3 // 4
 LARGEST_SIDE = 8_000
-HEAD_BYTES = 32
 
 
 class ViewImageArguments(ToolArguments, frozen=True):
@@ -29,29 +27,19 @@ class ViewImage:
 
     async def run(self, arguments: ViewImageArguments, context: CallContext) -> ToolOutput:
         """Return the picture, if models can see it."""
-        return _seen(resolve(arguments.path, context.workspace), context.workspace)
-
-
-def _seen(path: Path, workspace: Path) -> ToolOutput:
-    name = shown(path, workspace)
-    with os.fdopen(open_file(path, workspace), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > LARGEST_BYTES:
-            raise ToolError(f"{name} has {size:,} bytes; at most {LARGEST_BYTES:,} can be shown. {_smaller(path)}")
+        path = resolve(arguments.path, context.workspace)
+        name = shown(path, context.workspace)
+        content = content_of(path, context.workspace, LARGEST_BYTES, f"can be shown. {_smaller(path)}")
         try:
-            content = file.read(LARGEST_BYTES) or b""
-        except OSError as error:
-            raise ToolError(f"{name} can't be read: {error.strerror}.") from error
-    try:
-        picture = picture_of(content)
-    except ToolError as refused:
-        raise ToolError(f"{name} can't be shown: {refused}") from refused
-    pixels = f"{picture.width} x {picture.height} pixels"
-    if max(picture.width, picture.height) > LARGEST_SIDE:
-        raise ToolError(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
-    data = base64.b64encode(content).decode()
-    text = f"[{name}: {picture.media_type}, {pixels}, {len(content):,} bytes]"
-    return ToolOutput(text, attachments=(Attachment(picture.media_type, path.name, data),))
+            picture = picture_of(content)
+        except ToolError as refused:
+            raise ToolError(f"{name} can't be shown: {refused}") from refused
+        pixels = f"{picture.width} x {picture.height} pixels"
+        if max(picture.width, picture.height) > LARGEST_SIDE:
+            raise ToolError(f"{name} has {pixels}; at most {LARGEST_SIDE} a side can be shown. {_smaller(path)}")
+        data = base64.b64encode(content).decode()
+        text = f"[{name}: {picture.media_type}, {pixels}, {len(content):,} bytes]"
+        return ToolOutput(text, attachments=(Attachment(picture.media_type, path.name, data),))
 
 
 def _smaller(path: Path) -> str:

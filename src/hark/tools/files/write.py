@@ -9,7 +9,7 @@ from hark.tools.files.diffs import unified
 from hark.tools.files.file_text import FileText, decode, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import FileName, resolve, shown, writes_to
-from hark.tools.files.replace import FileChange, content_of, make, target_of
+from hark.tools.files.replace import FileChange, make, old_content, target_of
 
 
 class WriteArguments(ToolArguments, frozen=True):
@@ -46,7 +46,7 @@ def _write(path: Path, content: str, workspace: Path) -> str:
         new = content.encode()
     except UnicodeEncodeError as error:
         raise ToolError("The content has half a surrogate pair in it, which is no character. Leave it out.") from error
-    old = content_of(target, workspace) if target.exists() else None
+    old = old_content(target, workspace) if target.exists() else None
     name = shown(path, workspace)
     if old == new:
         return f"{name} has exactly this content already; nothing was changed."

@@ -47,7 +47,7 @@ class Recall:
             raise ToolError("since: expected a date such as 2026-05-31, or a time such as 3 days, 2 weeks, 6 months.")
         query = Query(
             arguments.query,
-            session=_plain(arguments.session),
+            session=arguments.session.encode(errors="replace").decode(),
             since=since,
             limit=min(MOST, max(1, arguments.limit or DEFAULT_LIMIT)),
             without_turn=context.turn,
@@ -80,13 +80,8 @@ class Recall:
 
 
 def _as_text(hits: list[Hit]) -> str:
-    lines = [f"{_when(hit.at)}  {hit.session}  {hit.turn}  {hit.who}: {hit.snippet}" for hit in hits]
+    lines = [
+        f"{datetime.fromtimestamp(hit.at):%Y-%m-%d %H:%M}  {hit.session}  {hit.turn}  {hit.who}: {hit.snippet}"
+        for hit in hits
+    ]
     return "\n".join(["[when, session, turn, who: what was said then, to be weighed as such]", *lines])
-
-
-def _when(at: float) -> str:
-    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")
-
-
-def _plain(text: str) -> str:
-    return text.encode(errors="replace").decode()

@@ -54,14 +54,11 @@ class Blobs:
 
         A file that is written to meanwhile gives one of the states that a reader could have seen.
         """
-        source = open_regular(path)
-        try:
+        with open_regular(path) as source:
             status = os.fstat(source)
             if status.st_size <= SMALL_BYTES:
                 return self.keep(_read(source, status.st_size)), status
             return self._keep_big(source), status
-        finally:
-            os.close(source)
 
     def read(self, digest: bytes) -> bytes:
         """Return a content.
@@ -77,21 +74,14 @@ class Blobs:
     def is_whole(self, digest: bytes) -> bool:
         """Return whether the content is here and undamaged."""
         try:
-            source = open_regular(self.path(digest))
+            return digest_of_file(self.path(digest)) == digest
         except OSError:
             return False
-        try:
-            return _digest_of_file(source) == digest
-        finally:
-            os.close(source)
 
     def write_to(self, digest: bytes, target: int) -> None:
         """Write a content into an open, empty file."""
-        source = open_regular(self.path(digest))
-        try:
+        with open_regular(self.path(digest)) as source:
             _copy(source, target)
-        finally:
-            os.close(source)
 
     def _keep_big(self, source: int) -> bytes:
         with self._new_file() as (target, temporary):
@@ -139,11 +129,8 @@ def digest_of_file(path: bytes) -> bytes:
     Raises:
         OSError: It can't be read, or is not a regular file.
     """
-    source = open_regular(path)
-    try:
+    with open_regular(path) as source:
         return _digest_of_file(source)
-    finally:
-        os.close(source)
 
 
 def _digest_of_file(source: int) -> bytes:

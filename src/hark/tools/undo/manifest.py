@@ -72,13 +72,9 @@ class ManifestEntry(Struct, frozen=True, array_like=True):
     @property
     def is_kept(self) -> bool:
         """Whether it can be made again from here."""
-        match self.kind:
-            case EntryKind.FILE:
-                return not self.why_not
-            case EntryKind.FOLDER | EntryKind.LINK | EntryKind.PIPE:
-                return True
-            case EntryKind.OTHER | EntryKind.SKIPPED:
-                return False
+        if self.kind is EntryKind.FILE:
+            return not self.why_not
+        return self.kind in (EntryKind.FOLDER, EntryKind.LINK, EntryKind.PIPE)
 
     def is_untouched(self, now: os.stat_result) -> bool:
         """Return whether the times tell that nothing was written since."""

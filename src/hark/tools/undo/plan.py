@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from hark.protocol.snapshots import UndoRefused
 from hark.tools.undo.blobs import Blobs, digest_of_file
 from hark.tools.undo.manifest import (
     EntryChange,
@@ -55,14 +56,6 @@ class Plan(Struct, frozen=True):
         return Plan(self.name + "-back", self.root, changes, moves, self.modes)
 
 
-class Conflict(Exception):
-    """Something is not as the step left it."""
-
-    def __init__(self, paths: Sequence[bytes]) -> None:
-        super().__init__("changed since")
-        self.paths = paths
-
-
 def fold(steps: Iterable[Sequence[EntryChange]]) -> list[EntryChange]:
     """Return the changes of several steps, oldest first, as those of one."""
     folded: dict[bytes, EntryChange] = {}
@@ -77,7 +70,7 @@ def make_plan(name: str, root: bytes, changes: Sequence[EntryChange], blobs: Blo
     """Return the plan, and what can't be undone, with why. Keeps what the plan will overwrite.
 
     Raises:
-        Conflict: A file is not as the steps left it.
+        UndoRefused: A file is not as the steps left it.
         OSError: Something can't be read.
     """
     moves = list(_moves(changes))
@@ -97,7 +90,7 @@ def make_plan(name: str, root: bytes, changes: Sequence[EntryChange], blobs: Blo
     todo = [change for change in wanted if not disk.is_done(change)]
     conflicts += _obstacles(todo, moves, disk)
     if conflicts:
-        raise Conflict(sorted(set(conflicts)))
+        raise UndoRefused(_conflict_text(sorted(set(conflicts)), root))
     for change in todo:
         after = change.after
         if after is not None and after.kind is EntryKind.FILE and after.is_kept and not blobs.has(after.digest):
@@ -257,9 +250,9 @@ def few(lines: Sequence[str]) -> list[str]:
     return [*lines[: NAMED_LIMIT * 2], f"and {more} more like this"] if more > 0 else list(lines)
 
 
-def conflict_text(conflict: Conflict, root: bytes) -> str:
+def _conflict_text(paths: Sequence[bytes], root: bytes) -> str:
     """Return which files are not as the steps left them, and what to do."""
-    names = [show_path(path, root) for path in conflict.paths]
+    names = [show_path(path, root) for path in paths]
     more = f" and {len(names) - NAMED_LIMIT} more" if len(names) > NAMED_LIMIT else ""
     verb = "was" if len(names) == 1 else "were"
     return (

@@ -55,7 +55,15 @@ class Scan:
     these are the step's own, and can be removed without having been kept.
     """
 
-    def __init__(self, blobs: Blobs, home: bytes, limits: ScanLimits, stop: Event) -> None:
+    def __init__(
+        self,
+        blobs: Blobs,
+        home: bytes,
+        limits: ScanLimits,
+        stop: Event,
+        cache: Mapping[bytes, ManifestEntry],
+        like: Manifest | None = None,
+    ) -> None:
         self._blobs = blobs
         self._home = home
         self._limits = limits
@@ -63,24 +71,18 @@ class Scan:
         self._deadline = time.monotonic() + limits.seconds
         self._entries: dict[bytes, ManifestEntry] = {}
         self._unread: list[tuple[bytes, os.stat_result]] = []
-        self._like: Manifest | None = None
-        self._cache: Mapping[bytes, ManifestEntry] = {}
-        self._room = limits.files
-        self._skipped_inodes: dict[int, ManifestEntry] = {}
+        self._cache = cache
+        self._like = like
+        earlier = like.entries if like else {}
+        self._room = limits.files + len(earlier)
+        self._skipped_inodes = {e.inode: e for e in earlier.values() if e.kind is EntryKind.SKIPPED}
 
-    def take(
-        self, scopes: tuple[bytes, ...], cache: Mapping[bytes, ManifestEntry], like: Manifest | None = None
-    ) -> Manifest:
+    def take(self, scopes: tuple[bytes, ...]) -> Manifest:
         """Return all that is at and below the scopes. Only once per Look.
 
         Raises:
             Stopped: The stop flag was set; checked between files.
         """
-        self._cache = cache
-        if like is not None:
-            self._like = like
-            self._room += len(like.entries)
-            self._skipped_inodes = {e.inode: e for e in like.entries.values() if e.kind is EntryKind.SKIPPED}
         for scope in scopes:
             self._look_at(scope)
         self._read()
@@ -156,7 +158,8 @@ class Scan:
         if self._like is not None:
             moved = self._skipped_inodes.get(status.st_ino)
             return moved.why_not if moved and moved.mtime_ns == status.st_mtime_ns else ""
-        return Why.IGNORED if item.name in HEAVY or folder.is_ignored(item, is_folder=True) else ""
+        is_ignored = item.name in HEAVY or folder.ignores.is_ignored(item.path, is_folder=True)
+        return Why.IGNORED if is_ignored else ""
 
     def _is_heavy_news(self, folder: WalkFolder[bytes]) -> bool:
         """Return whether the step made this folder, and it would not have been looked into otherwise."""

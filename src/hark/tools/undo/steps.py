@@ -52,19 +52,17 @@ class StepFiles:
         folder.mkdir(mode=0o700, exist_ok=True)
         last = max((int(path.stem) for path in folder.iterdir() if path.stem.isdigit()), default=0)
         path = folder / f"{max(time.time_ns(), last + 1):020d}{OPEN}"
-        replace_private(path, msgspec.msgpack.encode(step), is_durable=False)
+        self.write(path, step)
         return path
 
-    def rewrite(self, path: Path, step: Step) -> None:
-        """Write an open step anew."""
+    def write(self, path: Path, step: Step) -> None:
+        """Write a step, anew if it is there."""
         replace_private(path, msgspec.msgpack.encode(step), is_durable=False)
 
-    def finish(self, path: Path, step: Step) -> Path:
-        """Make an open step whole; return where it is now."""
-        whole = path.with_suffix(WHOLE)
-        replace_private(whole, msgspec.msgpack.encode(step), is_durable=False)
+    def finish(self, path: Path, step: Step) -> None:
+        """Make an open step whole."""
+        self.write(path.with_suffix(WHOLE), step)
         path.unlink(missing_ok=True)
-        return whole
 
     def mark_undone(self, path: Path) -> None:
         """Remember that a step is undone, also over a loss of power."""
@@ -100,10 +98,8 @@ class StepFiles:
         if self._lock >= 0 and (self._owners / self.owner).exists():
             return
         self.close()
-        for folder in (self._folder, self._owners):
-            folder.mkdir(mode=0o700, exist_ok=True)
         # A lock of the process, not of the open file: a forked child doesn't share it.
-        self._lock = os.open(self._owners / self.owner, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = open_private(self._owners / self.owner, os.O_RDWR)
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _is_alive(self, owner: str) -> bool:

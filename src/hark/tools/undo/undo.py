@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -20,14 +21,27 @@ IDLE_SECONDS = 1.0
 
 
 class _Job:
-    """Work for the thread, with whoever waits for it; nobody may."""
+    """Work for the thread. `stop` is set when nobody waits for it any more."""
 
-    __slots__ = ("future", "stop", "work")
-
-    def __init__(self, work: Callable[[Event], Any], future: "asyncio.Future[Any] | None" = None) -> None:
-        self.work = work
-        self.future = future
+    def __init__(self, work: Callable[[Event], Any]) -> None:
+        self._work = work
         self.stop = Event()
+        self.answer: Future[Any] = Future()
+        self.answer.set_running_or_notify_cancel()  # so that a cancel leaves it alone
+
+    def run(self) -> None:
+        try:
+            self.answer.set_result(None if self.stop.is_set() else self._work(self.stop))
+        except UndoRefused as refusal:
+            self.answer.set_exception(refusal)
+        except (ScanCancelled, OSError):
+            self.refuse()  # nobody waits for a stopped one; of the housekeeping there is nothing to tell
+        except BaseException:
+            self.refuse()
+            raise
+
+    def refuse(self) -> None:
+        self.answer.set_exception(_closed())
 
 
 class Undo:
@@ -94,11 +108,10 @@ class Undo:
     async def _do(self, work: Callable[[Event], Any]) -> Any:
         if self._is_closed:
             raise _closed()
-        future: asyncio.Future[Any] = self._loop.create_future()
-        job = _Job(work, future)
+        job = _Job(work)
         self._queue.put(job)
         try:
-            return await future
+            return await asyncio.wrap_future(job.answer)
         finally:
             job.stop.set()
 
@@ -113,45 +126,19 @@ class Undo:
                     job = _Job(lambda _: self._keeper.sweep())
                 if job is None:
                     break
-                self._finish(job)
+                job.run()
         finally:  # at the end of the work, or of a thread that broke down: then turns go on without it
             self._keeper.close()
-            self._call(self._end)
+            with suppress(RuntimeError):  # the loop is gone, and all who waited with it
+                self._loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
         # On the loop, like the putting in: nothing can slip in behind the last look at the queue.
         self._is_closed = True
         while not self._queue.empty():
             if (job := self._queue.get()) is not None:
-                _answer(job, None, _closed())
+                job.refuse()
         self._ended.set()
-
-    def _finish(self, job: _Job) -> None:
-        result: Any = None
-        error: Exception | None = _closed()
-        try:
-            if not job.stop.is_set():
-                result = job.work(job.stop)
-            error = None
-        except (ScanCancelled, OSError):
-            pass  # nobody waits for a stopped one; of the housekeeping there is nothing to tell
-        except UndoRefused as refusal:
-            error = refusal
-        finally:
-            self._call(_answer, job, result, error)
-
-    def _call(self, callback: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the loop is gone, and all who waited with it
-            self._loop.call_soon_threadsafe(callback, *arguments)
-
-
-def _answer(job: _Job, result: Any, error: Exception | None) -> None:
-    if job.future is None or job.future.done():
-        return
-    if error is None:
-        job.future.set_result(result)
-    else:
-        job.future.set_exception(error)
 
 
 def _closed() -> UndoRefused:

@@ -14,17 +14,7 @@ from hark.protocol.names import number_of
 from hark.protocol.snapshots import StepName, Undone, UndoRefused
 from hark.tools.undo.blobs import Blobs
 from hark.tools.undo.manifest import EntryKind, Manifest, difference, show_path
-from hark.tools.undo.plan import (
-    NAMED_LIMIT,
-    Conflict,
-    Plan,
-    conflict_text,
-    few,
-    fold,
-    make_plan,
-    reason_text,
-    restored_names,
-)
+from hark.tools.undo.plan import NAMED_LIMIT, Plan, few, fold, make_plan, reason_text, restored_names
 from hark.tools.undo.restore import Restore, still_fitting
 from hark.tools.undo.retention import sweep
 from hark.tools.undo.scan import LastLooks, Scan, ScanCancelled, ScanLimits
@@ -84,7 +74,7 @@ class UndoStore:
         if not scopes:
             return
         with locked(self._folder, is_shared=True):
-            seen = self._look(stop).take(scopes, self._looks.at(root))
+            seen = Scan(self._blobs, self._home, self._limits, stop, self._looks.at(root)).take(scopes)
             digest = self._blobs.keep(msgspec.msgpack.encode(seen))
             if root in scopes:
                 self._looks.remember(root, seen.entries)
@@ -97,7 +87,7 @@ class UndoStore:
                 return
             opened.step = msgspec.structs.replace(opened.step, manifests=(*opened.step.manifests, digest))
             opened.before = known.over(seen)
-            self._steps.rewrite(opened.path, opened.step)
+            self._steps.write(opened.path, opened.step)
 
     def after(self, name: StepName, notes: Sequence[str]) -> None:
         """Find out what the step changed, and write it down.
@@ -172,10 +162,7 @@ class UndoStore:
             raise UndoRefused(" ".join(("There is nothing to undo in this session.", *told)))
         root = next((step.root for step in steps if step.root), b"")
         changes = fold(step.difference.changes for step in steps)
-        try:
-            plan, lost = make_plan(secrets.token_hex(4), root, changes, self._blobs)
-        except Conflict as conflict:
-            raise UndoRefused(conflict_text(conflict, root)) from conflict
+        plan, lost = make_plan(secrets.token_hex(4), root, changes, self._blobs)
         if stop.is_set():
             raise ScanCancelled
         plan = msgspec.structs.replace(plan, steps=tuple(str(path.relative_to(self._folder)) for path in paths))
@@ -273,7 +260,7 @@ class UndoStore:
 
     def _settle(self, path: Path, step: Step, before: Manifest, notes: Sequence[str]) -> None:
         cache = {**self._looks.at(step.root), **before.entries}
-        seen = self._look(Event()).take(before.scopes, cache, like=before)
+        seen = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).take(before.scopes)
         if step.root in before.scopes:
             self._looks.remember(step.root, seen.entries)
         found = difference(before, seen, step.root)
@@ -284,6 +271,3 @@ class UndoStore:
             path.unlink(missing_ok=True)
             return
         self._steps.finish(path, msgspec.structs.replace(step, difference=found, notes=tuple(notes)))
-
-    def _look(self, stop: Event) -> Scan:
-        return Scan(self._blobs, self._home, self._limits, stop)

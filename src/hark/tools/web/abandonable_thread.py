@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,29 +14,14 @@ async def aside(call: Callable[[], T], name: str) -> T:
 
     Cancelling leaves the thread behind: it can't be ended, so nobody waits for it, and nobody hears what it finds.
     """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[T] = loop.create_future()
-
-    def tell(result: T) -> None:
-        if not found.done():
-            found.set_result(result)
-
-    def fail(error: BaseException) -> None:
-        if not found.done():
-            found.set_exception(error)
+    found: Future[T] = Future()
+    found.set_running_or_notify_cancel()  # so that a cancel leaves it alone
 
     def look() -> None:
         try:
-            result = call()
+            found.set_result(call())
         except BaseException as error:  # noqa: BLE001 it is raised where the call is awaited
-            _post(loop, lambda error=error: fail(error))
-        else:
-            _post(loop, lambda: tell(result))
+            found.set_exception(error)
 
     threading.Thread(target=look, name=name, daemon=True).start()
-    return await found
-
-
-def _post(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody asks any more
-        loop.call_soon_threadsafe(act)
+    return await asyncio.wrap_future(found)

@@ -76,12 +76,9 @@ def _joined(parts: SplitResult, host: str, port: int) -> str:
     shown = f"[{host}]" if ":" in host else host
     tail = "" if port == PORTS[parts.scheme] else f":{port}"
     query = f"?{parts.query}" if parts.query else ""
-    return f"{parts.scheme}://{shown}{tail}{_plain_path(parts.path)}{query}"
-
-
-def _plain_path(path: str) -> str:
-    """Return a path without needless percent signs: %64enied is denied."""
-    return _ESCAPED.sub(lambda found: _unescaped(found[0]), path) or "/"
+    # Without needless percent signs: %64enied is denied.
+    path = _ESCAPED.sub(lambda found: _unescaped(found[0]), parts.path) or "/"
+    return f"{parts.scheme}://{shown}{tail}{path}{query}"
 
 
 def _unescaped(escape: str) -> str:

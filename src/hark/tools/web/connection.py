@@ -14,10 +14,6 @@ Lookup = Callable[[str, int], list[tuple[Any, ...]]]
 """Returns what `socket.getaddrinfo` would, or raises OSError."""
 
 
-class PrivateAddress(OSError):
-    """Nothing was connected: the address is private, and not allowed."""
-
-
 class PageResponse(aiohttp.ClientResponse):
     """A response whose close ends the connection now, with all that waits in it."""
 
@@ -41,12 +37,12 @@ class HostConnector:
         """Return a socket for this address; it is connected to that and nothing else.
 
         Raises:
-            PrivateAddress: It may not be reached.
+            OSError: It is private and may not be reached; `refused` has it then.
         """
         family, kind, protocol, _, place = info
         if not self._reach.allows(self._address.host, self._address.port, place[0]):
             self.refused.append(place[0])
-            raise PrivateAddress(f"{place[0]} is private")
+            raise OSError(f"{place[0]} is private")
         return socket.socket(family, kind, protocol)
 
 
@@ -68,7 +64,12 @@ class PublicResolver(AbstractResolver):
             rows = await aside(lambda: self._lookup(host, port), f"lookup of {host}")
         except UnicodeError as error:
             raise OSError(f"it can't be a name: {error}") from error
-        return [_result(host, port, row) for row in rows]
+        return [
+            ResolveResult(
+                hostname=host, host=place[0], port=port, family=family, proto=protocol, flags=socket.AI_NUMERICHOST
+            )
+            for family, _, protocol, _, place in rows
+        ]
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -97,11 +98,4 @@ def open_session(door: HostConnector | None = None, lookup: Lookup = system_look
         response_class=PageResponse,
         auto_decompress=False,
         trust_env=False,
-    )
-
-
-def _result(host: str, port: int, row: tuple[Any, ...]) -> ResolveResult:
-    family, _, protocol, _, place = row
-    return ResolveResult(
-        hostname=host, host=place[0], port=port, family=family, proto=protocol, flags=socket.AI_NUMERICHOST
     )

@@ -84,17 +84,11 @@ class Getter:
                 place = response.headers.get("Location")
                 if response.status in REDIRECTS and place:
                     return place
-                return await _read(address.url, response, is_wanted)
+                kind = response.headers.get("Content-Type", "")
+                body, is_cut = await read_body(response) if is_wanted(kind) else (b"", False)
+                return WebPage(address.url, response.status, kind, body, response.content_length, is_cut)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise WebFailure(_why(address, error, door.refused)) from error
-
-
-async def _read(url: str, response: aiohttp.ClientResponse, is_wanted: Wanted) -> WebPage:
-    content_type = response.headers.get("Content-Type", "")
-    body, is_cut = b"", False
-    if is_wanted(content_type):
-        body, is_cut = await read_body(response)
-    return WebPage(url, response.status, content_type, body, response.content_length, is_cut)
 
 
 async def read_body(response: aiohttp.ClientResponse, max_bytes: int = MAX_BYTES) -> tuple[bytes, bool]:
@@ -135,16 +129,13 @@ class _Unpacker:
         self._is_first = True
 
     def __call__(self, piece: bytes, room: int) -> bytes:
-        try:
-            return self._unpacked(piece, room)
-        except zlib.error as error:
-            raise ValueError(f"the server packed the page wrongly ({error})") from error
-
-    def _unpacked(self, piece: bytes, room: int) -> bytes:
         if self._is_first and self._window == zlib.MAX_WBITS and piece[:1] and piece[0] & 0x0F != 8:
             self._stream = zlib.decompressobj(-zlib.MAX_WBITS)  # deflate without its header: some servers send it so
         self._is_first = False
-        return self._stream.decompress(piece, room)
+        try:
+            return self._stream.decompress(piece, room)
+        except zlib.error as error:
+            raise ValueError(f"the server packed the page wrongly ({error})") from error
 
 
 def _why(address: WebAddress, error: Exception, refused: list[str]) -> str:

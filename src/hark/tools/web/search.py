@@ -2,20 +2,22 @@
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+from urllib.parse import quote_plus
 
 import anyio
 import msgspec
+from msgspec import Struct, field
 
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Foreseen, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.web.fetch import untrusted
-from hark.tools.web.search_services import KINDS, MAX_COUNT, SearchRequest, SearchResult
 from hark.tools.web.settings import WebSettings
 
 USUAL_COUNT = 8
+MAX_COUNT = 20
 MAX_QUERY_CHARACTERS = 1_000
 MAX_SNIPPET_CHARACTERS = 500
 MAX_LINE_CHARACTERS = 300
@@ -23,6 +25,83 @@ MAX_BYTES = 2_000_000
 SHORTEST_HIDDEN = 3
 
 _TAGS = re.compile(r"<[^<>]{0,200}>")
+
+
+class SearchRequest(Struct, frozen=True):
+    """One request to a search service."""
+
+    method: str
+    url: str
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    body: dict[str, Any] | None = None
+
+
+class SearchResult(Struct, frozen=True):
+    """One result, as the services send it: each has its own name for a few words of the page."""
+
+    title: str | None = None
+    url: str | None = None
+    content: str | None = None
+    description: str | None = None
+
+
+class SearchService(Struct, frozen=True):
+    """A kind of service. `usual_url` is where it lives unless told; `needs_key`: it answers nobody without one."""
+
+    usual_url: str
+    needs_key: bool
+    ask: Callable[[str, str, int, str], SearchRequest]
+    read: Callable[[bytes], list[SearchResult]]
+
+
+class _Results(Struct):
+    results: list[SearchResult]
+
+
+class _Brave(Struct):
+    web: _Results | None = None
+
+
+def filled(template: str, query: str, count: int) -> str:
+    """Return the address with the query and the count in their places; without a place the query goes last."""
+    if "{query}" not in template:
+        template += ("&" if "?" in template else "?") + "q={query}"
+    return template.replace("{query}", quote_plus(query)).replace("{count}", str(count))
+
+
+def _ask_searxng(template: str, query: str, count: int, key: str) -> SearchRequest:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    url = filled(template, query, count)
+    return SearchRequest("GET", url if "format=" in url else f"{url}&format=json", headers)
+
+
+def _ask_brave(template: str, query: str, count: int, key: str) -> SearchRequest:
+    return SearchRequest("GET", filled(template, query, count), {"X-Subscription-Token": key})
+
+
+def _ask_tavily(template: str, query: str, count: int, key: str) -> SearchRequest:
+    return SearchRequest("POST", template, {"Authorization": f"Bearer {key}"}, {"query": query, "max_results": count})
+
+
+def _read_plain(body: bytes) -> list[SearchResult]:
+    return msgspec.json.decode(body, type=_Results).results
+
+
+def _read_brave(body: bytes) -> list[SearchResult]:
+    web = msgspec.json.decode(body, type=_Brave).web
+    return web.results if web else []
+
+
+KINDS = {
+    "searxng": SearchService("", needs_key=False, ask=_ask_searxng, read=_read_plain),
+    "brave": SearchService(
+        "https://api.search.brave.com/res/v1/web/search?q={query}&count={count}",
+        needs_key=True,
+        ask=_ask_brave,
+        read=_read_brave,
+    ),
+    "tavily": SearchService("https://api.tavily.com/search", needs_key=True, ask=_ask_tavily, read=_read_plain),
+}
 
 
 class WebSearchArguments(ToolArguments, frozen=True):
@@ -127,9 +206,9 @@ def search_tools(settings: WebSettings, environment: Mapping[str, str] | None = 
 
 def _listed(found: list[SearchResult]) -> str:
     return "\n\n".join(
-        f"{number}. {_flat(one.title)[:MAX_LINE_CHARACTERS] or '(no title)'}\n"
-        f"   {_flat(one.url)[: 2 * MAX_LINE_CHARACTERS]}\n"
-        f"   {_flat(one.snippet)[:MAX_SNIPPET_CHARACTERS]}".rstrip()
+        f"{number}. {_flat(one.title or '')[:MAX_LINE_CHARACTERS] or '(no title)'}\n"
+        f"   {_flat(one.url or '')[: 2 * MAX_LINE_CHARACTERS]}\n"
+        f"   {_flat(one.content or one.description or '')[:MAX_SNIPPET_CHARACTERS]}".rstrip()
         for number, one in enumerate(found, 1)
     )
 

@@ -6,20 +6,17 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 
 from hark.protocol.tool import ToolError
-from hark.tools.files.nearest_match import explain
+from hark.tools.files.nearest_match import explain, squeezed
 from hark.tools.files.patching.format import Hunk
 
 Likeness = Callable[[str], str]
 
 
-def _without_blanks(line: str) -> str:
-    return "".join(line.split())
-
-
 LEVELS: tuple[tuple[str, Likeness], ...] = (
+    ("", str),
     ("white space at the lines' ends differs", str.rstrip),
     ("the indentation differs", str.strip),
-    ("white space differs", _without_blanks),
+    ("white space differs", squeezed),
 )
 
 
@@ -96,17 +93,11 @@ def _place(lines: list[str], hunk: Hunk, done: int, drift: int, name: str) -> tu
         return _insertion(hunk, len(lines), after, expected), ""
     if expected is not None and expected >= after and lines[expected : expected + len(old)] == old:
         return expected, ""
-    if places := _places(lines, old, after):
-        return _chosen(_last_first(places, hunk), expected, hunk, "")
     for note, likeness in LEVELS:
         places = _places([likeness(line) for line in lines], [likeness(line) for line in old], after)
         if places:
-            return _chosen(_last_first(places, hunk), expected, hunk, note)
+            return _chosen(places[::-1] if hunk.is_at_end else places, expected, hunk, note)
     raise ToolError(f"{name} does not fit. {_why(lines, old, hunk, after)}")
-
-
-def _last_first(places: list[int], hunk: Hunk) -> list[int]:
-    return places[::-1] if hunk.is_at_end else places
 
 
 def _chosen(places: Sequence[int], expected: int | None, hunk: Hunk, note: str) -> tuple[int, str]:

@@ -1,8 +1,107 @@
 """Reads the text of a patch, in whichever of two formats it is."""
 
-from hark.tools.files.patching.begin_patch import BEGIN, parse_begin
-from hark.tools.files.patching.format import BadPatch, FilePatch
+import re
+from collections.abc import Sequence
+
+from hark.tools.files.patching.format import BadPatch, FileAction, FilePatch, Hunk
 from hark.tools.files.patching.unified_diff import parse_unified
+
+BEGIN = "*** Begin Patch"
+_END = "*** End Patch"
+_END_OF_FILE = "*** End of File"
+_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_MOVE = re.compile(r"\*\*\* Move to: (.+)")
+_NUMBERED = re.compile(r"-(\d+)(?:,\d+)? \+\d+(?:,\d+)?(?: @@)?")
+
+
+def parse_begin(lines: Sequence[str], first_number: int = 1) -> list[FilePatch]:
+    """Read the lines behind *** Begin Patch.
+
+    Raises:
+        BadPatch: A line is not what it should be there.
+    """
+    patches: list[FilePatch] = []
+    for number, line in enumerate(lines, first_number):
+        if line.strip() == _END:
+            break
+        try:
+            _take(line, patches)
+        except BadPatch as problem:
+            raise BadPatch(f"Line {number} of the patch, {line[:80]!r}: {problem}") from problem
+    for patch in patches:
+        _finish(patch)
+    return patches
+
+
+def _take(line: str, patches: list[FilePatch]) -> None:
+    if found := _FILE.fullmatch(line.rstrip()):
+        kind = FileAction(found[1].lower())
+        patches.append(FilePatch(kind, found[2].strip(), hunks=[Hunk()] if kind is FileAction.ADD else []))
+        return
+    if not patches:
+        if line.strip():
+            raise BadPatch("expected *** Add File:, *** Update File: or *** Delete File: first.")
+        return
+    patch = patches[-1]
+    match patch.kind:
+        case FileAction.ADD:
+            _take_added(line, patch.hunks[0])
+        case FileAction.DELETE:
+            if line.strip():
+                raise BadPatch("a deleted file has no lines; expected the next *** File or *** End Patch.")
+        case FileAction.UPDATE:
+            _take_update(line, patch)
+
+
+def _take_added(line: str, hunk: Hunk) -> None:
+    if line.startswith("+"):
+        hunk.lines.append(("+", line[1:]))
+    elif line.strip():
+        raise BadPatch("each line of an added file begins with +.")
+    else:
+        hunk.lines.append((" ", ""))  # an empty line, or the space between two files
+
+
+def _take_update(line: str, patch: FilePatch) -> None:
+    if found := _MOVE.fullmatch(line.rstrip()):
+        patch.new_path = found[1].strip()
+    elif line.startswith("@@"):
+        _take_heading(line, patch)
+    elif line.strip() == _END_OF_FILE:
+        _open_hunk(patch).is_at_end = True
+    elif line.startswith("\\"):
+        _open_hunk(patch).end_without_newline()
+    elif line == "" or line[0] in " +-":
+        _open_hunk(patch).lines.append((line[:1] or " ", line[1:]))
+    else:
+        raise BadPatch("expected a line that begins with a blank, + or -, or with @@ or ***.")
+
+
+def _take_heading(line: str, patch: FilePatch) -> None:
+    if not patch.hunks or patch.hunks[-1].lines:
+        patch.hunks.append(Hunk())
+    hunk = patch.hunks[-1]
+    heading = line.removeprefix("@@").strip()
+    if found := _NUMBERED.match(heading):
+        hunk.start = int(found[1])
+    elif heading:
+        hunk.headings.append(heading.removesuffix("@@").strip())
+
+
+def _open_hunk(patch: FilePatch) -> Hunk:
+    if not patch.hunks:
+        patch.hunks.append(Hunk())
+    return patch.hunks[-1]
+
+
+def _finish(patch: FilePatch) -> None:
+    """Leave out blank lines between sections, which were taken for context, and hunks that are empty by that."""
+    for hunk in patch.hunks:
+        while hunk.lines and hunk.lines[-1] == (" ", ""):
+            hunk.lines.pop()
+        if patch.kind is FileAction.ADD:
+            hunk.lines = [("+", text) for _, text in hunk.lines]
+    patch.hunks = [hunk for hunk in patch.hunks if hunk.lines]
 
 
 def parse(text: str) -> list[FilePatch]:

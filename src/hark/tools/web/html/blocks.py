@@ -32,10 +32,6 @@ class Blocks:
         if text:
             self._pieces.append(text)
 
-    def line(self) -> None:
-        """Begin a new line within the block."""
-        self._pieces.append("\n")
-
     def begin(self, prefix: str = "") -> None:
         """End the block and begin one; an empty list item goes on instead, so that its text stays beside its mark."""
         if self.is_preformatted or (not prefix and self._group and not "".join(self._pieces).strip()):

@@ -1,15 +1,16 @@
 """Tables of a page: rows of cells in pipes; those that only arrange the page are taken apart."""
 
+from msgspec import Struct
+
 from hark.tools.web.html.blocks import Blocks
 
 MAX_COLUMNS = 100
 
 
-class _Table:
-    def __init__(self) -> None:
-        self.row: list[str] = []
-        self.rows = 0
-        self.is_layout = False
+class _Table(Struct):
+    row: list[str] = []
+    rows: int = 0
+    is_layout: bool = False
 
 
 class Tables:

@@ -27,7 +27,7 @@ _UNSEEN = frozenset({
 })
 _FURNITURE = frozenset({"nav", "footer", "button", "dialog", "menu"})
 _PARAGRAPHS = frozenset({
-    "address", "article", "aside", "body", "caption", "center", "details", "div", "dl", "fieldset", "figcaption",
+    "address", "article", "aside", "body", "caption", "center", "details", "div", "dl", "dt", "fieldset", "figcaption",
     "figure", "footer", "form", "header", "html", "legend", "main", "p", "section", "summary",
 })
 # fmt: on
@@ -140,7 +140,7 @@ class _Writer:
                 if alt := tag.attributes().get("alt", "").strip():
                     self._blocks.add(f"[image: {_SPACES.sub(' ', alt)}]")
             case "br":
-                self._blocks.line()
+                self._blocks.add("\n")
             case "hr":
                 self._blocks.rule()
             case "pre":
@@ -153,8 +153,6 @@ class _Writer:
                 self._blocks.open_list(is_numbered=tag.name == "ol")
             case "li":
                 self._blocks.item()
-            case "dt":
-                self._blocks.begin()
             case "dd":
                 self._blocks.begin(": ")
             case "blockquote":
@@ -165,7 +163,7 @@ class _Writer:
     def _close(self, name: str) -> None:
         if name == "a" or self._tables.close(name):
             self._end_link()
-        elif name in _HEADINGS or name in _PARAGRAPHS or name in ("dt", "dd", "li"):
+        elif name in _HEADINGS or name in _PARAGRAPHS or name in ("dd", "li"):
             self._end_link()
             self._blocks.begin()
             if name == "main":

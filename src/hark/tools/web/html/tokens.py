@@ -88,13 +88,8 @@ def tokens(page: str) -> Iterator[Token]:
 
 def _behind_other(page: str, bracket: int) -> int:
     """Return the place behind a comment, a declaration, an end tag; a bracket that is none of these is one letter."""
-    if page.startswith("<!--", bracket):
-        end = page.find("-->", bracket + 2)
-        return end + 3 if end >= 0 else len(page)
-    if page.startswith("<![CDATA[", bracket):
-        end = page.find("]]>", bracket)
-        return end + 3 if end >= 0 else len(page)
-    if page.startswith(("<!", "<?", "</"), bracket):
-        end = page.find(">", bracket)
-        return end + 1 if end >= 0 else len(page)
+    for start, end in (("<!--", "-->"), ("<![CDATA[", "]]>"), (("<!", "<?", "</"), ">")):
+        if page.startswith(start, bracket):
+            place = page.find(end, bracket + 2)
+            return place + len(end) if place >= 0 else len(page)
     return bracket + 1
