@@ -57,16 +57,11 @@ class Listener(Protocol):
         """Tell whether these words are a wish to stop."""
         ...
 
-    def echo(self, text: str) -> None:
-        """Show the person what was heard. It hands the text over to what sends it, and doesn't wait."""
-        ...
+    def show(self, text: str) -> None:
+        """Show the user what was heard so far, or what became of the recording. It replaces what was shown before.
 
-    def progress(self, text: str) -> None:
-        """Show the person the words so far of a long recording, as `echo` does."""
-        ...
-
-    def tell(self, text: str) -> None:
-        """Tell the person something about the voice message, as `echo` does."""
+        It passes the text to whatever sends it, and doesn't wait.
+        """
         ...
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
@@ -88,14 +83,6 @@ class Listener(Protocol):
 
 class VoiceDelivery(Protocol):
     """A voice message on its way. It goes on whether anybody waits for it or not."""
-
-    async def kept(self) -> None:
-        """Return when the recording survives a crash: the time to tell the platform that it was taken.
-
-        Raises:
-            SpeechError: It can't be kept, and is not taken.
-        """
-        ...
 
     async def ended(self) -> VoiceResult:
         """Return what became of it. Cancelling ends the wait, not the hearing.

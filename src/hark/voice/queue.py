@@ -1,58 +1,30 @@
-"""A line of people's messages: who came first is served first, however long the one before takes."""
+"""The order of a session's incoming messages: each waits until the one before it has been delivered."""
 
 import anyio
 
 
 class QueueSlot:
-    """A place in a line. Whoever took it leaves it, however it ends."""
+    """A position in a queue. Whoever joined leaves it, however it ends."""
 
-    def __init__(self, line: "VoiceQueue") -> None:
+    def __init__(self, queue: "list[QueueSlot]") -> None:
+        """Join the queue at its end."""
         self.is_stopped = False  # a stop came behind it, before its turn
-        self._line = line
-        self._turn = anyio.Event()
+        self._queue = queue
+        self.turn = anyio.Event()
+        queue.append(self)
+        queue[0].turn.set()
 
     def before(self) -> "list[QueueSlot]":
-        """Return the places before this one."""
-        return self._line.before(self)
+        """Return the slots before this one."""
+        return self._queue[: self._queue.index(self)]
 
     async def reached(self) -> None:
-        """Return when all that came before have left. Safe to cancel: the place is kept."""
-        await self._turn.wait()
+        """Return when all that came before have left. Safe to cancel: the slot is kept."""
+        await self.turn.wait()
 
     def leave(self) -> None:
         """Let the next one go on. More than once is once."""
-        self._line.remove(self)
-
-    def call(self) -> None:
-        """It is this one's turn."""
-        self._turn.set()
-
-
-class VoiceQueue:
-    """Places in the order in which they were taken."""
-
-    def __init__(self) -> None:
-        self._places: list[QueueSlot] = []
-
-    @property
-    def length(self) -> int:
-        """How many are in it."""
-        return len(self._places)
-
-    def join(self) -> QueueSlot:
-        """Return the last place."""
-        place = QueueSlot(self)
-        self._places.append(place)
-        self._places[0].call()
-        return place
-
-    def before(self, place: QueueSlot) -> list[QueueSlot]:
-        """Return the places before one that is in it."""
-        return self._places[: self._places.index(place)]
-
-    def remove(self, place: QueueSlot) -> None:
-        """Take a place out of it, wherever it is."""
-        if place in self._places:
-            self._places.remove(place)
-            if self._places:
-                self._places[0].call()
+        if self in self._queue:
+            self._queue.remove(self)
+            if self._queue:
+                self._queue[0].turn.set()

@@ -68,23 +68,11 @@ class ChatListener:
         self._message = kept.incoming
         self._is_again = kept.is_again
         self._inward = inward
-        self._show = echo.show
+        self.show = echo.show
 
     def is_stop(self, text: str) -> bool:
         """Tell whether these words are a wish to stop."""
         return isinstance(self._session.meaning(text), StopMeaning)
-
-    def echo(self, text: str) -> None:
-        """Show what was heard."""
-        self._show(text)
-
-    def progress(self, text: str) -> None:
-        """Show the words so far of a long recording."""
-        self._show(f"🎙️ {text} …")
-
-    def tell(self, text: str) -> None:
-        """Tell what became of it."""
-        self._show(text)
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
         """Go on with the words exactly as if they had been typed; what was written with the recording comes behind."""

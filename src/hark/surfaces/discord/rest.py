@@ -11,8 +11,7 @@ import discord
 from discord.http import MultipartParameters, Route
 
 from hark.protocol.chat import Address, Button, Outgoing
-from hark.surfaces.chat.button_values import ButtonValues
-from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.recent_values import ButtonValues, Recent
 from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, is_malformed, told
 from hark.surfaces.discord.markup import CHARACTERS, shown

@@ -12,9 +12,8 @@ from aiogram.types import CallbackQuery, Message, Update, User
 
 from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
-from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.download import download, not_downloaded
-from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.recent_values import ButtonValues, Recent
 from hark.surfaces.chat.retry import retried
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.incoming import (

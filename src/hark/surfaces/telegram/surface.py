@@ -6,8 +6,8 @@ from importlib import import_module
 import anyio
 
 from hark.protocol.chat import ChatError, ChatSurface, Deliver, PlatformLimits
-from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.connected import ConnectedSurface
+from hark.surfaces.chat.recent_values import ButtonValues
 from hark.surfaces.chat.settings import PlatformServices, secret
 from hark.surfaces.telegram.import_aiogram import load_library
 from hark.surfaces.telegram.platform import TelegramSettings

@@ -18,10 +18,9 @@ from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
 from hark.protocol.names import address_session
 from hark.surfaces.chat.settings import PlatformServices
 from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.webhook.incoming import NAME, WebhookReader
+from hark.surfaces.webhook.incoming import NAME, RecentMessages, WebhookReader
 from hark.surfaces.webhook.outgoing import open_client, post
 from hark.surfaces.webhook.platform import HookSettings, WebhookSettings, secret_of
-from hark.surfaces.webhook.recent_messages import RecentMessages
 from hark.surfaces.webhook.signatures import WebhookSignatures
 from hark.timing.rate_limit import RateLimit
 

@@ -46,16 +46,8 @@ class ApiListener:
         """Tell whether these words are a wish to stop."""
         return isinstance(self._session.meaning(text), StopMeaning)
 
-    def echo(self, text: str) -> None:
-        """Show what was heard to whoever reads along."""
-        self._session.notice(VOICE, text)
-
-    def progress(self, text: str) -> None:
-        """Show the words so far; the next notice replaces them."""
-        self._session.notice(VOICE, f"🎙️ {text} …")
-
-    def tell(self, text: str) -> None:
-        """Tell what became of the recording."""
+    def show(self, text: str) -> None:
+        """Publish a notice to whoever reads along; the next one replaces it."""
         self._session.notice(VOICE, text)
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt:
