@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
 
+from hark.protocol.meaning import Meaning, MessageMeaning, StopMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError, Transcriber, Utterance
 from hark.protocol.voice_messages import Fate, VoiceNote
 from hark.voice.delivery import NoteHearing
@@ -26,8 +29,12 @@ class Chat:
         self.queued: list[str] = []
         self.error: Exception | None = None
 
-    def is_stop(self, text: str) -> bool:
-        return plain(text) == "stop"
+    @property
+    def session(self) -> Session:
+        return cast("Session", self)
+
+    def meaning(self, text: str) -> Meaning:
+        return StopMeaning() if plain(text) == "stop" else MessageMeaning(text)
 
     def show(self, text: str) -> None:
         self.happened.append(f"show {text}")
@@ -44,7 +51,7 @@ class Chat:
         self.queued.append(text)
         return Receipt("id", "session", ReceiptState.QUEUED)
 
-    async def interrupt(self) -> None:
+    async def interrupt(self, source: str = "voice") -> None:
         self.happened.append("interrupt")
         await asyncio.sleep(0)
 

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct, field
 
 from hark.protocol.receipts import Receipt
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio
 
 T = TypeVar("T")
@@ -53,8 +54,9 @@ class VoiceResult(Struct, frozen=True):
 class Listener(Protocol):
     """What a voice message needs of the place that it came from."""
 
-    def is_stop(self, text: str) -> bool:
-        """Tell whether these words are a wish to stop."""
+    @property
+    def session(self) -> Session:
+        """The session that the words go to."""
         ...
 
     def show(self, text: str) -> None:
@@ -70,10 +72,6 @@ class Listener(Protocol):
 
     async def queue(self, text: str) -> Receipt | None:
         """Put a message into the queue, behind the turn that runs."""
-        ...
-
-    async def interrupt(self) -> None:
-        """Stop the turn that runs, if there is one."""
         ...
 
     async def withdraw(self) -> None:

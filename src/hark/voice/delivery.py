@@ -8,16 +8,44 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.speech import SpeechError, Transcriber
 from hark.protocol.voice_messages import WITHDRAWN, Fate, Listener, VoiceNote, VoiceResult
 from hark.voice.pending_recordings import PendingRecordings
-from hark.voice.queue import QueueSlot
 from hark.voice.settings import VoiceSettings
 
+SOURCE = "voice"  # of an interrupt
 MICROPHONE = "\N{STUDIO MICROPHONE}\N{VARIATION SELECTOR-16}"
 OFF = 'Voice messages are not transcribed here ([voice] stt = "off"). Please type it.'
 SILENCE = "No words were heard in it. Record it again, or type it."
 ENDING = "Hark is about to end. A voice message that was taken is heard at the next start."
+
+
+class QueueSlot:
+    """A position in a queue. Whoever joined leaves it, however it ends."""
+
+    def __init__(self, queue: "list[QueueSlot]") -> None:
+        """Join the queue at its end."""
+        self.is_stopped = False  # a stop came behind it, before its turn
+        self._queue = queue
+        self.turn = anyio.Event()
+        queue.append(self)
+        queue[0].turn.set()
+
+    def before(self) -> "list[QueueSlot]":
+        """Return the slots before this one."""
+        return self._queue[: self._queue.index(self)]
+
+    async def reached(self) -> None:
+        """Return when all that came before have left. Safe to cancel: the slot is kept."""
+        await self.turn.wait()
+
+    def leave(self) -> None:
+        """Let the next one go on. More than once is once."""
+        if self in self._queue:
+            self._queue.remove(self)
+            if self._queue:
+                self._queue[0].turn.set()
 
 
 class NoteHearing:
@@ -79,7 +107,7 @@ class NoteHearing:
         with self._transcription:
             async with anyio.create_task_group() as tasks:
                 if settings.hold:
-                    tasks.start_soon(self._listener.interrupt)
+                    tasks.start_soon(self._listener.session.interrupt, SOURCE)
                 text, reason = await self._words(transcriber)
         if self._transcription.cancel_called:  # its words may have come in the same moment
             await self._listener.withdraw()
@@ -110,7 +138,7 @@ class NoteHearing:
         return utterance.text.strip(), ""
 
     async def _say(self, text: str, settings: VoiceSettings) -> VoiceResult:
-        if self._listener.is_stop(text):  # which never waits
+        if isinstance(self._listener.session.meaning(text), StopMeaning):  # which never waits
             if settings.echo:
                 self._listener.show(_quoted(text))
             await self._stop()

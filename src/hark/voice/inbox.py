@@ -7,9 +7,8 @@ from typing import TypeVar
 
 from hark.protocol.speech import Transcriber
 from hark.protocol.voice_messages import Listener, VoiceNote
-from hark.voice.delivery import NoteHearing
+from hark.voice.delivery import SOURCE, NoteHearing, QueueSlot
 from hark.voice.pending_recordings import PendingRecordings
-from hark.voice.queue import QueueSlot
 from hark.voice.settings import VoiceSettings
 
 T = TypeVar("T")
@@ -51,7 +50,7 @@ class VoiceIngress:
         place = self._join(note.line)
 
         async def stop() -> None:
-            await self._stop(note.line, place, listener.interrupt)
+            await self._stop(note.line, place, lambda: listener.session.interrupt(SOURCE))
 
         hearing = NoteHearing(note, listener, place, self._shelf, stop)
         self._hearings[key] = hearing

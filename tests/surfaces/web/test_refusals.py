@@ -76,7 +76,7 @@ async def test_every_bad_body_is_told_and_nothing_is_accepted(tmp_path: Path) ->
             "POST",
             "/v1/chat/completions",
             {"messages": [{"role": "boss"}]},
-            "messages[0].role must be user, assistant, ",
+            "messages[0].role must be assistant, developer, ",
         ),
         ("POST", SAY, {"text": "x", "delivery": "soon"}, "delivery must be interrupt, steer or queue. GET"),
         ("POST", "/api/sessions/demo/voice?delivery=soon", None, "delivery must be interrupt, steer or queue. GET"),

@@ -1,26 +1,20 @@
 """One address at work: what was kept for it is dealt with in order, and a stop overtakes all that waits."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 from msgspec import structs
 
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
-from hark.protocol.chat_ledger import ChatLedger, PendingIncoming
+from hark.protocol.chat_ledger import PendingIncoming
 from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt
-from hark.protocol.session import Session
-from hark.protocol.speech import Narrator, SpeechError
-from hark.protocol.store import SessionLine
-from hark.protocol.voice_messages import WITHDRAWN, Ingress
+from hark.protocol.speech import SpeechError
+from hark.protocol.voice_messages import WITHDRAWN
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.conversation import ChatConversation
 from hark.surfaces.chat.incoming import IncomingHandler
 from hark.surfaces.chat.message_batch import goes_on, joined, may_go_on, whole
-from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.questions import OpenQuestions
 from hark.surfaces.chat.spoken_reply import Spoken
 from hark.surfaces.chat.voice import ChatListener, Echo, note_of
 
@@ -28,29 +22,15 @@ WINDOW_SECONDS = 0.8
 SLEEP_SECONDS = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class ChatServices:
-    """What all platforms share. `is_stop` tells whether a text stops what runs, on the surface of that name."""
-
-    ledger: ChatLedger
-    open_session: Callable[[str], Session]
-    sessions: Callable[[], Awaitable[list[SessionLine]]]
-    ingress: Ingress
-    is_stop: Callable[[str, str], bool]
-    narrator: Narrator | None = None
-
-
 class Chat:
     """One address. It belongs to whoever runs it, which can be done again when it has ended; `put` never waits."""
 
-    def __init__(self, line: ChatRoute, house: ChatServices) -> None:
+    def __init__(self, line: ChatRoute) -> None:
         self._line = line
-        self._house = house
-        self._outbox = Outbox(line.surface, line.address, house.ledger)
-        questions = OpenQuestions()
-        self._inward = IncomingHandler(line, house.ledger, self._outbox, questions)
-        self._spoken = Spoken(house.narrator, line.session.id, self._outbox)
-        self._conversation = ChatConversation(line, house.ledger, self._outbox, questions, self._spoken)
+        self._house = line.services
+        self._inward = IncomingHandler(line)
+        self._spoken = Spoken(self._house.narrator, line.session.id, line.outbox)
+        self._conversation = ChatConversation(line, self._spoken)
         self._waiting: list[PendingIncoming] = []
         self._changes: list[PendingIncoming] = []  # edits and deletions that were not made yet
         self._under_way = 0
@@ -159,8 +139,8 @@ class Chat:
         """
         if not isinstance(kept.incoming, Written) or kept.incoming.voice is None:
             return kept
-        is_withdrawn = await self._inward.was_withdrawn(kept.incoming)
         name = self._name(kept)
+        is_withdrawn = await self._line.ledger.find(self._line.address, f"withdrawn:{name}") is not None
         is_said = await self._line.session.has_known(name) or await self._inward.was_answer(name)
         return structs.replace(kept, is_said=is_said, is_withdrawn=is_withdrawn and not is_said)
 
@@ -238,16 +218,16 @@ class Chat:
         return self._line.name_of(kept.incoming.id)
 
     async def _tell_withdrawn(self, message: str) -> None:
-        echo = Echo(self._outbox, f"voice:{message}")
+        echo = Echo(self._line.outbox, f"voice:{message}")
         echo.show(WITHDRAWN)
         echo.close()
         await echo.run()
 
     async def _hear(self, kept: PendingIncoming, message: Written) -> bool:
         """Have a recording heard; False when that must be tried again by the next process."""
-        echo = Echo(self._outbox, f"voice:{message.id}")
+        echo = Echo(self._line.outbox, f"voice:{message.id}")
         self._spoken.heard(self._line.name_of(message.id))
-        listener = ChatListener(kept, self._inward, echo, self._line.session)
+        listener = ChatListener(kept, self._line, self._inward, echo)
         hearing = self._house.ingress.hear(note_of(self._line, kept), listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(echo.run)

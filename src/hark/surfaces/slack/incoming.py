@@ -13,6 +13,9 @@ from hark.surfaces.slack.web_api import Forbidden, Web
 from hark.surfaces.slack.wire_types import Message, Press, read
 
 LOOK_SECONDS = 2.0  # Slack waits three for its ack
+NAME = "slack"
+_SAID = ("", "file_share", "thread_broadcast", "me_message")
+_SLACKBOT = "USLACKBOT"
 
 
 class Thread(Struct, frozen=True):
@@ -72,23 +75,6 @@ class Lookups:
     def join(self, channel: str, ts: str) -> None:
         """From now on we take part in this thread."""
         self._threads.put(f"{channel}:{ts}", Thread(is_ours=True))
-
-
-def _called(user: Any) -> str:
-    match user:
-        case {"profile": {"display_name": str(name)}} if name:
-            return name
-        case {"real_name": str(name)} if name:
-            return name
-        case {"name": str(name)}:
-            return name
-        case _:
-            return ""
-
-
-NAME = "slack"
-_SAID = ("", "file_share", "thread_broadcast", "me_message")
-_SLACKBOT = "USLACKBOT"
 
 
 def address_of(channel: str, message: Message) -> Address:
@@ -213,3 +199,15 @@ class SlackEventReader:
 
 def _time(ts: str) -> float:
     return float(ts) if ts.replace(".", "", 1).isdigit() else 0.0
+
+
+def _called(user: Any) -> str:
+    match user:
+        case {"profile": {"display_name": str(name)}} if name:
+            return name
+        case {"real_name": str(name)} if name:
+            return name
+        case {"name": str(name)}:
+            return name
+        case _:
+            return ""

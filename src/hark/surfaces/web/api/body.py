@@ -120,8 +120,8 @@ def _invalid(whole: str, error: msgspec.ValidationError, kind: Any, document: st
     what, _, field = str(error).partition(" - at `$.")
     field = field.removesuffix("`")
     words = f"{field or whole} is invalid: {what[:1].lower()}{what[1:]}."
-    if what.startswith("Invalid enum value"):
-        values = _allowed_values(inspect.type_info(kind), re.split(r"[.\[]", field))
+    values = _allowed_values(inspect.type_info(kind), re.split(r"[.\[]", field))
+    if what.startswith("Invalid enum value") and values:
         words = f"{field} must be {' or '.join(', '.join(values).rsplit(', ', 1))}."
     return ApiError(400, "bad_request", f"{words} {document} describes all fields.")
 
@@ -134,8 +134,8 @@ def _allowed_values(kind: inspect.Type, path: list[str]) -> list[str]:
         case inspect.UnionType():
             return [value for one in kind.types for value in _allowed_values(one, path)]
         case inspect.StructType():
-            inner = next(field.type for field in kind.fields if field.encode_name == path[0])
-            return _allowed_values(inner, path[1:])
+            found = [field.type for field in kind.fields if path and field.encode_name == path[0]]
+            return [value for one in found for value in _allowed_values(one, path[1:])]
         case inspect.ListType():
             return _allowed_values(kind.item_type, path[1:])
         case inspect.EnumType():

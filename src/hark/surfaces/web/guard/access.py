@@ -13,6 +13,11 @@ MOST_WRONG = 100
 WINDOW_SECONDS = 60.0
 MOST_SENDERS = 10_000
 _NETWORK_BITS = 64  # who has one address of IPv6 has all of its network
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 named so that it can be refused without a token
+COOKIE = "hark_login"
+LOGIN_SECONDS = 30 * 24 * 3600
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class Guesses:
@@ -53,13 +58,6 @@ def _sender(address: str) -> str:
     if isinstance(known, IPv6Address):
         return _sender(str(known.ipv4_mapped)) if known.ipv4_mapped else str(int(known) >> (128 - _NETWORK_BITS))
     return address
-
-
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 named so that it can be refused without a token
-COOKIE = "hark_login"
-LOGIN_SECONDS = 30 * 24 * 3600
-_DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 def is_loopback(host: str) -> bool:
