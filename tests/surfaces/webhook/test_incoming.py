@@ -81,10 +81,10 @@ async def test_the_same_request_again_is_a_redelivery_and_not_a_forgery(tmp_path
     ("body", "words"),
     [
         (b"not json", "not valid JSON"),
-        (b"[]", "Expected `object`"),
+        (b"[]", "expected `object`"),
         (b'{"text": "no id"}', "id must have 1 to 200"),
         (b'{"id": "1"}', "needs a text"),
-        (b'{"id": "1", "text": 5}', "Expected `str`"),
+        (b'{"id": "1", "text": 5}', "text is invalid: expected `str`"),
         (b'{"id": "1", "type": "dance"}', "type must be delete, edit, message or stop"),
         (b'{"id": "1", "text": "x", "chat": "a\\nb"}', "can't be printed"),
         (b'{"id": "1", "text": "x", "chat": "' + b"/" * 100 + b'"}', "too long together"),

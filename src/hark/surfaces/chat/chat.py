@@ -23,7 +23,10 @@ SLEEP_SECONDS = 300.0
 
 
 class Chat:
-    """One address. It belongs to whoever runs it, which can be done again when it has ended; `put` never waits."""
+    """One address. It belongs to whoever runs it, which can be done again when it has ended; `put` never waits.
+
+    `waiting` is what was put here and not begun with.
+    """
 
     def __init__(self, line: ChatRoute) -> None:
         self._line = line
@@ -31,7 +34,7 @@ class Chat:
         self._inward = IncomingHandler(line)
         self._spoken = Spoken(self._house.narrator, line.session.id, line.outbox)
         self._conversation = ChatConversation(line, self._spoken)
-        self._waiting: list[PendingIncoming] = []
+        self.waiting: list[PendingIncoming] = []
         self._changes: list[PendingIncoming] = []  # edits and deletions that were not made yet
         self._under_way = 0
         self._is_begun = False
@@ -39,15 +42,10 @@ class Chat:
 
     def put(self, kept: PendingIncoming) -> None:
         """Take something to be dealt with."""
-        self._waiting.append(kept)
+        self.waiting.append(kept)
         if isinstance(kept.incoming, Rewritten | Removed):
             self._changes.append(kept)
         self._changed.set()
-
-    @property
-    def has_waiting(self) -> bool:
-        """True when something was put here that nobody has begun with."""
-        return bool(self._waiting)
 
     async def run(self) -> None:
         """Deal with what comes, and show what comes of it, until cancelled, or quiet for so long that it may sleep.
@@ -73,38 +71,38 @@ class Chat:
         """Begin again with all that the ledger has for this address."""
         kept = await self._house.ledger.kept(self._line.address.surface, self._line.address)
         places = {one.place for one in kept}
-        self._waiting = [*kept, *(one for one in self._waiting if one.place not in places)]
-        self._changes = [one for one in self._waiting if isinstance(one.incoming, Rewritten | Removed)]
+        self.waiting = [*kept, *(one for one in self.waiting if one.place not in places)]
+        self._changes = [one for one in self.waiting if isinstance(one.incoming, Rewritten | Removed)]
 
     async def _is_quiet(self) -> bool:
         """Return False when something is to be dealt with, True when for a long while there was nothing."""
-        while not self._waiting:
+        while not self.waiting:
             try:
                 async with asyncio.timeout(SLEEP_SECONDS):
                     self._changed.clear()
                     await self._changed.wait()
             except TimeoutError:
-                if self._conversation.is_at_rest and not self._under_way and not self._waiting:
+                if self._conversation.is_at_rest and not self._under_way and not self.waiting:
                     return True
         return False
 
     async def _next_batch(self) -> list[PendingIncoming]:
         """Return the next thing, with what belongs to it: as long as more of the same may follow, it is waited for."""
-        batch = [self._waiting.pop(0)]
+        batch = [self.waiting.pop(0)]
         characters = self._line.surface.manners.characters
         while isinstance(last := batch[-1].incoming, Written) and may_go_on(last, characters):
             try:
                 async with asyncio.timeout(WINDOW_SECONDS):
-                    while not self._waiting:
+                    while not self.waiting:
                         self._changed.clear()
                         await self._changed.wait()
             except TimeoutError:
-                if not self._waiting:  # a busy machine may be late with both
+                if not self.waiting:  # a busy machine may be late with both
                     break
-            following = self._waiting[0].incoming
+            following = self.waiting[0].incoming
             if not isinstance(following, Written) or not goes_on(last, following, characters):
                 break  # a stop, too, ends the waiting
-            batch.append(self._waiting.pop(0))
+            batch.append(self.waiting.pop(0))
         return batch
 
     def _changes_of(self, batch: list[PendingIncoming]) -> list[PendingIncoming]:
@@ -126,7 +124,7 @@ class Chat:
         for count in range(len(parts), 0, -1):
             if await self._line.session.has_known(self._line.name_of(joined(parts[:count]).id)):
                 await self._house.ledger.done(*(kept.place for kept in batch[:count]))
-                self._waiting = [*batch[count:], *self._waiting]
+                self.waiting = [*batch[count:], *self.waiting]
                 return []
         return batch
 

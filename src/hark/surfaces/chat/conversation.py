@@ -126,7 +126,7 @@ class ChatConversation:
     async def _begin(self, turn: str, *, is_late: bool = False) -> None:
         """A turn runs. `is_late`: what it said before now was not heard here."""
         if self._reply is not None and self._reply.turn == turn:
-            self._reply.is_whole()
+            self._reply.is_late = False  # it was heard from its start after all
             return
         await self._stop_showing()
         self._reply = GrowingReply(turn, self._line.surface.manners, self._outbox, is_late=is_late)

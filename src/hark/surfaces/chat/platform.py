@@ -157,7 +157,7 @@ class Platform:
         while True:
             try:
                 await room.run()
-                if not room.has_waiting:
+                if not room.waiting:
                     break
             except Exception:  # the surface loop: one address fails alone
                 LOG.exception("%s: the chat %s failed, and is opened again", self._surface.name, address.chat)

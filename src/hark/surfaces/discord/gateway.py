@@ -254,13 +254,10 @@ class GatewayConnection:
         if incoming is not None:
             await self._deliver(incoming)
         if message is not None:
-            self._heard(message)
+            heard = ChatPosition(message.id, guild_of(message.channel))
+            self._position.hear(str(message.channel.id), heard, is_ours=self._is_ours(message))
         if mark is not None:
             self._position.done(mark)
-
-    def _heard(self, message: discord.Message) -> None:
-        heard = ChatPosition(message.id, guild_of(message.channel))
-        self._position.hear(str(message.channel.id), heard, is_ours=self._is_ours(message))
 
     async def _catch_up(self, chat: str, heard: ChatPosition, before: asyncio.Task[None] | None) -> None:
         missed = await self._reader.missed(chat, heard, self._settings.catch_up)

@@ -39,13 +39,8 @@ class Lookups:
         known = self._names.get(person)
         if known is not None:
             return known
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                answer = await self._web.ask("users.info", user=person)
-        except (Forbidden, ChatGone):
-            self._names.put(person, "")
-            return ""
-        except (ChatError, TimeoutError):
+        answer = await self._look("users.info", user=person)
+        if answer is None:
             return ""
         name = _called(answer.get("user"))
         self._names.put(person, name)
@@ -53,28 +48,31 @@ class Lookups:
 
     async def thread(self, channel: str, ts: str) -> Thread | None:
         """Return what is known of a thread; None when Slack does not tell now."""
-        known = self._threads.get(f"{channel}:{ts}")
-        if known is not None:
+        known = self._threads.get((channel, ts))
+        answer = await self._look("conversations.replies", channel=channel, ts=ts, limit=1) if known is None else None
+        if answer is None:
             return known
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                answer = await self._web.ask("conversations.replies", channel=channel, ts=ts, limit=1)
-        except (Forbidden, ChatGone):
-            return Thread(is_ours=False)
-        except (ChatError, TimeoutError):
-            return None
         messages = cast("list[Any]", answer.get("messages") or [])
         root = read(messages[0], Message) if messages else None
         if root is None:
             return Thread(is_ours=False)
-        is_ours = self._us in (root.user, *root.reply_users, *mentioned(root.text))
-        thread = Thread(is_ours, root.text)
-        self._threads.put(f"{channel}:{ts}", thread)
+        thread = Thread(self._us in (root.user, *root.reply_users, *mentioned(root.text)), root.text)
+        self._threads.put((channel, ts), thread)
         return thread
+
+    async def _look(self, method: str, **arguments: object) -> dict[str, Any] | None:
+        """Return Slack's answer: {} if it refuses to tell, None if it does not tell now."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self._web.ask(method, **arguments)
+        except (Forbidden, ChatGone):
+            return {}
+        except (ChatError, TimeoutError):
+            return None
 
     def join(self, channel: str, ts: str) -> None:
         """From now on we take part in this thread."""
-        self._threads.put(f"{channel}:{ts}", Thread(is_ours=True))
+        self._threads.put((channel, ts), Thread(is_ours=True))
 
 
 def address_of(channel: str, message: Message) -> Address:

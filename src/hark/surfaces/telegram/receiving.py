@@ -3,8 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
-from typing import Any
 
 import anyio
 from aiogram.methods import AnswerCallbackQuery
@@ -170,21 +168,16 @@ class Receiver:
     async def _press(self, query: CallbackQuery, deliver: Deliver) -> None:
         """Deliver a press, before all that waits, and take the sign of waiting off the button."""
         value = self._values.of(query.data or "")
-        message = query.message
-        if not value or not isinstance(message, Message):
-            self._answer(AnswerCallbackQuery(callback_query_id=query.id, text=TOO_OLD))
-            return
-        self._answer(AnswerCallbackQuery(callback_query_id=query.id))
-        await deliver(Pressed(query.id, address_of(message), author_of(query.from_user), value))
-
-    def _answer(self, method: AnswerCallbackQuery) -> None:
-        answer = asyncio.create_task(self._try(self._client.call(method)))
+        message = query.message if value and isinstance(query.message, Message) else None
+        answer = asyncio.create_task(self._answer(query.id, "" if message else TOO_OLD))
         self._answers.add(answer)
         answer.add_done_callback(self._answers.discard)
+        if message is not None:
+            await deliver(Pressed(query.id, address_of(message), author_of(query.from_user), value))
 
-    async def _try(self, call: Coroutine[Any, Any, bool]) -> None:
+    async def _answer(self, query: str, text: str) -> None:
         try:
-            await call
+            await self._client.call(AnswerCallbackQuery(callback_query_id=query, text=text or None))
         except ChatError as error:
             LOG.info("telegram: a button press was not answered: %s", error)
 

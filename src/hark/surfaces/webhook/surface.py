@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -75,7 +76,15 @@ class Webhook:
 
     def hooks(self) -> list[Hook]:
         """Return an address for each hook."""
-        return [self._hook(name, program) for name, program in self._programs.items()]
+        return [
+            Hook(
+                f"{PATH}{name}",
+                partial(self._take, program),
+                self._most_bytes,
+                f"What {name} sends, signed ({program.settings.signature}): docs/webhook.md",
+            )
+            for name, program in self._programs.items()
+        ]
 
     async def run(self, deliver: Deliver) -> None:
         """Take what comes to the hooks until cancelled; it is acknowledged after `deliver` has returned."""
@@ -131,17 +140,6 @@ class Webhook:
             raise ChatError("webhooks do not run", SOON_SECONDS)
         place = {"hook": name, "chat": chat, "thread": address.thread, "session": address_session(address)}
         await post(self._client, program.settings.url, program.secret, {**event, **place, "at": time.time()})
-
-    def _hook(self, name: str, program: Program) -> Hook:
-        async def answer(request: HookRequest) -> HookAnswer:
-            return await self._take(program, request)
-
-        return Hook(
-            f"{PATH}{name}",
-            answer,
-            self._most_bytes,
-            f"What {name} sends, signed ({program.settings.signature}): docs/webhook.md",
-        )
 
     async def _take(self, program: Program, request: HookRequest) -> HookAnswer:
         signature = program.signatures.check(request.headers, request.body)
