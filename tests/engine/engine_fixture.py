@@ -15,7 +15,7 @@ from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.router import Router
+from hark.engine.session.router import HEARTBEAT_SECONDS, Router
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import Spending
@@ -32,8 +32,11 @@ from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
 from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
 from hark.tools.toolbox import Toolbox
 from tests.engine.null_services import GrantsInMemory, NoSnapshots
+from tests.waiting import until
 
 CLOSE_SECONDS = 3.0
+# A wake that got lost stays lost: by itself a process looks every few seconds, which would hide it.
+NO_HEARTBEAT = 1000.0
 E = TypeVar("E", bound=AnyEvent)
 
 
@@ -248,8 +251,7 @@ class Screen:
 
     async def until(self, is_true: Callable[[], bool]) -> None:
         """Wait for the screen to show something."""
-        while not is_true():
-            await self._changed.wait()
+        await until(is_true, changed=lambda: self._changed.wait(), shows=lambda: self.events)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -303,9 +305,11 @@ class Person:
 
 
 @asynccontextmanager
-async def running(bench: EngineServices, session: str = "demo", *, sweeps: bool = False) -> AsyncGenerator[Person]:
+async def running(
+    bench: EngineServices, session: str = "demo", *, sweeps: bool = False, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> AsyncGenerator[Person]:
     """A person in front of a running session; settled and closed at the end."""
-    router = Router(bench, sweeps=sweeps)
+    router = Router(bench, sweeps=sweeps, heartbeat_seconds=heartbeat_seconds)
     async with anyio.create_task_group() as tasks:
         await tasks.start(router.run)
         door = router.door(session)

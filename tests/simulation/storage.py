@@ -12,8 +12,8 @@ from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Store, StoreError, Summary
 from hark.store import rows
 from hark.store.committer import PendingCommit, answer, commit_together
+from hark.store.database_file import migrate
 from hark.store.memory import MemoryBus, MemoryStore, SharedMemory
-from hark.store.schema import migrate
 from hark.store.sqlite import SqliteLeases, SqliteStore
 from tests.simulation.network_link import Link
 

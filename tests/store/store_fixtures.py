@@ -10,8 +10,8 @@ from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.records import Queued
 from hark.protocol.store import Bus, Lease, Store
+from hark.store.database_file import migrate
 from hark.store.memory import MemoryBus, MemoryStore, SharedMemory
-from hark.store.schema import migrate
 from hark.store.sqlite import SqliteLeases, SqliteStore
 from tests.store.inline_committer import InlineCommitter
 

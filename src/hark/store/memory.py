@@ -7,10 +7,10 @@ from hark.protocol.clock import Clock
 from hark.protocol.commands import Command
 from hark.protocol.names import is_background
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Accepted, Entry, Hit, Journal, Lease, Query, Search, SessionLine, Summary
+from hark.protocol.store import Accepted, Entry, Hit, Journal, Lease, Query, SessionLine, Summary
+from hark.store.local_bus import WakeQueue
 from hark.store.rows import journal_conflict, lease_lost
 from hark.store.search_text import Phrase, SearchableLine, has_phrase, lines_of, phrases, snippet, words
-from hark.store.wake_queue import WakeQueue
 
 LEASE_SECONDS = 10.0
 
@@ -126,12 +126,7 @@ class MemoryLeases:
         self._expiry = memory.expiry
         self._owner = owner
         self._clock = clock
-        self._lease_seconds = lease_seconds
-
-    @property
-    def seconds(self) -> float:
-        """How long a lease lasts without a renewal."""
-        return self._lease_seconds
+        self.seconds = lease_seconds  # how long a lease lasts without a renewal
 
     async def acquire(self, session: str) -> Lease | None:
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
@@ -152,7 +147,7 @@ class MemoryLeases:
 
     def beat(self) -> None:
         """Say that this owner lives."""
-        self._expiry[self._owner] = self._clock.now() + self._lease_seconds
+        self._expiry[self._owner] = self._clock.now() + self.seconds
 
     async def release(self, lease: Lease) -> None:
         """Give a session up; a lease that is another's by now is left alone."""
@@ -195,42 +190,17 @@ class MemoryStore:
     """One owner's view of a memory."""
 
     def __init__(self, memory: SharedMemory, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> None:
-        self._inbox = MemoryInbox(memory)
-        self._journal = MemoryJournal(memory)
-        self._search = MemorySearch(self._journal)
-        self._leases = MemoryLeases(memory, owner, clock, lease_seconds)
-        self._leases.beat()
-        self._bus = MemoryBus(memory, owner)
-
-    @property
-    def inbox(self) -> MemoryInbox:
-        """Its inbox."""
-        return self._inbox
-
-    @property
-    def journal(self) -> MemoryJournal:
-        """Its journal."""
-        return self._journal
-
-    @property
-    def search(self) -> Search:
-        """Its search."""
-        return self._search
-
-    @property
-    def leases(self) -> MemoryLeases:
-        """Its leases."""
-        return self._leases
-
-    @property
-    def bus(self) -> MemoryBus:
-        """Its bus."""
-        return self._bus
+        self.inbox = MemoryInbox(memory)
+        self.journal = MemoryJournal(memory)
+        self.search = MemorySearch(self.journal)
+        self.leases = MemoryLeases(memory, owner, clock, lease_seconds)
+        self.leases.beat()
+        self.bus = MemoryBus(memory, owner)
 
     async def close(self) -> None:
         """Let go of every lease."""
-        self._leases.leave()
-        self._bus.close()
+        self.leases.leave()
+        self.bus.close()
 
 
 class MemorySearch:

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from tests.surfaces.terminal.screen_emulator import Screen
+from tests.waiting import until
 
 PASTE = b"\x1b[200~%s\x1b[201~"
 LOOK_SECONDS = 60.0
@@ -77,13 +78,7 @@ class Terminal:
     async def until(self, words: str | Callable[[], bool], seconds: float = LOOK_SECONDS) -> float:
         """Return when these words are on the screen, or this is true; when that was."""
         is_there = words if callable(words) else lambda: words in self.text
-        try:
-            async with asyncio.timeout(seconds):
-                while not is_there():
-                    self._more.clear()
-                    await self._more.wait()
-        except TimeoutError:
-            raise AssertionError(f"not seen within {seconds} s: {words!r}\n{self.text}") from None
+        await until(is_there, seconds=seconds, changed=self._more, shows=lambda: (words, self.text))
         return time.perf_counter()
 
     async def left(self, seconds: float = LOOK_SECONDS) -> int:

@@ -18,9 +18,6 @@ from hark.surfaces.chat.message_batch import goes_on, joined, may_go_on, whole
 from hark.surfaces.chat.spoken_reply import Spoken
 from hark.surfaces.chat.voice import ChatListener, Echo, note_of
 
-WINDOW_SECONDS = 0.8
-SLEEP_SECONDS = 300.0
-
 
 class Chat:
     """One address. It belongs to whoever runs it, which can be done again when it has ended; `put` never waits.
@@ -78,7 +75,7 @@ class Chat:
         """Return False when something is to be dealt with, True when for a long while there was nothing."""
         while not self.waiting:
             try:
-                async with asyncio.timeout(SLEEP_SECONDS):
+                async with asyncio.timeout(self._house.sleep_seconds):
                     self._changed.clear()
                     await self._changed.wait()
             except TimeoutError:
@@ -92,7 +89,7 @@ class Chat:
         characters = self._line.surface.manners.characters
         while isinstance(last := batch[-1].incoming, Written) and may_go_on(last, characters):
             try:
-                async with asyncio.timeout(WINDOW_SECONDS):
+                async with asyncio.timeout(self._house.window_seconds):
                     while not self.waiting:
                         self._changed.clear()
                         await self._changed.wait()

@@ -25,6 +25,9 @@ class ChatServices:
     ingress: Ingress
     is_stop: Callable[[str, str], bool]
     narrator: Narrator | None = None
+    first_pause_seconds: float = 1.0  # before a platform or a chat that failed is tried again
+    window_seconds: float = 0.8  # for the next part of a message that the client split
+    sleep_seconds: float = 300.0  # after which a quiet chat is closed
 
 
 @dataclass(frozen=True, slots=True)
