@@ -43,7 +43,7 @@ class Wire:
         config = nio.AsyncClientConfig(max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS)
         self._client = nio.AsyncClient(homeserver.rstrip("/"), config=config)
         self._client.access_token = token
-        self._token = token
+        self._headers = {"Authorization": f"Bearer {token}"}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -86,9 +86,8 @@ class Wire:
     async def our_reactions(self, room: str, event: str) -> list[str]:
         """Return our own reactions to an event, of its newest."""
         path = f"/_matrix/client/v1/rooms/{quote(room)}/relations/{quote(event)}/m.annotation/m.reaction?limit=100"
-        headers = {"Authorization": f"Bearer {self._token}"}
         try:
-            response = await self._client.send("GET", path, headers=headers)
+            response = await self._client.send("GET", path, headers=self._headers)
             body = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(error) from error
@@ -100,8 +99,7 @@ class Wire:
     async def content(self, server: str, media: str) -> AsyncGenerator[bytes]:
         """Yield the content of a file. Raises what aiohttp does, too."""
         path = f"/_matrix/client/v1/media/download/{quote(server)}/{quote(media)}"
-        headers = {"Authorization": f"Bearer {self._token}"}
-        response = await self._client.send("GET", path, headers=headers, timeout=FETCH_SECONDS)
+        response = await self._client.send("GET", path, headers=self._headers, timeout=FETCH_SECONDS)
         try:
             if response.status != 200:
                 raise refusal(response.status, await response.read(), response.headers.get("Retry-After", ""))

@@ -127,16 +127,13 @@ class Sender:
         if before == name:
             return
         self._signs.put(place, name)
-        await self._put_sign(address.chat, message, name)
-        if before is not None:
-            await self.web.change("reactions.remove", channel=address.chat, timestamp=message, name=before)
-
-    async def _put_sign(self, channel: str, message: str, name: str) -> None:
         try:
-            await self.web.change("reactions.add", channel=channel, timestamp=message, name=name)
+            await self.web.change("reactions.add", channel=address.chat, timestamp=message, name=name)
         except ChatError as error:
             if "already_reacted" not in str(error):
                 raise
+        if before is not None:
+            await self.web.change("reactions.remove", channel=address.chat, timestamp=message, name=before)
 
     async def _post(self, address: Address, message: Outgoing, mark: str) -> str:
         async def post(shape: Shape) -> str:

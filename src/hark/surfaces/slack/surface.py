@@ -56,15 +56,12 @@ class SlackSurface(Sender):
             app = build_app(self.web, us, EventDelivery(reader, deliver))
             if is_socket:
                 await receive(self.web, app, app_token)
-            else:
-                await self._stand_behind_the_hook(app)
-
-    async def _stand_behind_the_hook(self, app: AsyncApp) -> None:
-        self._app = app
-        try:
-            await anyio.sleep_forever()
-        finally:
-            self._app = None
+                return
+            self._app = app
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._app = None
 
 
 def make_surface(settings: SlackSettings, services: PlatformServices) -> ChatSurface:

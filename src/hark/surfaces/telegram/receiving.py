@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from functools import partial
 
 import anyio
 from aiogram.methods import AnswerCallbackQuery
@@ -15,7 +16,6 @@ from hark.surfaces.chat.recent_values import ButtonValues, Recent
 from hark.surfaces.chat.retry import retried
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.incoming import (
-    Enclosure,
     UpdateReader,
     address_of,
     author_of,
@@ -139,10 +139,13 @@ class Receiver:
         file = enclosed(message)
         texts = [self._ear.words(message), described(message)]
         found: Attachment | None = None
-        try:
-            found = await self._download(file) if file is not None else None
-        except ChatError as error:
-            texts.append(not_downloaded(file.name if file is not None else "", error))
+        if file is not None:
+            content = partial(self._client.content, file.id)
+            try:
+                async with self._downloads:
+                    found = await download(content, file.name, file.media_type, file.size)
+            except ChatError as error:
+                texts.append(not_downloaded(file.name, error))
         is_voice = file is not None and file.is_voice
         text = "\n".join(text for text in texts if text)
         if not text and found is None:
@@ -160,10 +163,6 @@ class Receiver:
             quoted_in(message),
             message.date.timestamp(),
         )
-
-    async def _download(self, file: Enclosure) -> Attachment:
-        async with self._downloads:
-            return await download(lambda: self._client.content(file.id), file.name, file.media_type, file.size)
 
     async def _press(self, query: CallbackQuery, deliver: Deliver) -> None:
         """Deliver a press, before all that waits, and take the sign of waiting off the button."""
