@@ -21,11 +21,14 @@ LOOK_SECONDS = 60.0
 class Terminal:
     """A terminal with a program in it."""
 
-    def __init__(self, master: int, other_end: int, process: asyncio.subprocess.Process, screen: Screen) -> None:
+    def __init__(
+        self, master: int, other_end: int, process: asyncio.subprocess.Process, screen: Screen, usual: list[object]
+    ) -> None:
+        """`usual` are the terminal's settings from before the program, which changes them as soon as it starts."""
         self.process = process
         self.screen = screen
         self.written = bytearray()
-        self.usual = termios.tcgetattr(other_end)
+        self.usual = usual
         self._master = master
         self._other_end = other_end
         self._more = asyncio.Event()
@@ -133,6 +136,7 @@ async def terminal(
     """Run `hark` in a terminal; at the end it is killed if it is still there."""
     master, other_end = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    usual = list[object](termios.tcgetattr(other_end))
     process = await asyncio.create_subprocess_exec(
         *command,
         *words,
@@ -144,7 +148,7 @@ async def terminal(
         start_new_session=True,
         preexec_fn=_be_controlled,
     )
-    one = Terminal(master, other_end, process, Screen(*size))
+    one = Terminal(master, other_end, process, Screen(*size), usual)
     try:
         yield one
     finally:
