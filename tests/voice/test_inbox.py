@@ -4,11 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import anyio
 import pytest
 
+from hark.protocol.meaning import Meaning, MessageMeaning, StopMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError, Transcriber, Utterance
 from hark.protocol.voice_messages import Fate, VoiceNote
 from hark.voice.delivery import NoteHearing
@@ -27,17 +30,15 @@ class Chat:
         self.queued: list[str] = []
         self.error: Exception | None = None
 
-    def is_stop(self, text: str) -> bool:
-        return plain(text) == "stop"
+    @property
+    def session(self) -> Session:
+        return cast("Session", self)
 
-    def echo(self, text: str) -> None:
-        self.happened.append(f"echo {text}")
+    def meaning(self, text: str) -> Meaning:
+        return StopMeaning() if plain(text) == "stop" else MessageMeaning(text)
 
-    def progress(self, text: str) -> None:
-        self.happened.append(f"progress {text}")
-
-    def tell(self, text: str) -> None:
-        self.happened.append(f"tell {text}")
+    def show(self, text: str) -> None:
+        self.happened.append(f"show {text}")
 
     async def say(self, text: str, *, is_stopped: bool = False) -> Receipt:
         if self.error is not None:
@@ -51,7 +52,7 @@ class Chat:
         self.queued.append(text)
         return Receipt("id", "session", ReceiptState.QUEUED)
 
-    async def interrupt(self) -> None:
+    async def interrupt(self, source: str = "voice") -> None:
         self.happened.append("interrupt")
         await asyncio.sleep(0)
 
@@ -112,18 +113,22 @@ def files(home: Path) -> list[Path]:
     return sorted((home / "voice").iterdir()) if (home / "voice").exists() else []
 
 
+def kept_count(home: Path) -> int:
+    return sum(file.suffix == ".json" for file in files(home))
+
+
 async def test_a_voice_message_is_kept_echoed_and_said_and_its_recording_is_gone(tmp_path: Path) -> None:
     chat, ears = Chat(), Ears("list the files")
     async with ingress(tmp_path, ears) as way:
         hearing = way.hear(note("list the files"), chat)
-        await hearing.kept()
+        await until(lambda: kept_count(tmp_path) == 1)
         assert len(files(tmp_path)) == 2
         assert all(file.stat().st_mode & 0o077 == 0 for file in files(tmp_path))
         ears.free["list the files"].set()
         heard = await hearing.ended()
         assert (heard.fate, heard.text) == (Fate.SAID, "list the files")
         assert heard.receipt == Receipt("id", "session", ReceiptState.STARTED)
-    assert chat.happened == ['echo 🎙️ "list the files"', "say list the files"]
+    assert chat.happened == ['show 🎙️ "list the files"', "say list the files"]
     assert files(tmp_path) == []
     assert ears.is_closed
 
@@ -157,7 +162,7 @@ async def test_with_hold_the_turn_is_stopped_before_the_words_are_known(tmp_path
         await until(lambda: chat.happened == ["interrupt"])
         ears.free["hello"].set()
         await hearing.ended()
-    assert chat.happened == ["interrupt", 'echo 🎙️ "hello"', "say hello"]
+    assert chat.happened == ["interrupt", 'show 🎙️ "hello"', "say hello"]
 
 
 async def test_ten_voice_messages_with_texts_between_keep_their_order(tmp_path: Path) -> None:
@@ -179,8 +184,8 @@ async def test_ten_voice_messages_with_texts_between_keep_their_order(tmp_path: 
     assert [event for event in chat.happened if event.startswith("say")] == [
         f"say {kind} {number}" for number in range(10) for kind in ("voice", "text")
     ]
-    assert [event for event in chat.happened if event.startswith("echo")] == [
-        f'echo 🎙️ "voice {number}"' for number in range(10)
+    assert [event for event in chat.happened if event.startswith("show")] == [
+        f'show 🎙️ "voice {number}"' for number in range(10)
     ]
 
 
@@ -222,8 +227,8 @@ async def test_a_stop_does_not_wait_and_withdraws_what_is_not_yet_words(tmp_path
         assert (await one.ended()).fate is Fate.WITHDRAWN
         await text
         assert ears.cancelled == ["one"]
-        tell = "tell 🎙️ Stopped: that voice message was not transcribed, and goes nowhere."
-        assert chat.happened == ["interrupt", tell, "say between (stopped)"]
+        shown = "show 🎙️ Stopped: that voice message was not transcribed, and goes nowhere."
+        assert chat.happened == ["interrupt", shown, "say between (stopped)"]
         ears.free["two"].set()
         assert (await elsewhere.ended()).fate is Fate.SAID, "another line goes on"
         await way.stop("a", interrupt)
@@ -242,7 +247,7 @@ async def test_a_spoken_stop_overtakes_a_long_recording_and_what_comes_after_it_
         assert (await story.ended()).fate is Fate.WITHDRAWN
         ears.free["next"].set()
         assert (await after.ended()).fate is Fate.SAID
-    assert chat.happened[:2] == ['echo 🎙️ "Stop."', "interrupt"]
+    assert chat.happened[:2] == ['show 🎙️ "Stop."', "interrupt"]
     assert chat.happened[-1] == "say next"
     assert files(tmp_path) == []
 
@@ -260,7 +265,7 @@ async def test_without_words_the_person_is_told_and_the_recording_is_queued(
         assert (heard.fate, heard.text) == (Fate.LOST, "")
         await way.read("a", chat.text("later"))
         assert list(way.left()) == []
-    assert chat.happened == [f"tell 🎙️ {told}", "queue", "say later"]
+    assert chat.happened == [f"show 🎙️ {told}", "queue", "say later"]
     (kept,) = files(tmp_path)
     assert kept.read_bytes() == words.encode()
     assert kept.suffix == ".ogg"
@@ -282,15 +287,14 @@ async def test_the_same_message_again_is_the_same_hearing(tmp_path: Path) -> Non
         assert first is second
         ears.free["hello"].set()
         await second.ended()
-    assert chat.happened == ['echo 🎙️ "hello"', "say hello"]
+    assert chat.happened == ['show 🎙️ "hello"', "say hello"]
 
 
 async def test_what_was_not_said_before_the_end_is_heard_at_the_next_start(tmp_path: Path) -> None:
     chat, ears = Chat(), Ears("one", "../../two")
     async with ingress(tmp_path, ears) as way:
         hearings = [way.hear(note("one"), chat), way.hear(note("../../two"), chat)]
-        for hearing in hearings:
-            await hearing.kept()
+        await until(lambda: kept_count(tmp_path) == 2)
     for hearing in hearings:
         with pytest.raises(SpeechError, match="next start"):
             await hearing.ended()
@@ -326,11 +330,9 @@ async def test_one_that_can_not_be_kept_is_not_taken(tmp_path: Path) -> None:
     async with ingress(tmp_path, Ears()) as way:
         hearing = way.hear(note("one"), chat)
         with pytest.raises(SpeechError, match="can't be kept"):
-            await hearing.kept()
-        with pytest.raises(SpeechError, match="can't be kept"):
             await hearing.ended()
         await way.read("a", chat.text("two"))
-    assert chat.happened[0].startswith("tell 🎙️ The voice message can't be kept")
+    assert chat.happened[0].startswith("show 🎙️ The voice message can't be kept")
     assert chat.happened[1:] == ["say two"]
 
 
@@ -362,4 +364,4 @@ async def test_real_speech_in_order_with_texts_and_a_real_stop(tmp_path: Path) -
             "last",
         ]
         assert (await way.hear(VoiceNote("9", "a", recording("stop")), chat).ended()).fate is Fate.STOPPED
-    assert chat.happened[-2:] == ['echo 🎙️ "Stop."', "interrupt"]
+    assert chat.happened[-2:] == ['show 🎙️ "Stop."', "interrupt"]

@@ -115,26 +115,8 @@ class ChatGone(ChatError):
     """That chat or message is not there any more, or closed to us: trying again is of no use."""
 
 
-class ChatSurface(Protocol):
-    """One platform. Adding one is one file and one contract test."""
-
-    @property
-    def name(self) -> str:
-        """Its name: telegram, discord, ..."""
-        ...
-
-    @property
-    def manners(self) -> PlatformLimits:
-        """What it allows."""
-        ...
-
-    async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled. The platform's own ack comes only after `deliver` has returned.
-
-        Raises:
-            ChatError: The platform can't be reached or refuses us; whoever runs it tries again later.
-        """
-        ...
+class ChatWriter(Protocol):
+    """Sends to one platform."""
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Send a message; return the platform's id of it.
@@ -165,5 +147,27 @@ class ChatSurface(Protocol):
 
         Raises:
             ChatError: It can't be put there.
+        """
+        ...
+
+
+class ChatSurface(ChatWriter, Protocol):
+    """One platform. Adding one is one file and one contract test."""
+
+    @property
+    def name(self) -> str:
+        """Its name: telegram, discord, ..."""
+        ...
+
+    @property
+    def manners(self) -> PlatformLimits:
+        """What it allows."""
+        ...
+
+    async def run(self, deliver: Deliver) -> None:
+        """Receive until cancelled. The platform's own ack comes only after `deliver` has returned.
+
+        Raises:
+            ChatError: The platform can't be reached or refuses us; whoever runs it tries again later.
         """
         ...

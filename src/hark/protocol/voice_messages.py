@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct, field
 
 from hark.protocol.receipts import Receipt
+from hark.protocol.session import Session
 from hark.protocol.speech import Audio
 
 T = TypeVar("T")
@@ -53,20 +54,16 @@ class VoiceResult(Struct, frozen=True):
 class Listener(Protocol):
     """What a voice message needs of the place that it came from."""
 
-    def is_stop(self, text: str) -> bool:
-        """Tell whether these words are a wish to stop."""
+    @property
+    def session(self) -> Session:
+        """The session that the words go to."""
         ...
 
-    def echo(self, text: str) -> None:
-        """Show the person what was heard. It hands the text over to what sends it, and doesn't wait."""
-        ...
+    def show(self, text: str) -> None:
+        """Show the user what was heard so far, or what became of the recording. It replaces what was shown before.
 
-    def progress(self, text: str) -> None:
-        """Show the person the words so far of a long recording, as `echo` does."""
-        ...
-
-    def tell(self, text: str) -> None:
-        """Tell the person something about the voice message, as `echo` does."""
+        It passes the text to whatever sends it, and doesn't wait.
+        """
         ...
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
@@ -77,10 +74,6 @@ class Listener(Protocol):
         """Put a message into the queue, behind the turn that runs."""
         ...
 
-    async def interrupt(self) -> None:
-        """Stop the turn that runs, if there is one."""
-        ...
-
     async def withdraw(self) -> None:
         """A stop withdrew it: return when that survives a crash. Its author is told after that."""
         ...
@@ -88,14 +81,6 @@ class Listener(Protocol):
 
 class VoiceDelivery(Protocol):
     """A voice message on its way. It goes on whether anybody waits for it or not."""
-
-    async def kept(self) -> None:
-        """Return when the recording survives a crash: the time to tell the platform that it was taken.
-
-        Raises:
-            SpeechError: It can't be kept, and is not taken.
-        """
-        ...
 
     async def ended(self) -> VoiceResult:
         """Return what became of it. Cancelling ends the wait, not the hearing.

@@ -8,16 +8,44 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from hark.protocol.meaning import StopMeaning
 from hark.protocol.speech import SpeechError, Transcriber
 from hark.protocol.voice_messages import WITHDRAWN, Fate, Listener, VoiceNote, VoiceResult
 from hark.voice.pending_recordings import PendingRecordings
-from hark.voice.queue import QueueSlot
 from hark.voice.settings import VoiceSettings
 
+SOURCE = "voice"  # of an interrupt
 MICROPHONE = "\N{STUDIO MICROPHONE}\N{VARIATION SELECTOR-16}"
 OFF = 'Voice messages are not transcribed here ([voice] stt = "off"). Please type it.'
 SILENCE = "No words were heard in it. Record it again, or type it."
 ENDING = "Hark is about to end. A voice message that was taken is heard at the next start."
+
+
+class QueueSlot:
+    """A position in a queue. Whoever joined leaves it, however it ends."""
+
+    def __init__(self, queue: "list[QueueSlot]") -> None:
+        """Join the queue at its end."""
+        self.is_stopped = False  # a stop came behind it, before its turn
+        self._queue = queue
+        self.turn = anyio.Event()
+        queue.append(self)
+        queue[0].turn.set()
+
+    def before(self) -> "list[QueueSlot]":
+        """Return the slots before this one."""
+        return self._queue[: self._queue.index(self)]
+
+    async def reached(self) -> None:
+        """Return when all that came before have left. Safe to cancel: the slot is kept."""
+        await self.turn.wait()
+
+    def leave(self) -> None:
+        """Let the next one go on. More than once is once."""
+        if self in self._queue:
+            self._queue.remove(self)
+            if self._queue:
+                self._queue[0].turn.set()
 
 
 class NoteHearing:
@@ -40,17 +68,7 @@ class NoteHearing:
         self._arrived = time.time_ns()  # by the wall clock: it is read by the next process
         self._transcription = anyio.CancelScope()
         self._is_known = note.is_said
-        loop = asyncio.get_running_loop()
-        self._kept: asyncio.Future[Path] = loop.create_future()
-        self._ended: asyncio.Future[VoiceResult] = loop.create_future()
-
-    async def kept(self) -> None:
-        """Return when the recording survives a crash: the time to tell the platform that it was taken.
-
-        Raises:
-            SpeechError: It can't be kept, and is not taken.
-        """
-        await asyncio.shield(self._kept)
+        self._ended: asyncio.Future[VoiceResult] = asyncio.get_running_loop().create_future()
 
     async def ended(self) -> VoiceResult:
         """Return what became of it. Cancelling ends the wait, not the hearing.
@@ -72,7 +90,7 @@ class NoteHearing:
         try:
             heard = await self._hear(transcriber, settings)
         except SpeechError as error:  # it can't be kept: whoever brought it is told
-            self._listener.tell(f"{MICROPHONE} {error}")
+            self._listener.show(f"{MICROPHONE} {error}")
             self._fail(error)
         except asyncio.CancelledError:
             self._fail(SpeechError(ENDING))
@@ -89,12 +107,12 @@ class NoteHearing:
         with self._transcription:
             async with anyio.create_task_group() as tasks:
                 if settings.hold:
-                    tasks.start_soon(self._listener.interrupt)
+                    tasks.start_soon(self._listener.session.interrupt, SOURCE)
                 text, reason = await self._words(transcriber)
         if self._transcription.cancel_called:  # its words may have come in the same moment
             await self._listener.withdraw()
             await to_thread.run_sync(self._shelf.drop, self._note)
-            self._listener.tell(WITHDRAWN)
+            self._listener.show(WITHDRAWN)
             return VoiceResult(Fate.WITHDRAWN)
         self._is_known = True
         if not text:
@@ -103,34 +121,32 @@ class NoteHearing:
 
     async def _keep(self) -> Path:
         try:
-            recording = await to_thread.run_sync(self._shelf.keep, self._note, self._arrived)
+            return await to_thread.run_sync(self._shelf.keep, self._note, self._arrived)
         except OSError as error:
             raise SpeechError(
                 f"The voice message can't be kept ({error}), and was not taken. Send it again."
             ) from error
-        self._kept.set_result(recording)
-        return recording
 
     async def _words(self, transcriber: Transcriber | None) -> tuple[str, str]:
         """Return what was said, or why it is not known."""
         if transcriber is None:
             return "", OFF
         try:
-            utterance = await transcriber.transcribe(self._note.audio, self._listener.progress)
+            utterance = await transcriber.transcribe(self._note.audio, self._progress)
         except SpeechError as error:
             return "", str(error)
         return utterance.text.strip(), ""
 
     async def _say(self, text: str, settings: VoiceSettings) -> VoiceResult:
-        if self._listener.is_stop(text):  # which never waits
+        if isinstance(self._listener.session.meaning(text), StopMeaning):  # which never waits
             if settings.echo:
-                self._listener.echo(_quoted(text))
+                self._listener.show(_quoted(text))
             await self._stop()
             await to_thread.run_sync(self._shelf.drop, self._note)
             return VoiceResult(Fate.STOPPED, text)
         await self.place.reached()
         if settings.echo:
-            self._listener.echo(_quoted(text))
+            self._listener.show(_quoted(text))
         receipt = await self._listener.say(text, is_stopped=self.place.is_stopped)
         self.place.leave()
         await to_thread.run_sync(self._shelf.drop, self._note)
@@ -138,7 +154,7 @@ class NoteHearing:
 
     async def _lose(self, recording: Path, reason: str) -> VoiceResult:
         await self.place.reached()
-        self._listener.tell(f"{MICROPHONE} {reason}")
+        self._listener.show(f"{MICROPHONE} {reason}")
         receipt = await self._listener.queue(
             f"[A voice message came whose words are not known: {reason} Its recording is in the file {recording}. "
             "Don't guess what was said.]"
@@ -148,10 +164,11 @@ class NoteHearing:
         return VoiceResult(Fate.LOST, "", receipt)
 
     def _fail(self, error: BaseException) -> None:
-        for future in (self._kept, self._ended):
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # nobody need ask for it
+        self._ended.set_exception(error)
+        self._ended.exception()  # nobody need ask for it
+
+    def _progress(self, text: str) -> None:
+        self._listener.show(f"{MICROPHONE} {text} …")
 
 
 def _quoted(text: str) -> str:

@@ -7,9 +7,8 @@ from typing import TypeVar
 
 from hark.protocol.speech import Transcriber
 from hark.protocol.voice_messages import Listener, VoiceNote
-from hark.voice.delivery import NoteHearing
+from hark.voice.delivery import SOURCE, NoteHearing, QueueSlot
 from hark.voice.pending_recordings import PendingRecordings
-from hark.voice.queue import QueueSlot, VoiceQueue
 from hark.voice.settings import VoiceSettings
 
 T = TypeVar("T")
@@ -24,7 +23,7 @@ class VoiceIngress:
         self._transcriber = transcriber
         self._shelf = shelf
         self._settings = settings
-        self._lines: dict[str, VoiceQueue] = {}
+        self._lines: dict[str, list[QueueSlot]] = {}
         self._hearings: dict[tuple[str, str], NoteHearing] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -51,7 +50,7 @@ class VoiceIngress:
         place = self._join(note.line)
 
         async def stop() -> None:
-            await self._stop(note.line, place, listener.interrupt)
+            await self._stop(note.line, place, lambda: listener.session.interrupt(SOURCE))
 
         hearing = NoteHearing(note, listener, place, self._shelf, stop)
         self._hearings[key] = hearing
@@ -74,7 +73,7 @@ class VoiceIngress:
 
     def waiting(self, line: str) -> int:
         """Return how many of that line are still on their way."""
-        return self._lines[line].length if line in self._lines else 0
+        return len(self._lines.get(line, ()))
 
     async def read(self, line: str, say: Callable[[bool], Awaitable[T]]) -> T:
         """Say a text when all that came before it in its line has been said; at once when there is nothing."""
@@ -117,9 +116,9 @@ class VoiceIngress:
         return await interrupt()
 
     def _join(self, line: str) -> QueueSlot:
-        return self._lines.setdefault(line, VoiceQueue()).join()
+        return QueueSlot(self._lines.setdefault(line, []))
 
     def _leave(self, line: str, place: QueueSlot) -> None:
         place.leave()
-        if line in self._lines and not self._lines[line].length:
+        if not self._lines.get(line, True):
             del self._lines[line]

@@ -168,7 +168,7 @@ async def chatting(
         people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
         ingress = VoiceIngress(ears, PendingRecordings(home / "voice"), VoiceSettings())
         platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress, **(timing or {})))
-        agent.bench.starts.listen(lambda start: platform.session_began(start.turn.rpartition(".t")[0]))
+        agent.bench.starts.listen(platform.turn_started)
         chat.agent = agent
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(platform.run)

@@ -13,9 +13,8 @@ import pytest
 from hark.protocol.chat import Address, ChatSurface, Incoming
 from hark.surfaces.discord.surface import DiscordSurface
 from hark.surfaces.slack.surface import SlackSurface
-from hark.surfaces.telegram.import_aiogram import load_library
 from hark.surfaces.telegram.platform import TelegramSettings
-from hark.surfaces.telegram.surface import Telegram
+from hark.surfaces.telegram.surface import Telegram, load_library
 from tests.fakes import discord_server, slack_server, telegram_payloads, telegram_server, webhook_program
 from tests.surfaces.discord.discord_fixture import HOME as DISCORD_HOME
 from tests.surfaces.discord.discord_fixture import surface_for

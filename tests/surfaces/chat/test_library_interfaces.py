@@ -13,7 +13,7 @@ from aiogram import types
 from pydantic import BaseModel
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 
-from hark.surfaces.telegram.import_aiogram import CALLED, USED, load_library
+from hark.surfaces.telegram.surface import CALLED, USED, load_library
 
 BOUNDED = ("aiogram", "pydantic", "discord-py", "slack-bolt", "slack-sdk", "matrix-nio")
 

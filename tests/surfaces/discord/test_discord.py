@@ -308,7 +308,7 @@ async def test_after_a_lost_session_what_was_said_meanwhile_is_read(tmp_path: Pa
 async def test_what_was_said_meanwhile_is_asked_for_again_and_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hark.surfaces.discord.missed_messages.FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("hark.surfaces.discord.incoming.FIRST_PAUSE_SECONDS", 0.01)
     async with DiscordServer().serving() as server:
         async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
             await server.write("before")

@@ -64,9 +64,9 @@ def test_while_chats_are_read_there_is_nothing_to_resume() -> None:
     position = Position(None)
     position.load("bot")
     position.begin("s1", "wss://there", 1)
-    position.fall_behind("1")
+    position.behind.add("1")
     assert not position.place.session
-    position.catch_up("1")
+    position.behind.discard("1")
     assert position.place.session == "s1"
 
 

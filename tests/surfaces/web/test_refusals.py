@@ -72,7 +72,14 @@ async def test_every_bad_body_is_told_and_nothing_is_accepted(tmp_path: Path) ->
         ("GET", "/api/search?limit=many", None, "limit is invalid: expected `int`, got `str`."),
         ("POST", SAY, {"text": "x", "shown": {"turn": "t", "characters": -1}}, "shown.characters is invalid: expected"),
         ("POST", SAY, ["x"], "The body is invalid: expected `object`, got `array`."),
-        ("POST", "/v1/chat/completions", {"messages": [{"role": "boss"}]}, "messages[0].role is invalid: invalid enum"),
+        (
+            "POST",
+            "/v1/chat/completions",
+            {"messages": [{"role": "boss"}]},
+            "messages[0].role must be assistant, developer, ",
+        ),
+        ("POST", SAY, {"text": "x", "delivery": "soon"}, "delivery must be interrupt, steer or queue. GET"),
+        ("POST", "/api/sessions/demo/voice?delivery=soon", None, "delivery must be interrupt, steer or queue. GET"),
         ("POST", "/api/schedules", {"when": "@daily\n", "prompt": "x"}, "when has letters that can't be printed."),
     ],
 )

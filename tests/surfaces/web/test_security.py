@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from hark.surfaces.web.guard import access as access_module
-from hark.surfaces.web.guard.access import COOKIE, LOGIN_SECONDS, Access, is_loopback
-from hark.surfaces.web.guard.failed_logins import MOST_WRONG, WINDOW_SECONDS, Guesses
+from hark.surfaces.web.guard.access import (
+    COOKIE,
+    LOGIN_SECONDS,
+    MOST_WRONG,
+    WINDOW_SECONDS,
+    Access,
+    Guesses,
+    is_loopback,
+)
 from hark.surfaces.web.guard.guard import Guard
 from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.settings import ServeSettings

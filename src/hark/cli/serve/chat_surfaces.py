@@ -16,11 +16,10 @@ from hark.app.pairing import Pairing
 from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatError
 from hark.protocol.chat_ledger import ChatLedger
-from hark.protocol.names import session_of, surface_of
-from hark.protocol.records import TurnStarted
+from hark.protocol.names import surface_of
 from hark.protocol.session import Session
 from hark.store.chat_ledger import SqliteChatLedger
-from hark.surfaces.chat.chat import ChatServices
+from hark.surfaces.chat.chat_route import ChatServices
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
 from hark.surfaces.chat.settings import PLATFORMS, PlatformServices, load_platform
@@ -107,13 +106,12 @@ class Surfaces:
 
     async def _run(self, running: "RunningSurface", platform: Platform) -> None:
         """Run one until it is gone from the settings. What it still owes is in the ledger, for the next one."""
-        began = partial(_tell_start, platform)
-        self._agent.bench.starts.listen(began)
+        self._agent.bench.starts.listen(platform.turn_started)
         try:
             with running.scope:
                 await platform.run()
         finally:
-            self._agent.bench.starts.leave(began)
+            self._agent.bench.starts.leave(platform.turn_started)
             running.ended.set()
 
 
@@ -135,7 +133,3 @@ def house_of(agent: Agent, ledger: ChatLedger) -> ChatServices:
 
     sessions, parts = agent.bench.store.journal.sessions, agent.parts
     return ChatServices(ledger, opened, sessions, parts.ingress(), agent.is_stop, parts.narrator())
-
-
-def _tell_start(platform: Platform, start: TurnStarted) -> None:
-    platform.session_began(session_of(start.turn))

@@ -34,7 +34,6 @@ from hark.surfaces.web.hooks import Hooks
 
 if TYPE_CHECKING:
     from hark.surfaces.web.app import Doorway
-    from hark.surfaces.web.guard.access import Access
     from hark.surfaces.web.server import HttpServer
 
 NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
@@ -82,12 +81,10 @@ async def serve(
                 async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
                     running = ServedAgent(agent, chosen, server, watchdog)
                     async with (
-                        running.opened(doorway, beside, hooks or Hooks()) as access,
+                        running.opened(doorway, beside, hooks or Hooks()),
                         anyio.create_task_group() as around,
                     ):
-                        reload = ServeReload(load, options, agent.follow, chosen)
-                        reload.on_chosen(running.follow)
-                        reload.on_chosen(lambda chosen: access.change(chosen.settings, chosen.token))
+                        reload = ServeReload(load, options, agent.follow, chosen, running.follow)
                         reload.listen()
                         around.start_soon(reload.run)
                         around.start_soon(ping_watchdog)
@@ -107,7 +104,9 @@ class ServedAgent:
     """The agent and what serves it."""
 
     def __init__(self, agent: Agent, chosen: Chosen, server: "HttpServer", watchdog: Watchdog) -> None:
-        self.chosen = chosen
+        from hark.surfaces.web.guard.access import Access
+
+        self._access = Access(chosen.settings, chosen.token)
         self._agent = agent
         self._server = server
         self._watchdog = watchdog
@@ -116,20 +115,19 @@ class ServedAgent:
     def follow(self, chosen: Chosen) -> None:
         """Take these settings from now on."""
         self.chosen = chosen
+        self._access.change(chosen.settings, chosen.token)
         self._watchdog.seconds = chosen.settings.drain_seconds + self._agent.settings.limits.exit_seconds
 
     @asynccontextmanager
-    async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator["Access"]:
+    async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator[None]:
         """Have the app stand behind the doorway, with what it needs running."""
         from hark.surfaces.web.api.context import WebContext
         from hark.surfaces.web.api.voice import take_up
         from hark.surfaces.web.app import make_app
-        from hark.surfaces.web.guard.access import Access
         from hark.surfaces.web.live.feed import Feeds
         from hark.surfaces.web.metrics import Metrics
         from hark.version import __version__
 
-        access = Access(self.chosen.settings, self.chosen.token)
         metrics = Metrics(time.time())
         self._agent.bench.ends.listen(metrics.ended)
         # A feed holds its session awake, so it must go well before the session may.
@@ -142,10 +140,10 @@ class ServedAgent:
             await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
             ingress = self._agent.parts.ingress()
             speak = partial(spoken, self._agent.parts.speaker())
-            web = WebContext(self._agent, access, feeds, metrics, ingress, hooks, speak, __version__)
+            web = WebContext(self._agent, self._access, feeds, metrics, ingress, hooks, speak, __version__)
             await take_up(web, await to_thread.run_sync(lambda: list(ingress.left())))
             doorway.app = make_app(web)
-            yield access
+            yield
             tasks.cancel_scope.cancel()
 
     async def drain(self) -> None:

@@ -20,29 +20,26 @@ from hark.cli.serve.systemd import notify, notify_reloading
 LOG = logging.getLogger(__name__)
 
 Load = Callable[[], Settings]
-TakeChosen = Callable[[Chosen], None]
 
 
 class ServeReload:
     """Reads the settings again whenever `wish` is called. Broken ones are told, and all the old ones stay."""
 
-    def __init__(self, load: Load, options: argparse.Namespace, follow: Follow, serving: Chosen) -> None:
-        """`follow` has the agent take the settings; `serving` is how it listens, which a reload can't change."""
+    def __init__(
+        self, load: Load, options: argparse.Namespace, follow: Follow, serving: Chosen, take: Callable[[Chosen], None]
+    ) -> None:
+        """`follow` applies the settings to the agent, `take` to the server. `serving` is its address, which stays."""
         self._load = load
         self._options = options
         self._follow = follow
         self._serving = serving
-        self._followers: list[TakeChosen] = []
+        self._take = take
         self._is_wished = anyio.Event()
 
     def listen(self) -> None:
         """Have SIGHUP wish for it, unless our starter has us ignore that."""
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.wish)
-
-    def on_chosen(self, take: TakeChosen) -> None:
-        """Have the settings of serving taken by this as well."""
-        self._followers.append(take)
 
     def wish(self) -> None:
         """Have the settings read again; waits for nothing."""
@@ -74,8 +71,7 @@ class ServeReload:
         chosen = choose(settings.serve, self._options)
         followed = await self._follow(settings)
         apply_log_settings(settings.logs, [chosen.token, *known_secrets(settings)])
-        for take in self._followers:
-            take(chosen)
+        self._take(chosen)
         return Followed(followed.changed, (*followed.needs_restart, *_moved(self._serving, chosen)))
 
 

@@ -1,57 +1,37 @@
 """One address at work: what was kept for it is dealt with in order, and a stop overtakes all that waits."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import anyio
 from msgspec import structs
 
 from hark.protocol.chat import Pressed, Removed, Rewritten, Written
-from hark.protocol.chat_ledger import ChatLedger, PendingIncoming
+from hark.protocol.chat_ledger import PendingIncoming
 from hark.protocol.meaning import StopMeaning
 from hark.protocol.receipts import Receipt
-from hark.protocol.session import Session
-from hark.protocol.speech import Narrator, SpeechError
-from hark.protocol.store import SessionLine
-from hark.protocol.voice_messages import WITHDRAWN, Ingress
+from hark.protocol.speech import SpeechError
+from hark.protocol.voice_messages import WITHDRAWN
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.conversation import ChatConversation
 from hark.surfaces.chat.incoming import IncomingHandler
 from hark.surfaces.chat.message_batch import goes_on, joined, may_go_on, whole
-from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.questions import OpenQuestions
 from hark.surfaces.chat.spoken_reply import Spoken
 from hark.surfaces.chat.voice import ChatListener, Echo, note_of
 
 
-@dataclass(frozen=True, slots=True)
-class ChatServices:
-    """What all platforms share. `is_stop` tells whether a text stops what runs, on the surface of that name."""
-
-    ledger: ChatLedger
-    open_session: Callable[[str], Session]
-    sessions: Callable[[], Awaitable[list[SessionLine]]]
-    ingress: Ingress
-    is_stop: Callable[[str, str], bool]
-    narrator: Narrator | None = None
-    first_pause_seconds: float = 1.0  # before a platform or a chat that failed is tried again
-    window_seconds: float = 0.8  # for the next part of a message that the client split
-    sleep_seconds: float = 300.0  # after which a quiet chat is closed
-
-
 class Chat:
-    """One address. It belongs to whoever runs it, which can be done again when it has ended; `put` never waits."""
+    """One address. It belongs to whoever runs it, which can be done again when it has ended; `put` never waits.
 
-    def __init__(self, line: ChatRoute, house: ChatServices) -> None:
+    `waiting` is what was put here and not begun with.
+    """
+
+    def __init__(self, line: ChatRoute) -> None:
         self._line = line
-        self._house = house
-        self._outbox = Outbox(line.surface, line.address, house.ledger)
-        questions = OpenQuestions()
-        self._inward = IncomingHandler(line, house.ledger, self._outbox, questions)
-        self._spoken = Spoken(house.narrator, line.session.id, self._outbox)
-        self._conversation = ChatConversation(line, house.ledger, self._outbox, questions, self._spoken)
-        self._waiting: list[PendingIncoming] = []
+        self._house = line.services
+        self._inward = IncomingHandler(line)
+        self._spoken = Spoken(self._house.narrator, line.session.id, line.outbox)
+        self._conversation = ChatConversation(line, self._spoken)
+        self.waiting: list[PendingIncoming] = []
         self._changes: list[PendingIncoming] = []  # edits and deletions that were not made yet
         self._under_way = 0
         self._is_begun = False
@@ -59,15 +39,10 @@ class Chat:
 
     def put(self, kept: PendingIncoming) -> None:
         """Take something to be dealt with."""
-        self._waiting.append(kept)
+        self.waiting.append(kept)
         if isinstance(kept.incoming, Rewritten | Removed):
             self._changes.append(kept)
         self._changed.set()
-
-    @property
-    def has_waiting(self) -> bool:
-        """True when something was put here that nobody has begun with."""
-        return bool(self._waiting)
 
     async def run(self) -> None:
         """Deal with what comes, and show what comes of it, until cancelled, or quiet for so long that it may sleep.
@@ -93,38 +68,38 @@ class Chat:
         """Begin again with all that the ledger has for this address."""
         kept = await self._house.ledger.kept(self._line.address.surface, self._line.address)
         places = {one.place for one in kept}
-        self._waiting = [*kept, *(one for one in self._waiting if one.place not in places)]
-        self._changes = [one for one in self._waiting if isinstance(one.incoming, Rewritten | Removed)]
+        self.waiting = [*kept, *(one for one in self.waiting if one.place not in places)]
+        self._changes = [one for one in self.waiting if isinstance(one.incoming, Rewritten | Removed)]
 
     async def _is_quiet(self) -> bool:
         """Return False when something is to be dealt with, True when for a long while there was nothing."""
-        while not self._waiting:
+        while not self.waiting:
             try:
                 async with asyncio.timeout(self._house.sleep_seconds):
                     self._changed.clear()
                     await self._changed.wait()
             except TimeoutError:
-                if self._conversation.is_at_rest and not self._under_way and not self._waiting:
+                if self._conversation.is_at_rest and not self._under_way and not self.waiting:
                     return True
         return False
 
     async def _next_batch(self) -> list[PendingIncoming]:
         """Return the next thing, with what belongs to it: as long as more of the same may follow, it is waited for."""
-        batch = [self._waiting.pop(0)]
+        batch = [self.waiting.pop(0)]
         characters = self._line.surface.manners.characters
         while isinstance(last := batch[-1].incoming, Written) and may_go_on(last, characters):
             try:
                 async with asyncio.timeout(self._house.window_seconds):
-                    while not self._waiting:
+                    while not self.waiting:
                         self._changed.clear()
                         await self._changed.wait()
             except TimeoutError:
-                if not self._waiting:  # a busy machine may be late with both
+                if not self.waiting:  # a busy machine may be late with both
                     break
-            following = self._waiting[0].incoming
+            following = self.waiting[0].incoming
             if not isinstance(following, Written) or not goes_on(last, following, characters):
                 break  # a stop, too, ends the waiting
-            batch.append(self._waiting.pop(0))
+            batch.append(self.waiting.pop(0))
         return batch
 
     def _changes_of(self, batch: list[PendingIncoming]) -> list[PendingIncoming]:
@@ -146,7 +121,7 @@ class Chat:
         for count in range(len(parts), 0, -1):
             if await self._line.session.has_known(self._line.name_of(joined(parts[:count]).id)):
                 await self._house.ledger.done(*(kept.place for kept in batch[:count]))
-                self._waiting = [*batch[count:], *self._waiting]
+                self.waiting = [*batch[count:], *self.waiting]
                 return []
         return batch
 
@@ -159,8 +134,8 @@ class Chat:
         """
         if not isinstance(kept.incoming, Written) or kept.incoming.voice is None:
             return kept
-        is_withdrawn = await self._inward.was_withdrawn(kept.incoming)
         name = self._name(kept)
+        is_withdrawn = await self._line.ledger.find(self._line.address, f"withdrawn:{name}") is not None
         is_said = await self._line.session.has_known(name) or await self._inward.was_answer(name)
         return structs.replace(kept, is_said=is_said, is_withdrawn=is_withdrawn and not is_said)
 
@@ -238,16 +213,16 @@ class Chat:
         return self._line.name_of(kept.incoming.id)
 
     async def _tell_withdrawn(self, message: str) -> None:
-        echo = Echo(self._outbox, f"voice:{message}")
+        echo = Echo(self._line.outbox, f"voice:{message}")
         echo.show(WITHDRAWN)
         echo.close()
         await echo.run()
 
     async def _hear(self, kept: PendingIncoming, message: Written) -> bool:
         """Have a recording heard; False when that must be tried again by the next process."""
-        echo = Echo(self._outbox, f"voice:{message.id}")
+        echo = Echo(self._line.outbox, f"voice:{message.id}")
         self._spoken.heard(self._line.name_of(message.id))
-        listener = ChatListener(kept, self._inward, echo, self._line.session)
+        listener = ChatListener(kept, self._line, self._inward, echo)
         hearing = self._house.ingress.hear(note_of(self._line, kept), listener)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(echo.run)

@@ -3,31 +3,10 @@
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Protocol
 
-from hark.protocol.chat import Address, ChatError, Outgoing
+from hark.protocol.chat import Address, ChatError, ChatWriter, Outgoing
 
 SOON_SECONDS = 1.0
-
-
-class ChatWriter(Protocol):
-    """Sends through one connection. Its methods raise ChatError as those of a ChatSurface do."""
-
-    async def send(self, address: Address, message: Outgoing) -> str:
-        """Send a message; return the platform's id of it."""
-        ...
-
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        """Change a message of ours."""
-        ...
-
-    async def typing(self, address: Address) -> None:
-        """Show that we are at work."""
-        ...
-
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign on a person's message."""
-        ...
 
 
 class ConnectedSurface:

@@ -5,7 +5,6 @@ import asyncio
 import anyio
 
 from hark.protocol.chat import Button, Outgoing
-from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.events import (
     AnyEvent,
     CallEnd,
@@ -24,8 +23,7 @@ from hark.protocol.names import number_of
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
-from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.questions import GIVEN_CHARACTERS, OpenQuestions
+from hark.surfaces.chat.questions import GIVEN_CHARACTERS
 from hark.surfaces.chat.reply import GrowingReply
 from hark.surfaces.chat.spoken_reply import Spoken
 
@@ -47,13 +45,9 @@ SIGNS = {
 class ChatConversation:
     """Shows one session at one address, for as long as it is run."""
 
-    def __init__(
-        self, line: ChatRoute, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions, spoken: Spoken
-    ) -> None:
+    def __init__(self, line: ChatRoute, spoken: Spoken) -> None:
         self._line = line
-        self._ledger = ledger
-        self._outbox = outbox
-        self._questions = questions
+        self._ledger, self._outbox, self._questions = line.ledger, line.outbox, line.questions
         self._spoken = spoken
         self._reply: GrowingReply | None = None
         self._showing: asyncio.Task[None] | None = None
@@ -132,7 +126,7 @@ class ChatConversation:
     async def _begin(self, turn: str, *, is_late: bool = False) -> None:
         """A turn runs. `is_late`: what it said before now was not heard here."""
         if self._reply is not None and self._reply.turn == turn:
-            self._reply.is_whole()
+            self._reply.is_late = False  # it was heard from its start after all
             return
         await self._stop_showing()
         self._reply = GrowingReply(turn, self._line.surface.manners, self._outbox, is_late=is_late)
@@ -184,7 +178,9 @@ class ChatConversation:
         asked = self._questions.close(question)
         if asked is not None:
             end = f"{reason}: {asked.given}" if asked.given and reason == ANSWERED else reason
-            await self._outbox.edit(asked.posted, Outgoing(f"{self._question(asked.text)}\n({end})"), is_last=True)
+            await self._outbox.edit(
+                asked.posted, Outgoing(f"{self._question(asked.event.text)}\n({end})"), is_last=True
+            )
 
     def _question(self, text: str) -> str:
         """Return a question as one message: a long one is cut, as its buttons belong to one."""

@@ -4,15 +4,12 @@ import asyncio
 import zlib
 
 from hark.protocol.chat import Button, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
-from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.commands import Delivery
 from hark.protocol.meaning import NO_TURN, AnswerMeaning, no_answer
 from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.message_batch import THROUGH, MergedMessages
-from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.questions import OpenQuestions
 
 QUOTED_CHARACTERS = 500
 TAKEN = "I have that message already."
@@ -26,11 +23,9 @@ CUT_ANSWER = "A restart came just when you answered “{}”, and ended what had
 class IncomingHandler:
     """Deals with one thing after the other; each is durable where it belongs when its method returns."""
 
-    def __init__(self, line: ChatRoute, ledger: ChatLedger, outbox: Outbox, questions: OpenQuestions) -> None:
+    def __init__(self, line: ChatRoute) -> None:
         self._line = line
-        self._ledger = ledger
-        self._outbox = outbox
-        self._questions = questions
+        self._ledger, self._outbox, self._questions = line.ledger, line.outbox, line.questions
         self.joined = MergedMessages()
         self._settling: dict[str, asyncio.Event] = {}
 
@@ -55,24 +50,6 @@ class IncomingHandler:
         settling = self._settling.pop(message, None)
         if settling is not None:
             await settling.wait()
-
-    async def queue(self, message: Written, text: str) -> Receipt:
-        """Put a text into the queue in the place of a message that has none."""
-        author = message.author.name or message.author.id
-        name = self._line.name_of(message.id)
-        return await self._line.session.say(text, Delivery.QUEUE, id=name, author=author)
-
-    async def withdraw(self, message: Written) -> None:
-        """Note that a stop came before the words of a recording were known."""
-        await self._ledger.sending(self._line.address, f"withdrawn:{self._line.name_of(message.id)}")
-
-    async def was_withdrawn(self, message: Written) -> bool:
-        """Tell whether a process that is gone noted that."""
-        return await self._ledger.find(self._line.address, f"withdrawn:{self._line.name_of(message.id)}") is not None
-
-    async def interrupt(self, source: str) -> None:
-        """Stop what runs, without a word about it."""
-        await self._line.session.interrupt(source)
 
     async def stop(self, source: str, turn: str, key: str) -> None:
         """Stop what runs (with `turn`, only that one), and say so where nothing else does."""

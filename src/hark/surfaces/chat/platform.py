@@ -6,9 +6,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.protocol.chat import Address, ChatError, ChatSurface, Incoming, Outgoing, Removed, Written
-from hark.protocol.names import address_session, surface_of
-from hark.surfaces.chat.chat import Chat, ChatServices
-from hark.surfaces.chat.chat_route import ChatRoute
+from hark.protocol.names import address_session, session_of, surface_of
+from hark.protocol.records import TurnStarted
+from hark.surfaces.chat.chat import Chat
+from hark.surfaces.chat.chat_route import ChatRoute, ChatServices
+from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.people import People
 from hark.surfaces.chat.settings import ChatSettings
 from hark.timing.backoff import Backoff
@@ -73,11 +75,12 @@ class Platform:
         if kept is not None:
             self._room(incoming.address).put(kept)
 
-    def session_began(self, session: str) -> None:
+    def turn_started(self, start: TurnStarted) -> None:
         """A turn begins in a session: if that is an address's of ours, what comes of it is shown there.
 
         Most were begun by somebody who wrote there; others by a schedule, a program, or another surface.
         """
+        session = session_of(start.turn)
         if self._tasks is not None and surface_of(session) == self._surface.name:
             self._tasks.start_soon(self._open_for, session)
 
@@ -137,8 +140,9 @@ class Platform:
         room = self._rooms.get(address)
         if room is None:
             session = self._house.open_session(address_session(address))
-            line = ChatRoute(self._surface, address, session, self._settings)
-            room = self._rooms[address] = Chat(line, self._house)
+            outbox = Outbox(self._surface, address, self._house.ledger)
+            route = ChatRoute(self._surface, address, session, self._settings, self._house, outbox)
+            room = self._rooms[address] = Chat(route)
             assert self._tasks is not None
             self._tasks.start_soon(self._keep, room, address, name=f"chat {address.surface} {address.chat}")
         return room
@@ -152,7 +156,7 @@ class Platform:
         while True:
             try:
                 await room.run()
-                if not room.has_waiting:
+                if not room.waiting:
                     break
             except Exception:  # the surface loop: one address fails alone
                 LOG.exception("%s: the chat %s failed, and is opened again", self._surface.name, address.chat)

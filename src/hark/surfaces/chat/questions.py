@@ -16,11 +16,7 @@ NO = ("n", "no", "nein", "non", "нет", "いいえ", "不", "👎")
 class Asked:
     """A question as it was shown: the platform's id of it is "" while it is being sent."""
 
-    question: str
-    text: str
-    choices: tuple[str, ...]
-    is_approval: bool
-    call: str
+    event: QuestionAsked
     posted: str = ""
     given: str = ""
 
@@ -34,8 +30,7 @@ class OpenQuestions:
 
     def open(self, event: QuestionAsked) -> None:
         """Note a question; it may be answered while it is still being sent."""
-        is_approval = event.kind is QuestionKind.APPROVAL
-        self._asked[event.question] = Asked(event.question, event.text, event.choices, is_approval, event.call)
+        self._asked[event.question] = Asked(event)
 
     def posted(self, question: str, message: str) -> None:
         """It is shown under this id of the platform; without effect when it was closed meanwhile."""
@@ -55,7 +50,7 @@ class OpenQuestions:
 
     def settling(self, question: str) -> asyncio.Event:
         """Return what is set when an answer to this question has become durable, with what asked for it."""
-        return self._settling.setdefault(self._asked[question].call, asyncio.Event())
+        return self._settling.setdefault(self._asked[question].event.call, asyncio.Event())
 
     def settle(self, call: str | None = None) -> None:
         """What a call was told is durable; None: so is what any call was told."""
@@ -66,9 +61,8 @@ class OpenQuestions:
 
     def choice(self, question: str, place: str) -> str | None:
         """Return what the button at that place says; None when there is no such question any more."""
-        asked = self._asked.get(question)
-        is_there = asked is not None and place.isdigit() and int(place) < len(asked.choices)
-        return asked.choices[int(place)] if asked is not None and is_there else None
+        choices = self._asked[question].event.choices if question in self._asked else ()
+        return choices[int(place)] if place.isdigit() and int(place) < len(choices) else None
 
     def answer_in(self, text: str) -> AnswerMeaning | None:
         """Return the question that a message answers, and its answer; None when it is a message like any other.
@@ -80,11 +74,11 @@ class OpenQuestions:
         if not words or text.startswith("/"):
             return None
         for asked in self._asked.values():
-            choice = _choice(words, asked.choices)
+            choice = _choice(words, asked.event.choices)
             if choice is not None:
-                return AnswerMeaning(asked.question, choice)
-            if not asked.is_approval:
-                return AnswerMeaning(asked.question, text)
+                return AnswerMeaning(asked.event.question, choice)
+            if asked.event.kind is not QuestionKind.APPROVAL:
+                return AnswerMeaning(asked.event.question, text)
         return None
 
 

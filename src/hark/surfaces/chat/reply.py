@@ -60,17 +60,13 @@ class GrowingReply:
         self.turn = turn
         self._manners = manners
         self._outbox = outbox
-        self._is_late = is_late
+        self.is_late = is_late
         self._steps: list[str] = [""]
         self._calls: dict[str, str] = {}
         self._messages: list[str] = []
         self._shown: list[Outgoing | None] = []
         self._gone: set[int] = set()
         self._changed = asyncio.Event()
-
-    def is_whole(self) -> None:
-        """It was heard from its start after all."""
-        self._is_late = False
 
     def add(self, text: str) -> None:
         """Take one more piece of text; waits for nothing."""
@@ -100,7 +96,7 @@ class GrowingReply:
     def text(self) -> str:
         """What was said so far."""
         said = "\n\n".join(step.strip() for step in self._steps if step.strip())
-        return EARLIER + said if self._is_late else said
+        return EARLIER + said if self.is_late else said
 
     async def grow(self) -> None:
         """Show what comes, until cancelled."""

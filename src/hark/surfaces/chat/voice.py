@@ -7,9 +7,8 @@ from msgspec import structs
 
 from hark.protocol.chat import Outgoing, Written
 from hark.protocol.chat_ledger import PendingIncoming
-from hark.protocol.meaning import StopMeaning
+from hark.protocol.commands import Delivery
 from hark.protocol.receipts import Receipt
-from hark.protocol.session import Session
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
 from hark.surfaces.chat.chat_route import ChatRoute
@@ -62,29 +61,15 @@ class Echo:
 class ChatListener:
     """Brings the words of one recording to the session."""
 
-    def __init__(self, kept: PendingIncoming, inward: IncomingHandler, echo: Echo, session: Session) -> None:
+    def __init__(self, kept: PendingIncoming, line: ChatRoute, inward: IncomingHandler, echo: Echo) -> None:
         assert isinstance(kept.incoming, Written)
-        self._session = session
+        self.session = line.session
+        self.show = echo.show
+        self._line = line
         self._message = kept.incoming
+        self._name = line.name_of(kept.incoming.id)
         self._is_again = kept.is_again
         self._inward = inward
-        self._show = echo.show
-
-    def is_stop(self, text: str) -> bool:
-        """Tell whether these words are a wish to stop."""
-        return isinstance(self._session.meaning(text), StopMeaning)
-
-    def echo(self, text: str) -> None:
-        """Show what was heard."""
-        self._show(text)
-
-    def progress(self, text: str) -> None:
-        """Show the words so far of a long recording."""
-        self._show(f"🎙️ {text} …")
-
-    def tell(self, text: str) -> None:
-        """Tell what became of it."""
-        self._show(text)
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
         """Go on with the words exactly as if they had been typed; what was written with the recording comes behind."""
@@ -95,15 +80,12 @@ class ChatListener:
     async def queue(self, text: str) -> Receipt:
         """Put a message into the queue, behind the turn that runs."""
         whole = "\n".join(part for part in (self._message.text, text) if part)
-        return await self._inward.queue(self._message, whole)
-
-    async def interrupt(self) -> None:
-        """Stop the turn that runs, if there is one."""
-        await self._inward.interrupt("voice")
+        author = self._message.author.name or self._message.author.id
+        return await self.session.say(whole, Delivery.QUEUE, id=self._name, author=author)
 
     async def withdraw(self) -> None:
         """Note that a stop withdrew it, so that the next process does not hear it after all."""
-        await self._inward.withdraw(self._message)
+        await self._line.ledger.sending(self._line.address, f"withdrawn:{self._name}")
 
 
 def note_of(line: ChatRoute, kept: PendingIncoming) -> VoiceNote:

@@ -22,6 +22,10 @@ CLOSINGS = {
 ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
 
 
+class MessageMalformed(ChatGone):
+    """Discord refuses the form of a message; a plainer one may pass."""
+
+
 def told(error: Exception) -> ChatError:
     """Return an error of discord.py as what it means to whoever sends or runs."""
     match error:
@@ -41,15 +45,12 @@ def told(error: Exception) -> ChatError:
             return ChatError(f"Discord can't be reached: {type(error).__name__}.")
 
 
-def is_malformed(error: Exception) -> bool:
-    """Tell whether Discord refused the form of a message, so that a plainer one may pass."""
-    return isinstance(error, discord.HTTPException) and error.status == 400 and error.code == 50035
-
-
 def _of_answer(error: discord.HTTPException) -> ChatError:
     text = f"Discord refuses: {error.status}, {error.text or 'without a reason'}"[:300]
     if error.status == 429:
         return ChatError(text, retry_after=_seconds(error.response.headers.get("Retry-After", "")))
+    if error.status == 400 and error.code == 50035:
+        return MessageMalformed(text)
     if error.status in (400, 403, 404):
         return ChatGone(text)  # the same again would be refused again
     return ChatError(text)

@@ -19,7 +19,6 @@ from hark.protocol.chat import ChatError, Deliver, Incoming
 from hark.surfaces.discord.client import DiscordClient
 from hark.surfaces.discord.errors import ERRORS, told
 from hark.surfaces.discord.incoming import Reader, guild_of
-from hark.surfaces.discord.missed_messages import Missed
 from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.position import ChatPosition, Mark, Position
 from hark.surfaces.discord.rest import Rest
@@ -54,7 +53,6 @@ class GatewayConnection:
         self._tasks = asyncio.TaskGroup()
         self._deliver: Deliver | None = None
         self._lanes: dict[int, asyncio.Task[None]] = {}
-        self._missed = Missed(self._client, settings.catch_up)
         self._is_astray = False
         self._complaint = ""
         self._began = datetime.now(UTC)
@@ -187,7 +185,7 @@ class GatewayConnection:
         self._position.begin(socket.session_id or "", str(socket.gateway), socket.sequence or 0)
         if self._settings.catch_up > 0:
             for chat, heard in self._position.place.heard.items():
-                self._position.fall_behind(chat)
+                self._position.behind.add(chat)
                 self._enter(int(chat), self._catch_up(chat, heard, self._lanes.get(int(chat))))
 
     def _edit(self, message: discord.Message) -> None:
@@ -256,20 +254,17 @@ class GatewayConnection:
         if incoming is not None:
             await self._deliver(incoming)
         if message is not None:
-            self._heard(message)
+            heard = ChatPosition(message.id, guild_of(message.channel))
+            self._position.hear(str(message.channel.id), heard, is_ours=self._is_ours(message))
         if mark is not None:
             self._position.done(mark)
 
-    def _heard(self, message: discord.Message) -> None:
-        heard = ChatPosition(message.id, guild_of(message.channel))
-        self._position.hear(str(message.channel.id), heard, is_ours=self._is_ours(message))
-
     async def _catch_up(self, chat: str, heard: ChatPosition, before: asyncio.Task[None] | None) -> None:
-        missed = await self._missed.since(chat, heard)
+        missed = await self._reader.missed(chat, heard, self._settings.catch_up)
         if before is not None:
             await asyncio.wait([before])
         for message in missed:
             if self._reader.is_said(message):
                 self._know(message)
                 await self._deal(None, None, partial(self._reader.written, message), message)
-        self._position.catch_up(chat)
+        self._position.behind.discard(chat)

@@ -1,5 +1,7 @@
 """What comes from Discord, in the port's words."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,8 +13,11 @@ from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, P
 from hark.protocol.messages import Attachment
 from hark.surfaces.chat.download import CHUNK_BYTES, download, not_downloaded
 from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.discord.errors import ERRORS
+from hark.surfaces.chat.retry import retried
+from hark.surfaces.discord.errors import ERRORS, told
 from hark.surfaces.discord.markup import readable
+from hark.surfaces.discord.position import ChatPosition
+from hark.timing.backoff import Backoff
 
 if TYPE_CHECKING:
     from hark.surfaces.discord.client import DiscordClient
@@ -20,6 +25,10 @@ if TYPE_CHECKING:
 
 SAID = (discord.MessageType.default, discord.MessageType.reply)
 THREADS = (10, 11, 12)
+HISTORIES_AT_ONCE = 5  # chats
+HISTORY_TRIES = 6
+FIRST_PAUSE_SECONDS = 1.0
+LOG = logging.getLogger(__name__)
 
 
 class Reader:
@@ -31,6 +40,7 @@ class Reader:
         self._files = files
         self._hears_all = hears_all
         self._parents: Recent[str] = Recent()
+        self._histories = asyncio.Semaphore(HISTORIES_AT_ONCE)
 
     def is_said(self, message: discord.Message) -> bool:
         """Tell whether a person said it: no bot, ourselves among them, and no notice of Discord's."""
@@ -85,6 +95,26 @@ class Reader:
             place = self._client.get_partial_messageable(channel, guild_id=guild)
         return Removed(str(message), await self.address(place))
 
+    async def missed(self, chat: str, heard: ChatPosition, most: int) -> list[discord.Message]:
+        """Return what was said in a chat since a message, at most so much. Retries while Discord can't answer."""
+        guild = int(heard.guild) if heard.guild else None
+        channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
+        after = discord.Object(heard.message)
+
+        async def read() -> list[discord.Message]:
+            try:
+                async with self._histories:
+                    history = channel.history(limit=most, after=after, oldest_first=True)
+                    return [message async for message in history]
+            except ERRORS as error:
+                raise told(error) from error
+
+        try:
+            return await retried(read, Backoff(FIRST_PAUSE_SECONDS, 16.0), HISTORY_TRIES)
+        except ChatError as error:
+            LOG.warning("discord: what was said meanwhile in %s could not be read: %s", chat, error)
+            return []
+
     async def pressed(self, interaction: discord.Interaction, value: str) -> Incoming | None:
         """Read a press of a button."""
         channel = interaction.channel
@@ -113,7 +143,7 @@ class Reader:
         """Return the channel around a thread, "" when it is none."""
         try:
             known = await self._rest.ask(self._client.http.get_channel(channel))
-        except ERRORS:
+        except ChatError:
             return ""
         return str(known.get("parent_id", "")) if known["type"] in THREADS else ""
 

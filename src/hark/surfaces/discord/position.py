@@ -32,13 +32,17 @@ class GatewayPosition(Struct, frozen=True, omit_defaults=True):
 
 
 class Position:
-    """Kept in a file, if there is one. Discord replays what follows `sequence` to whoever resumes the session."""
+    """Kept in a file, if there is one. Discord replays what follows `sequence` to whoever resumes the session.
+
+    `newest` is where to go on while what is open is still being dealt with: behind the last event that has come.
+    `behind` are the chats that must be caught up with.
+    """
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
-        self._place = GatewayPosition()
+        self.newest = GatewayPosition()
         self._open: set[Mark] = set()
-        self._behind: set[str] = set()
+        self.behind: set[str] = set()
         self._saved_at = 0.0
 
     @property
@@ -47,48 +51,35 @@ class Position:
 
         While there are chats to be caught up with, there is no session to resume: they are read again instead.
         """
-        if self._behind:
-            return structs.replace(self._place, session="", gateway="", sequence=0)
-        first = min((sequence for session, sequence in self._open if session == self._place.session), default=None)
-        return self._place if first is None else structs.replace(self._place, sequence=first - 1)
-
-    @property
-    def newest(self) -> GatewayPosition:
-        """Where to go on while what is open is still being dealt with: behind the last event that has come."""
-        return self._place
+        if self.behind:
+            return structs.replace(self.newest, session="", gateway="", sequence=0)
+        first = min((sequence for session, sequence in self._open if session == self.newest.session), default=None)
+        return self.newest if first is None else structs.replace(self.newest, sequence=first - 1)
 
     def load(self, bot: str) -> None:
         """Go on where this bot was; what was open is not dealt with."""
-        self._place = self.place if self._place.bot else self._read()
+        self.newest = self.place if self.newest.bot else self._read()
         self._open.clear()
-        self._behind.clear()
-        if self._place.bot != bot:
-            self._place = GatewayPosition(bot)
+        self.behind.clear()
+        if self.newest.bot != bot:
+            self.newest = GatewayPosition(bot)
 
     def begin(self, session: str, gateway: str, sequence: int) -> None:
         """A new session has begun."""
-        self._place = structs.replace(self._place, session=session, gateway=gateway, sequence=sequence)
-        self._save()
-
-    def fall_behind(self, chat: str) -> None:
-        """This chat must be caught up with."""
-        self._behind.add(chat)
-
-    def catch_up(self, chat: str) -> None:
-        """All that was missed in this chat was dealt with."""
-        self._behind.discard(chat)
+        self.newest = structs.replace(self.newest, session=session, gateway=gateway, sequence=sequence)
+        self.save()
 
     def forget(self) -> None:
         """The session is gone: there is nothing to resume."""
-        self._place = structs.replace(self._place, session="", gateway="", sequence=0)
+        self.newest = structs.replace(self.newest, session="", gateway="", sequence=0)
 
     def reach(self, sequence: int) -> None:
         """This event has come; what is open before it stays open."""
-        self._place = structs.replace(self._place, sequence=sequence)
+        self.newest = structs.replace(self.newest, sequence=sequence)
 
     def open(self, sequence: int) -> Mark:
         """This event is being dealt with."""
-        mark = self._place.session, sequence
+        mark = self.newest.session, sequence
         self._open.add(mark)
         return mark
 
@@ -96,34 +87,30 @@ class Position:
         """It is dealt with."""
         self._open.discard(mark)
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
-            self._save()
+            self.save()
 
     def hear(self, chat: str, heard: ChatPosition, *, is_ours: bool) -> None:
         """A message was dealt with. Only chats in which somebody spoke to us are kept, the last ones."""
-        known = self._place.heard.get(chat)
+        known = self.newest.heard.get(chat)
         if known is None and not is_ours:
             return
-        others = {name: other for name, other in self._place.heard.items() if name != chat}
+        others = {name: other for name, other in self.newest.heard.items() if name != chat}
         while len(others) >= MOST_CHATS:
             del others[next(iter(others))]
         newest = known if known is not None and known.message > heard.message else heard
-        self._place = structs.replace(self._place, heard={**others, chat: newest})
+        self.newest = structs.replace(self.newest, heard={**others, chat: newest})
         if is_ours:
             self._saved_at = 0.0
 
-    def save(self) -> None:
-        """Keep it now."""
-        self._save()
-
     def _read(self) -> GatewayPosition:
         try:
-            return (
-                msgspec.json.decode(self._file.read_bytes(), type=GatewayPosition) if self._file else GatewayPosition()
-            )
+            content = self._file.read_bytes() if self._file else b"{}"
+            return msgspec.json.decode(content, type=GatewayPosition)
         except (OSError, msgspec.MsgspecError):
             return GatewayPosition()  # nothing to resume: Discord begins anew
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the file now."""
         self._saved_at = time.monotonic()
         if self._file is None:
             return

@@ -11,10 +11,9 @@ import discord
 from discord.http import MultipartParameters, Route
 
 from hark.protocol.chat import Address, Button, Outgoing
-from hark.surfaces.chat.button_values import ButtonValues
-from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.recent_values import ButtonValues, Recent
 from hark.surfaces.discord.client import DiscordClient
-from hark.surfaces.discord.errors import ERRORS, is_malformed, told
+from hark.surfaces.discord.errors import ERRORS, MessageMalformed, told
 from hark.surfaces.discord.markup import CHARACTERS, shown
 
 T = TypeVar("T")
@@ -55,11 +54,9 @@ class Rest:
         chat = address.thread or address.chat
         try:
             sent = await self.ask(self._http.send_message(chat, params=_parameters(payload, message.voice)))
-        except ERRORS as error:
-            if not is_malformed(error):
-                raise told(error) from error
+        except MessageMalformed:
             payload = _plain(payload, message)
-            sent = await self._ask(self._http.send_message(chat, params=_parameters(payload, message.voice)))
+            sent = await self.ask(self._http.send_message(chat, params=_parameters(payload, message.voice)))
         name = str(sent["id"])
         if message.key and _is_other(sent, payload):  # an earlier try had reached Discord, with other words
             await self.edit(address, name, message)
@@ -75,10 +72,8 @@ class Rest:
         chat = address.thread or address.chat
         try:
             await self.ask(self._http.edit_message(chat, message, params=_parameters(payload)))
-        except ERRORS as error:
-            if not is_malformed(error):
-                raise told(error) from error
-            await self._ask(self._http.edit_message(chat, message, params=_parameters(_plain(payload, new))))
+        except MessageMalformed:
+            await self.ask(self._http.edit_message(chat, message, params=_parameters(_plain(payload, new))))
 
     async def typing(self, address: Address) -> None:
         """Show that we are at work.
@@ -86,7 +81,7 @@ class Rest:
         Raises:
             ChatError: Discord refuses or can't be reached.
         """
-        await self._ask(self._http.send_typing(address.thread or address.chat))
+        await self.ask(self._http.send_typing(address.thread or address.chat))
 
     async def react(self, address: Address, message: str, sign: str) -> None:
         """Put a sign on a message, in place of the one that we put there before.
@@ -99,10 +94,10 @@ class Rest:
         if before == emoji:
             return
         chat = address.thread or address.chat
-        await self._ask(self._http.add_reaction(chat, message, emoji))
+        await self.ask(self._http.add_reaction(chat, message, emoji))
         self._signs.put(message, emoji)
         if before is not None:
-            await self._ask(self._http.remove_own_reaction(chat, message, before))
+            await self.ask(self._http.remove_own_reaction(chat, message, before))
 
     async def acknowledge(self, interaction: int, token: str, *, is_known: bool) -> None:
         """Tell Discord that a press has come; of a button that is not known any more, its person.
@@ -113,25 +108,23 @@ class Rest:
         said = {"type": 4, "data": {"content": TOO_OLD, "flags": 1 << 6}}
         path = "/interactions/{webhook_id}/{webhook_token}/callback"
         route = Route("POST", path, webhook_id=interaction, webhook_token=token)
-        await self._ask(self._http.request(route, json={"type": 6} if is_known else said))
+        await self.ask(self._http.request(route, json={"type": 6} if is_known else said))
 
     async def ask(self, request: Awaitable[T]) -> T:
         """Make a request.
 
         Raises:
-            DiscordException: And the others of ERRORS.
+            ChatError: Discord refuses or can't be reached.
         """
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 return await request
-        except (asyncio.CancelledError, TimeoutError):
+        except asyncio.CancelledError:
             self._client.open_gate()
             raise
-
-    async def _ask(self, request: Awaitable[T]) -> T:
-        try:
-            return await self.ask(request)
         except ERRORS as error:
+            if isinstance(error, TimeoutError):
+                self._client.open_gate()
             raise told(error) from error
 
     def _payload(self, message: Outgoing) -> dict[str, Any]:

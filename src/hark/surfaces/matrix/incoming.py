@@ -51,7 +51,7 @@ class RoomEventReader:
                 return await self._message(room, event, content)
             case "m.room.redaction":
                 gone = event.redacts or content.redacts
-                return Removed(gone, self._address(room, self._memory.thread_of(gone) or "")) if gone else None
+                return Removed(gone, Address("matrix", room, self._memory.thread_of(gone) or "")) if gone else None
             case "m.reaction":
                 tapped = self._choices.tapped(content.relation.event_id, content.relation.key)
                 if tapped is None or tapped[0].chat != room:
@@ -64,7 +64,7 @@ class RoomEventReader:
         thread = _thread_of(content)
         if thread:
             self._memory.note_thread(event.event_id, thread)
-        address = self._address(room, thread)
+        address = Address("matrix", room, thread)
         quoted = await self._quoted(room, content)
         text = _own_words(content)
         is_ours = await self._is_for_us(room, content, quoted)
@@ -113,7 +113,7 @@ class RoomEventReader:
             return None
         thread = _thread_of(before) or self._memory.thread_of(original.event_id) or ""
         text = self._without_call(content.new.body, is_private=self._is_private(room))
-        address, author, at = self._address(room, thread), self._author(room, event), event.origin_server_ts / 1000
+        address, author, at = Address("matrix", room, thread), self._author(room, event), event.origin_server_ts / 1000
         if not was_ours:  # now it names us: we hear it for the first time
             return Written(original.event_id, address, author, text, at=at)
         return Rewritten(original.event_id, address, author, text, at)
@@ -152,9 +152,6 @@ class RoomEventReader:
         if called is None or (is_private and not called[0].rstrip().endswith((":", ","))):
             return text
         return text[called.end() :]
-
-    def _address(self, room: str, thread: str) -> Address:
-        return Address("matrix", room, thread)
 
     def _author(self, room: str, event: RoomEvent) -> Author:
         return Author(event.sender, self._wire.name_of(room, event.sender))

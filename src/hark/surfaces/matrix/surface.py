@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -101,28 +102,14 @@ class Matrix:
             uri = await wire.upload(message.voice, media_type, "voice message")
             content = voice_content(address, message, uri, media_type)
             return await wire.put(address.chat, "m.room.message", content, name)
-        content = message_content(address, message)
-        try:
-            sent = await wire.put(address.chat, "m.room.message", content, name)
-        except ChatGone:
-            if "formatted_body" not in content:
-                raise
-            content = message_content(address, message, has_markup=False)
-            sent = await wire.put(address.chat, "m.room.message", content, name)
+        sent = await _put_message(wire, address.chat, partial(message_content, address, message), name)
         await self._offer(wire, address, sent, message)
         return sent
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         """Change a message of ours."""
         wire = await self._reached()
-        content = edit_content(message, new)
-        try:
-            await wire.put(address.chat, "m.room.message", content, uuid.uuid4().hex)
-        except ChatGone:
-            if "formatted_body" not in content["m.new_content"]:
-                raise
-            content = edit_content(message, new, has_markup=False)
-            await wire.put(address.chat, "m.room.message", content, uuid.uuid4().hex)
+        await _put_message(wire, address.chat, partial(edit_content, message, new), uuid.uuid4().hex)
         await self._offer(wire, address, message, new)
 
     async def typing(self, address: Address) -> None:
@@ -200,6 +187,17 @@ class Matrix:
         except TimeoutError as error:
             raise ChatError("there is no connection to the homeserver now") from error
         return self._wire
+
+
+async def _put_message(wire: Wire, room: str, make: Callable[..., dict[str, Any]], name: str) -> str:
+    """Send a message with its markup. If the homeserver refuses it, send it without. Return the event's id."""
+    content = make()
+    try:
+        return await wire.put(room, "m.room.message", content, name)
+    except ChatGone:
+        if "formatted_body" not in content.get("m.new_content", content):
+            raise
+    return await wire.put(room, "m.room.message", make(has_markup=False), name)
 
 
 def make_surface(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:

@@ -20,7 +20,7 @@ class Known(Struct):
 
 
 class SyncState:
-    """A small file for one account."""
+    """A small file for one account, at `path`."""
 
     def __init__(self, folder: Path, account: str) -> None:
         """Read it.
@@ -28,19 +28,14 @@ class SyncState:
         Raises:
             ChatError: It is there and can't be read. To start anew by ourselves would lose what came meanwhile.
         """
-        self._path = folder / f"{re.sub(r'[^A-Za-z0-9._=-]', '_', account)}.json"
+        self.path = folder / f"{re.sub(r'[^A-Za-z0-9._=-]', '_', account)}.json"
         try:
-            self._known = msgspec.json.decode(self._path.read_bytes(), type=Known)
+            self._known = msgspec.json.decode(self.path.read_bytes(), type=Known)
         except FileNotFoundError:
             self._known = Known()
         except (OSError, msgspec.DecodeError) as error:
             advice = "Mend it, or remove it to start with what is written from then on."
-            raise ChatError(f"{self._path} can't be read: {error}. {advice}") from error
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
+            raise ChatError(f"{self.path} can't be read: {error}. {advice}") from error
 
     @property
     def since(self) -> str:
@@ -70,6 +65,6 @@ class SyncState:
             ChatError: It can't be written.
         """
         try:
-            replace_private(self._path, content)
+            replace_private(self.path, content)
         except OSError as error:
-            raise ChatError(f"{self._path} can't be written: {error}. Check its folder.") from error
+            raise ChatError(f"{self.path} can't be written: {error}. Check its folder.") from error

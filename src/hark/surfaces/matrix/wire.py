@@ -11,24 +11,13 @@ import aiohttp
 
 from hark.protocol.chat import ChatError, ChatGone
 from hark.surfaces.chat.download import CHUNK_BYTES, FETCH_SECONDS
-from hark.surfaces.matrix.wire_types import (
-    EventId,
-    EventPage,
-    HomeserverError,
-    Nothing,
-    Profile,
-    RoomEvent,
-    Self,
-    Synced,
-    Uploaded,
-    events_of,
-    understood,
-)
+from hark.surfaces.matrix.wire_types import EventPage, HomeserverError, RoomEvent, Synced, events_of, understood
 
 if TYPE_CHECKING:
     import nio  # pyright: ignore[reportMissingTypeStubs]
 
 T = TypeVar("T")
+Answer = dict[str, Any]  # an answer whose shape the client library has checked
 
 REQUEST_SECONDS = 30
 SYNC_SECONDS = 30
@@ -54,7 +43,7 @@ class Wire:
         config = nio.AsyncClientConfig(max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS)
         self._client = nio.AsyncClient(homeserver.rstrip("/"), config=config)
         self._client.access_token = token
-        self._token = token
+        self._headers = {"Authorization": f"Bearer {token}"}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -64,12 +53,12 @@ class Wire:
 
     async def who_am_i(self) -> tuple[str, str]:
         """Return our id, and the name that people see."""
-        me = (await self._ask(self._client.whoami(), Self)).user_id
+        me = str((await self._ask(self._client.whoami(), Answer))["user_id"])
         try:
-            profile = await self._ask(self._client.get_displayname(me), Profile)
+            profile = await self._ask(self._client.get_displayname(me), Answer)
         except ChatGone:
-            profile = Profile()
-        return me, profile.displayname or me[1:].partition(":")[0]
+            profile = {}
+        return me, str(profile.get("displayname") or me[1:].partition(":")[0])
 
     async def sync(self, since: str) -> Synced:
         """Wait for news since a token; without one, return at once with the token of now."""
@@ -81,7 +70,7 @@ class Wire:
 
     async def learn_members(self, room: str) -> None:
         """Ask who is in a room; from then on the news tell who comes and goes."""
-        await self._ask(self._client.joined_members(room), Nothing)
+        await self._ask(self._client.joined_members(room), Answer)
 
     async def page(self, room: str, start: str, end: str) -> EventPage:
         """Return a page of a room's past, from `start` back, no further than `end`."""
@@ -97,9 +86,8 @@ class Wire:
     async def our_reactions(self, room: str, event: str) -> list[str]:
         """Return our own reactions to an event, of its newest."""
         path = f"/_matrix/client/v1/rooms/{quote(room)}/relations/{quote(event)}/m.annotation/m.reaction?limit=100"
-        headers = {"Authorization": f"Bearer {self._token}"}
         try:
-            response = await self._client.send("GET", path, headers=headers)
+            response = await self._client.send("GET", path, headers=self._headers)
             body = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(error) from error
@@ -111,8 +99,7 @@ class Wire:
     async def content(self, server: str, media: str) -> AsyncGenerator[bytes]:
         """Yield the content of a file. Raises what aiohttp does, too."""
         path = f"/_matrix/client/v1/media/download/{quote(server)}/{quote(media)}"
-        headers = {"Authorization": f"Bearer {self._token}"}
-        response = await self._client.send("GET", path, headers=headers, timeout=FETCH_SECONDS)
+        response = await self._client.send("GET", path, headers=self._headers, timeout=FETCH_SECONDS)
         try:
             if response.status != 200:
                 raise refusal(response.status, await response.read(), response.headers.get("Retry-After", ""))
@@ -143,19 +130,19 @@ class Wire:
 
     async def join(self, room: str) -> None:
         """Enter a room."""
-        await self._ask(self._client.join(room), Nothing)
+        await self._ask(self._client.join(room), Answer)
 
     async def put(self, room: str, kind: str, content: dict[str, Any], transaction: str) -> str:
         """Send an event; the same transaction is taken once, and has the same id again."""
-        return (await self._ask(self._client.room_send(room, kind, content, transaction), EventId)).event_id
+        return str((await self._ask(self._client.room_send(room, kind, content, transaction), Answer))["event_id"])
 
     async def redact(self, room: str, event: str) -> None:
         """Take back an event of ours."""
-        await self._ask(self._client.room_redact(room, event), EventId)
+        await self._ask(self._client.room_redact(room, event), Answer)
 
     async def typing(self, room: str, seconds: float) -> None:
         """Show that we write."""
-        await self._ask(self._client.room_typing(room, True, int(seconds * 1000)), Nothing)
+        await self._ask(self._client.room_typing(room, True, int(seconds * 1000)), Answer)
 
     async def upload(self, data: bytes, media_type: str, name: str) -> str:
         """Put a file on the homeserver; return its address."""
@@ -164,7 +151,7 @@ class Wire:
             answer, _ = await self._client.upload(io.BytesIO(data), media_type, name, filesize=len(data))
             return answer
 
-        return (await self._ask(upload(), Uploaded)).content_uri
+        return str((await self._ask(upload(), Answer))["content_uri"])
 
     async def _ask(self, call: "Awaitable[nio.Response]", kind: type[T]) -> T:
         import nio  # pyright: ignore[reportMissingTypeStubs]

@@ -16,34 +16,6 @@ class HomeserverError(Struct, frozen=True):
     retry_after_ms: float | None = None
 
 
-class EventId(Struct, frozen=True):
-    """The id of what was sent."""
-
-    event_id: str
-
-
-class Self(Struct, frozen=True):
-    """Who we are."""
-
-    user_id: str
-
-
-class Profile(Struct, frozen=True):
-    """How somebody wants to be called."""
-
-    displayname: str | None = None
-
-
-class Nothing(Struct, frozen=True):
-    """An answer that says no more than that it was done."""
-
-
-class Uploaded(Struct, frozen=True):
-    """Where a file is now."""
-
-    content_uri: str
-
-
 class RoomEvent(Struct, frozen=True):
     """Something that happened in a room."""
 
@@ -95,13 +67,12 @@ class NewContent(Struct, frozen=True):
 
 
 class Content(Struct, frozen=True):
-    """What a message says. `file` is there when it is encrypted."""
+    """What a message says. Without a `url` its file is encrypted."""
 
     msgtype: str = ""
     body: str = ""
     filename: str = ""
     url: str = ""
-    file: Raw | UnsetType = UNSET
     info: FileInfo = FileInfo()
     redacts: str = ""
     membership: str = ""
@@ -145,16 +116,10 @@ class JoinedRoom(Struct, frozen=True):
     timeline: RoomTimeline = RoomTimeline()
 
 
-class InviteState(Struct, frozen=True):
-    """What is told of a room before we are in it."""
-
-    events: tuple[Raw, ...] = ()
-
-
 class Invited(Struct, frozen=True):
     """A room that we are asked into."""
 
-    invite_state: InviteState = InviteState()
+    invite_state: RoomTimeline = RoomTimeline()
 
 
 class Rooms(Struct, frozen=True):

@@ -28,20 +28,24 @@ class EventDelivery:
         self._deliver = deliver
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def hear(self, event: Message) -> None:
+    async def on_event(self, event: dict[str, Any]) -> None:
         """Deliver a message, behind those that came before it in its chat: they may have files to be fetched."""
-        lock = self._locks.setdefault(event.channel, asyncio.Lock())
-        async with lock:
-            incoming = await self._intake.read(event)
+        message = read(event, Message) if event.get("type") in ("message", "app_mention") else None
+        if message is None:
+            return
+        async with self._locks.setdefault(message.channel, asyncio.Lock()):
+            incoming = await self._intake.read(message)
             if incoming is not None:
                 await self._pass_on(incoming)
-                self._intake.taken(event, incoming)
+                self._intake.taken(message, incoming)
 
-    async def press(self, press: Press) -> None:
+    async def on_action(self, ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
         """Deliver the press of a button, at once."""
-        incoming = pressed(press)
+        press = read(body, Press)
+        incoming = pressed(press) if press is not None else None
         if incoming is not None:
             await self._pass_on(incoming)
+        await ack()
 
     async def _pass_on(self, incoming: Incoming) -> None:
         try:
@@ -73,18 +77,7 @@ def build_app(web: Web, us: Author, delivery: EventDelivery) -> AsyncApp:
         attaching_conversation_kwargs_enabled=False,
     )
 
-    async def on_event(event: dict[str, Any]) -> None:
-        message = read(event, Message) if event.get("type") in ("message", "app_mention") else None
-        if message is not None:
-            await delivery.hear(message)
-
-    async def on_action(ack: Callable[[], Awaitable[Any]], body: dict[str, Any]) -> None:
-        press = read(body, Press)
-        if press is not None:
-            await delivery.press(press)
-        await ack()
-
     listening = cast("Any", app)
-    listening.event(_ANY)(on_event)
-    listening.action(_ANY)(on_action)
+    listening.event(_ANY)(delivery.on_event)
+    listening.action(_ANY)(delivery.on_action)
     return app

@@ -1,15 +1,78 @@
 """Slack's events, as what a chat surface hears."""
 
-from hark.protocol.chat import Address, Author, ChatError, Incoming, Pressed, Removed, Rewritten, Written
+import asyncio
+from typing import Any, cast
+
+from msgspec import Struct
+
+from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, Pressed, Removed, Rewritten, Written
 from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.slack.files import Files
-from hark.surfaces.slack.lookups import Lookups
 from hark.surfaces.slack.mrkdwn import mentioned, plain
-from hark.surfaces.slack.wire_types import Message, Press
+from hark.surfaces.slack.web_api import Forbidden, Web
+from hark.surfaces.slack.wire_types import Message, Press, read
 
+LOOK_SECONDS = 2.0  # Slack waits three for its ack
 NAME = "slack"
 _SAID = ("", "file_share", "thread_broadcast", "me_message")
 _SLACKBOT = "USLACKBOT"
+
+
+class Thread(Struct, frozen=True):
+    """A thread: whether we take part in it, and what it began with."""
+
+    is_ours: bool
+    text: str = ""
+
+
+class Lookups:
+    """Asks Slack, once for each. What can't be had in time is done without, and asked for again later."""
+
+    def __init__(self, web: Web, us: str) -> None:
+        self._web = web
+        self._us = us
+        self._names: Recent[str] = Recent()
+        self._threads: Recent[Thread] = Recent()
+
+    async def name(self, person: str) -> str:
+        """Return what a person is called, or ""."""
+        known = self._names.get(person)
+        if known is not None:
+            return known
+        answer = await self._look("users.info", user=person)
+        if answer is None:
+            return ""
+        name = _called(answer.get("user"))
+        self._names.put(person, name)
+        return name
+
+    async def thread(self, channel: str, ts: str) -> Thread | None:
+        """Return what is known of a thread; None when Slack does not tell now."""
+        known = self._threads.get((channel, ts))
+        answer = await self._look("conversations.replies", channel=channel, ts=ts, limit=1) if known is None else None
+        if answer is None:
+            return known
+        messages = cast("list[Any]", answer.get("messages") or [])
+        root = read(messages[0], Message) if messages else None
+        if root is None:
+            return Thread(is_ours=False)
+        thread = Thread(self._us in (root.user, *root.reply_users, *mentioned(root.text)), root.text)
+        self._threads.put((channel, ts), thread)
+        return thread
+
+    async def _look(self, method: str, **arguments: object) -> dict[str, Any] | None:
+        """Return Slack's answer: {} if it refuses to tell, None if it does not tell now."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self._web.ask(method, **arguments)
+        except (Forbidden, ChatGone):
+            return {}
+        except (ChatError, TimeoutError):
+            return None
+
+    def join(self, channel: str, ts: str) -> None:
+        """From now on we take part in this thread."""
+        self._threads.put((channel, ts), Thread(is_ours=True))
 
 
 def address_of(channel: str, message: Message) -> Address:
@@ -134,3 +197,15 @@ class SlackEventReader:
 
 def _time(ts: str) -> float:
     return float(ts) if ts.replace(".", "", 1).isdigit() else 0.0
+
+
+def _called(user: Any) -> str:
+    match user:
+        case {"profile": {"display_name": str(name)}} if name:
+            return name
+        case {"real_name": str(name)} if name:
+            return name
+        case {"name": str(name)}:
+            return name
+        case _:
+            return ""

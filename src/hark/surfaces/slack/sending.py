@@ -78,7 +78,7 @@ class Sender:
             began = time.time()
             try:
                 return await self._post(address, message, mark)
-            except Unsure as error:
+            except Unsure:
                 try:
                     sent = await self._find(address, mark, began)
                 except ChatGone:
@@ -87,7 +87,7 @@ class Sender:
                     continue
                 if sent:
                     return sent
-                raise ChatError(str(error)) from None
+                raise
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
         """Change a message of ours."""
@@ -95,7 +95,7 @@ class Sender:
 
         async def update(shape: Shape) -> None:
             # Blocks that are left out stay: an empty list takes the buttons away.
-            await self.web.put(
+            await self.web.change(
                 "chat.update",
                 channel=address.chat,
                 ts=message,
@@ -111,7 +111,7 @@ class Sender:
         if not address.thread or not self._has_status:
             return
         try:
-            await self.web.put(
+            await self.web.change(
                 "assistant.threads.setStatus", channel_id=address.chat, thread_ts=address.thread, status=STATUS
             )
         except Forbidden:
@@ -127,16 +127,13 @@ class Sender:
         if before == name:
             return
         self._signs.put(place, name)
-        await self._put_sign(address.chat, message, name)
-        if before is not None:
-            await self.web.put("reactions.remove", channel=address.chat, timestamp=message, name=before)
-
-    async def _put_sign(self, channel: str, message: str, name: str) -> None:
         try:
-            await self.web.put("reactions.add", channel=channel, timestamp=message, name=name)
+            await self.web.change("reactions.add", channel=address.chat, timestamp=message, name=name)
         except ChatError as error:
             if "already_reacted" not in str(error):
                 raise
+        if before is not None:
+            await self.web.change("reactions.remove", channel=address.chat, timestamp=message, name=before)
 
     async def _post(self, address: Address, message: Outgoing, mark: str) -> str:
         async def post(shape: Shape) -> str:

@@ -9,8 +9,7 @@ from hark.surfaces.chat.settings import PlatformServices, secret
 from hark.surfaces.slack.app import EventDelivery, build_app
 from hark.surfaces.slack.files import Files
 from hark.surfaces.slack.http_hook import SlackSignatures, build_hook
-from hark.surfaces.slack.incoming import SlackEventReader
-from hark.surfaces.slack.lookups import Lookups
+from hark.surfaces.slack.incoming import Lookups, SlackEventReader
 from hark.surfaces.slack.platform import SlackSettings
 from hark.surfaces.slack.sending import Sender
 from hark.surfaces.slack.socket_mode import receive
@@ -50,22 +49,19 @@ class SlackSurface(Sender):
         if not self.web.client.token or (is_socket and not app_token):
             raise ChatError("[surfaces.slack] needs `token` (xoxb-...), and for Socket Mode `app_token` (xapp-...).")
         async with self.web.open() as session:
-            answer = await self.web.put("auth.test")
+            answer = await self.web.change("auth.test")
             us = Author(str(answer["user_id"]), str(answer.get("user", "")))
             files, lookups = Files(self.web, session), Lookups(self.web, us.id)
             reader = SlackEventReader(us, files, lookups, hears_all=self._settings.listen == "all")
             app = build_app(self.web, us, EventDelivery(reader, deliver))
             if is_socket:
                 await receive(self.web, app, app_token)
-            else:
-                await self._stand_behind_the_hook(app)
-
-    async def _stand_behind_the_hook(self, app: AsyncApp) -> None:
-        self._app = app
-        try:
-            await anyio.sleep_forever()
-        finally:
-            self._app = None
+                return
+            self._app = app
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._app = None
 
 
 def make_surface(settings: SlackSettings, services: PlatformServices) -> ChatSurface:

@@ -41,7 +41,7 @@ class Forbidden(ChatError):
     """The bot lacks a right; asking again is of no use until its owner gives it."""
 
 
-class Unsure(Exception):
+class Unsure(ChatError):
     """The connection was lost, or Slack failed, in mid-call: it may have done it or not."""
 
 
@@ -80,27 +80,13 @@ class Web:
         """
         return await self._call(method, json={name: value for name, value in arguments.items() if value is not None})
 
-    async def put(self, method: str, **arguments: object) -> dict[str, Any]:
-        """Have Slack do something that does no harm when it is done twice.
-
-        Raises:
-            ChatError: As `change`; also when it is not known whether it was done.
-        """
-        try:
-            return await self.change(method, **arguments)
-        except Unsure as error:
-            raise ChatError(str(error)) from None
-
     async def ask(self, method: str, **arguments: object) -> dict[str, Any]:
         """Ask Slack for something; return its answer.
 
         Raises:
-            ChatError: As `put`.
+            ChatError: As `change`.
         """
-        try:
-            return await self._call(method, http_verb="GET", params=arguments)
-        except Unsure as error:
-            raise ChatError(str(error)) from None
+        return await self._call(method, http_verb="GET", params=arguments)
 
     async def open_socket(self, app_token: str) -> str:
         """Return the address for one connection of Socket Mode.
@@ -108,11 +94,7 @@ class Web:
         Raises:
             ChatError: Slack refuses, or can't be reached.
         """
-        try:
-            answer = await self._call("apps.connections.open", params={"token": app_token})
-        except Unsure as error:
-            raise ChatError(str(error)) from None
-        return str(answer["url"])
+        return str((await self._call("apps.connections.open", params={"token": app_token}))["url"])
 
     async def _call(self, method: str, **how: object) -> dict[str, Any]:
         try:

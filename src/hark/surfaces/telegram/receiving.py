@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
-from typing import Any
+from functools import partial
 
 import anyio
 from aiogram.methods import AnswerCallbackQuery
@@ -12,13 +11,11 @@ from aiogram.types import CallbackQuery, Message, Update, User
 
 from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
 from hark.protocol.messages import Attachment
-from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.download import download, not_downloaded
-from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.recent_values import ButtonValues, Recent
 from hark.surfaces.chat.retry import retried
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.incoming import (
-    Enclosure,
     UpdateReader,
     address_of,
     author_of,
@@ -142,10 +139,13 @@ class Receiver:
         file = enclosed(message)
         texts = [self._ear.words(message), described(message)]
         found: Attachment | None = None
-        try:
-            found = await self._download(file) if file is not None else None
-        except ChatError as error:
-            texts.append(not_downloaded(file.name if file is not None else "", error))
+        if file is not None:
+            content = partial(self._client.content, file.id)
+            try:
+                async with self._downloads:
+                    found = await download(content, file.name, file.media_type, file.size)
+            except ChatError as error:
+                texts.append(not_downloaded(file.name, error))
         is_voice = file is not None and file.is_voice
         text = "\n".join(text for text in texts if text)
         if not text and found is None:
@@ -164,28 +164,19 @@ class Receiver:
             message.date.timestamp(),
         )
 
-    async def _download(self, file: Enclosure) -> Attachment:
-        async with self._downloads:
-            return await download(lambda: self._client.content(file.id), file.name, file.media_type, file.size)
-
     async def _press(self, query: CallbackQuery, deliver: Deliver) -> None:
         """Deliver a press, before all that waits, and take the sign of waiting off the button."""
         value = self._values.of(query.data or "")
-        message = query.message
-        if not value or not isinstance(message, Message):
-            self._answer(AnswerCallbackQuery(callback_query_id=query.id, text=TOO_OLD))
-            return
-        self._answer(AnswerCallbackQuery(callback_query_id=query.id))
-        await deliver(Pressed(query.id, address_of(message), author_of(query.from_user), value))
-
-    def _answer(self, method: AnswerCallbackQuery) -> None:
-        answer = asyncio.create_task(self._try(self._client.call(method)))
+        message = query.message if value and isinstance(query.message, Message) else None
+        answer = asyncio.create_task(self._answer(query.id, "" if message else TOO_OLD))
         self._answers.add(answer)
         answer.add_done_callback(self._answers.discard)
+        if message is not None:
+            await deliver(Pressed(query.id, address_of(message), author_of(query.from_user), value))
 
-    async def _try(self, call: Coroutine[Any, Any, bool]) -> None:
+    async def _answer(self, query: str, text: str) -> None:
         try:
-            await call
+            await self._client.call(AnswerCallbackQuery(callback_query_id=query, text=text or None))
         except ChatError as error:
             LOG.info("telegram: a button press was not answered: %s", error)
 

@@ -16,10 +16,9 @@ from aiogram.types import (
 )
 
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
-from hark.surfaces.chat.button_values import ButtonValues
+from hark.surfaces.chat.recent_values import ButtonValues
 from hark.surfaces.chat.reply import count_message
-from hark.surfaces.telegram.client import TelegramClient
-from hark.surfaces.telegram.errors import ChatMigrated, RequestRefused, Unanswered
+from hark.surfaces.telegram.client import ChatMigrated, RequestRefused, TelegramClient, Unanswered
 from hark.surfaces.telegram.markup import as_html, shown_length, utf16_length
 from hark.timing.rate_limit import RateLimit, RateLimits
 

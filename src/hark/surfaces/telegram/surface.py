@@ -1,17 +1,27 @@
 """Telegram as a chat surface: long polling in, calls of the Bot API out."""
 
 import asyncio
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import anyio
 
 from hark.protocol.chat import ChatError, ChatSurface, Deliver, PlatformLimits
-from hark.surfaces.chat.button_values import ButtonValues
 from hark.surfaces.chat.connected import ConnectedSurface
+from hark.surfaces.chat.recent_values import ButtonValues
 from hark.surfaces.chat.settings import PlatformServices, secret
-from hark.surfaces.telegram.import_aiogram import load_library
 from hark.surfaces.telegram.platform import TelegramSettings
 
+# What we ask for, and what we put into our calls; what stands in these is built with them.
+USED = (
+    *("User", "Chat", "Message", "CallbackQuery", "Update", "File", "ResponseParameters", "ReplyParameters"),
+    *("LinkPreviewOptions", "ReactionTypeEmoji", "InlineKeyboardButton", "InlineKeyboardMarkup"),
+)
+CALLED = (
+    *("SendMessage", "EditMessageText", "SendVoice", "SendDocument", "SendChatAction", "SetMessageReaction"),
+    *("AnswerCallbackQuery", "GetFile", "GetMe", "GetUpdates"),
+)
 BUTTON_BYTES = 64
 END_SECONDS = 0.8
 NO_TOKEN = "Telegram needs the token of a bot: set token_env or token in [surfaces.telegram]."  # noqa: S105
@@ -55,6 +65,36 @@ class Telegram(ConnectedSurface):
         finally:
             with anyio.move_on_after(END_SECONDS, shield=True):
                 await client.end()
+
+
+def load_library() -> None:
+    """Import it. It builds a validator for each of its 400 types, for seconds; so only those that we use are built.
+
+    Meanwhile the types of other libraries are built as ever.
+    """
+    from pydantic import BaseModel
+
+    build: Callable[..., bool | None] = vars(BaseModel)["model_rebuild"].__func__
+    left: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {}
+
+    def put_off(kind: type[BaseModel], **how: Any) -> bool | None:
+        if not kind.__module__.startswith("aiogram.types."):
+            return build(kind, **how)
+        left[kind.__name__] = kind, how
+        return None
+
+    setattr(BaseModel, "model_rebuild", classmethod(put_off))  # noqa: B010
+    try:
+        import_module("aiogram.types")
+    finally:
+        setattr(BaseModel, "model_rebuild", classmethod(build))  # noqa: B010
+    for name in USED:
+        if name in left:
+            kind, how = left[name]
+            kind.model_rebuild(**how)
+    calls = vars(import_module("aiogram.methods"))
+    for name in CALLED if left else ():
+        calls[name].model_rebuild(**left[USED[0]][1])
 
 
 def _load() -> None:

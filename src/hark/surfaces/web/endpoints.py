@@ -5,10 +5,10 @@ from typing import Any
 from starlette.requests import Request
 
 from hark.surfaces.web import page_files
-from hark.surfaces.web.api import messages, queue, schedules, sessions, speech, voice
+from hark.surfaces.web.api import messages, queue, schedules, sessions, voice
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.endpoint import HttpEndpoint
-from hark.surfaces.web.guard import login
+from hark.surfaces.web.guard import guard
 from hark.surfaces.web.live import events
 from hark.surfaces.web.openai import completions
 
@@ -37,7 +37,7 @@ ENDPOINTS = (
     HttpEndpoint("GET", "/api/sessions", sessions.show),
     HttpEndpoint("GET", "/api/search", sessions.search),
     HttpEndpoint("GET", "/api/turns/{turn}/timeline", sessions.timeline, errors=(404,)),
-    HttpEndpoint("POST", "/api/speech", speech.speak, (200, 204), errors=(404,), content=("audio/wav",)),
+    HttpEndpoint("POST", "/api/speech", voice.speak, (200, 204), errors=(404,), content=("audio/wav",)),
     HttpEndpoint("GET", "/api/schedules", schedules.show),
     HttpEndpoint("POST", "/api/schedules", schedules.add, (201,), errors=(409,)),
     HttpEndpoint("PATCH", "/api/schedules/{name}", schedules.change, errors=(404, 409)),
@@ -54,8 +54,8 @@ ENDPOINTS = (
         content=("application/json", _SSE),
         headers=(completions.SESSION_HEADER,),
     ),
-    HttpEndpoint("POST", "/login", login.log_in, errors=(401, 429), response=login.LoginState),
-    HttpEndpoint("POST", "/logout", login.log_out, response=login.LoginState),
+    HttpEndpoint("POST", "/login", guard.log_in, errors=(401, 429), response=guard.LoginState),
+    HttpEndpoint("POST", "/logout", guard.log_out, response=guard.LoginState),
     HttpEndpoint("GET", "/", page_files.index, content=("text/html",)),
     HttpEndpoint("GET", "/page/{name:path}", page_files.file, errors=(404,), content=("*/*",)),
 )

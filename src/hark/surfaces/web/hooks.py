@@ -1,17 +1,15 @@
 """The paths that chat platforms call. Chat surfaces register them here."""
 
-from collections.abc import Mapping
-
 from hark.protocol.hooks import Hook
 
 _UNFIT = frozenset("{}?# \t\r\n")
 
 
 class Hooks:
-    """What was brought so far, by path."""
+    """The hooks that answer now: `known`, by path."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Hook] = {}
+        self.known: dict[str, Hook] = {}
         self._owners: dict[str, str] = {}
 
     def bring(self, surface: str, *hooks: Hook) -> None:
@@ -26,15 +24,10 @@ class Hooks:
             if self._owners.get(hook.path, surface) != surface:
                 raise ValueError(f"{hook.path} is taken by {self._owners[hook.path]}.")
         self.forget(surface)
-        self._known.update((hook.path, hook) for hook in hooks)
+        self.known.update((hook.path, hook) for hook in hooks)
         self._owners.update((hook.path, surface) for hook in hooks)
 
     def forget(self, surface: str) -> None:
         """A surface is not set up any more: nothing answers for it."""
         for path in [path for path, owner in self._owners.items() if owner == surface]:
-            del self._owners[path], self._known[path]
-
-    @property
-    def known(self) -> Mapping[str, Hook]:
-        """All of them, by path."""
-        return self._known
+            del self._owners[path], self.known[path]

@@ -1,27 +1,59 @@
 """Requests of one hook, as what a chat surface hears."""
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
-from hark.protocol.chat import Address, Author, Incoming, Pressed, Removed, Rewritten, Written
+from hark.protocol.chat import Address, Author, Button, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
 from hark.protocol.names import address_session
+from hark.surfaces.chat.recent_values import Recent
 from hark.surfaces.web.api.attachments import SentAttachment, all_checked
-from hark.surfaces.web.api.body import checked_text
+from hark.surfaces.web.api.body import checked_text, decode_json
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.webhook.platform import HookSettings
-from hark.surfaces.webhook.recent_messages import RecentMessages
 from hark.surfaces.webhook.template import Template
 
+MOST = 5_000
+MOST_OPEN = 500
+QUOTED_CHARACTERS = 500
 NAME = "webhook"
+DOCUMENT = "docs/webhook.md"
 NAME_CHARACTERS = 200
 SESSION_CHARACTERS = 200
 _SECRET_HEADERS = ("authorization", "x-hub-signature", "x-hub-signature-256", "x-hark-signature", "cookie")
 
-T = TypeVar("T")
+
+class RecentMessages:
+    """Of too many the oldest are forgotten; a restart forgets all, and with it every open question."""
+
+    def __init__(self) -> None:
+        self._texts: Recent[str] = Recent(MOST)
+        self._choices: OrderedDict[tuple[Address, str], Sequence[Button]] = OrderedDict()
+
+    def heard(self, address: Address, message: str, text: str) -> None:
+        """Keep what a program said."""
+        self._texts.put((address, message), text[:QUOTED_CHARACTERS])
+
+    def said(self, address: Address, message: str, new: Outgoing) -> None:
+        """Keep what we said, or changed; a question that lost its choices is closed."""
+        self.heard(address, message, new.text)
+        self._choices.pop((address, message), None)
+        if new.buttons:
+            self._choices[address, message] = new.buttons
+            if len(self._choices) > MOST_OPEN:
+                self._choices.popitem(last=False)
+
+    def text(self, address: Address, message: str) -> str:
+        """Return a message's text, "" when it is not known."""
+        return self._texts.get((address, message)) or ""
+
+    def choices(self, address: Address) -> list[Button]:
+        """Return the choices that are open there, the newest question's first."""
+        open_here = [buttons for (where, _), buttons in reversed(self._choices.items()) if where == address]
+        return [button for buttons in open_here for button in buttons]
 
 
 class WebhookBody(Struct, frozen=True):
@@ -60,7 +92,7 @@ class WebhookReader:
         Raises:
             ApiError: It can't be understood; the text says why.
         """
-        sent = _decoded(body, WebhookBody) if self._is_own else self._foreign(headers, body)
+        sent = decode_json(body, WebhookBody, DOCUMENT) if self._is_own else self._foreign(headers, body)
         message = checked_text(self._name_of(sent, headers, body), "id", NAME_CHARACTERS, may_be_empty=False)
         address = self._address(sent)
         author = Author(self._name, checked_text(sent.author, "author", NAME_CHARACTERS) or self._name)
@@ -82,7 +114,7 @@ class WebhookReader:
         return named if named or self._is_own else hashlib.sha256(body).hexdigest()[:32]
 
     def _foreign(self, headers: Mapping[str, str], body: bytes) -> WebhookBody:
-        payload = _decoded(body, dict[str, Any])
+        payload = decode_json(body, dict[str, Any], DOCUMENT)
         shown = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
         told = {"headers": shown, **payload}
         chat, author, text, name = (one.fill(told) for one in (self._chat, self._author, self._text, self._id))
@@ -122,12 +154,3 @@ class WebhookReader:
             quoted=self._memory.text(address, sent.reply_to) or sent.reply_to,
             at=sent.at,
         )
-
-
-def _decoded(body: bytes, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as error:
-        raise ApiError(400, "bad_request", f"The body is not as it should be: {error}.") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(400, "bad_json", f"The body is not valid JSON: {error}. Send application/json.") from error

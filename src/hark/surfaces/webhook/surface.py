@@ -3,28 +3,37 @@
 import asyncio
 import base64
 import hashlib
+import logging
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 import aiohttp
 import anyio
 import msgspec
 
-from hark.protocol.chat import Address, ChatError, ChatSurface, Deliver, Outgoing, PlatformLimits, Written
+from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Deliver, Outgoing, PlatformLimits, Written
 from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
 from hark.protocol.names import address_session
 from hark.surfaces.chat.settings import PlatformServices
 from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.webhook.incoming import NAME, WebhookReader
-from hark.surfaces.webhook.outgoing import open_client, post
+from hark.surfaces.webhook.incoming import NAME, RecentMessages, WebhookReader
 from hark.surfaces.webhook.platform import HookSettings, WebhookSettings, secret_of
-from hark.surfaces.webhook.recent_messages import RecentMessages
-from hark.surfaces.webhook.signatures import WebhookSignatures
+from hark.surfaces.webhook.signatures import WebhookSignatures, signed_headers
 from hark.timing.rate_limit import RateLimit
 
+SECONDS = 30
+CONNECT_SECONDS = 10
+MOST_WAIT_SECONDS = 3600.0
+_REFUSED = (400, 413, 415, 422)
+LOG = logging.getLogger(__name__)
+
+Event = dict[str, Any]
 PATH = "/hooks/"
 SOON_SECONDS = 1.0
 START_SECONDS = 2.0
@@ -67,7 +76,15 @@ class Webhook:
 
     def hooks(self) -> list[Hook]:
         """Return an address for each hook."""
-        return [self._hook(name, program) for name, program in self._programs.items()]
+        return [
+            Hook(
+                f"{PATH}{name}",
+                partial(self._take, program),
+                self._most_bytes,
+                f"What {name} sends, signed ({program.settings.signature}): docs/webhook.md",
+            )
+            for name, program in self._programs.items()
+        ]
 
     async def run(self, deliver: Deliver) -> None:
         """Take what comes to the hooks until cancelled; it is acknowledged after `deliver` has returned."""
@@ -124,17 +141,6 @@ class Webhook:
         place = {"hook": name, "chat": chat, "thread": address.thread, "session": address_session(address)}
         await post(self._client, program.settings.url, program.secret, {**event, **place, "at": time.time()})
 
-    def _hook(self, name: str, program: Program) -> Hook:
-        async def answer(request: HookRequest) -> HookAnswer:
-            return await self._take(program, request)
-
-        return Hook(
-            f"{PATH}{name}",
-            answer,
-            self._most_bytes,
-            f"What {name} sends, signed ({program.settings.signature}): docs/webhook.md",
-        )
-
     async def _take(self, program: Program, request: HookRequest) -> HookAnswer:
         signature = program.signatures.check(request.headers, request.body)
         if not _is_wanted(program.settings, request):
@@ -184,6 +190,54 @@ def _said(message: Outgoing) -> dict[str, Any]:
     if message.voice:
         said["voice"] = {"media_type": "audio/ogg", "data": base64.b64encode(message.voice).decode()}
     return said
+
+
+def open_client() -> aiohttp.ClientSession:
+    """Return a client whose slow receivers hold nobody else."""
+    timeout = aiohttp.ClientTimeout(total=SECONDS, sock_connect=CONNECT_SECONDS)
+    connector = aiohttp.TCPConnector(limit=0, limit_per_host=20)
+    return aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+
+async def post(client: aiohttp.ClientSession, url: str, secret: bytes, event: Event) -> None:
+    """Post an event; any status from 200 to 299 means that it was taken.
+
+    Raises:
+        ChatGone: The receiver is gone for good (410), or will never take this very event.
+        ChatError: It was not taken, or nobody knows: the same again does no harm, for it has the same key.
+    """
+    body = msgspec.json.encode(event)
+    headers = {"Content-Type": "application/json", "User-Agent": "hark", **signed_headers(secret, body, time.time())}
+    try:
+        async with client.post(url, data=body, headers=headers, allow_redirects=False) as answer:
+            status, wait = answer.status, answer.headers.get("Retry-After", "")
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise ChatError(f"the receiver can't be reached: {type(error).__name__}") from None
+    except ValueError:
+        raise ChatGone("the hook's url is no address") from None
+    if 200 <= status < 300:
+        return
+    if status == 410:
+        raise ChatGone("the receiver is gone (410)")
+    if status in _REFUSED:
+        LOG.warning("webhook: the receiver will not take %s: status %d", event.get("key"), status)
+        raise ChatGone(f"the receiver refuses this with status {status}")
+    raise ChatError(f"the receiver answers with status {status}", _seconds(wait))
+
+
+def _seconds(text: str) -> float | None:
+    """Return for how long we are asked to wait: a number of seconds, or a date."""
+    if not text:
+        return None
+    try:
+        return min(max(0.0, float(text)), MOST_WAIT_SECONDS)
+    except ValueError:
+        pass
+    try:
+        wait = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+    return min(max(0.0, wait), MOST_WAIT_SECONDS)
 
 
 def make_surface(settings: WebhookSettings, services: PlatformServices) -> ChatSurface:

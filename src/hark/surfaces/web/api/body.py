@@ -1,10 +1,11 @@
 """Reading a request: its body, bounded in size and time, and its query, each decoded to a struct."""
 
-from typing import Annotated, TypeVar
+import re
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 from starlette.requests import ClientDisconnect, Request
 
 from hark.protocol.commands import Shown
@@ -67,12 +68,21 @@ async def read_json(request: Request, kind: type[T], most: int, *, may_be_empty:
     stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if stated and stated not in JSON_TYPES and not stated.endswith("+json") and body != b"{}":
         raise ApiError(415, "not_json", "Send the body as JSON, with Content-Type: application/json.")
+    return decode_json(body, kind)
+
+
+def decode_json(body: bytes, kind: type[T], document: str = "GET /openapi.json") -> T:
+    """Return a body as a value of that type. `document` is where its fields are described.
+
+    Raises:
+        ApiError: It is no JSON, or not of that type.
+    """
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise _invalid("The body", error) from error
+        raise _invalid("The body", error, kind, document) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError(400, "bad_json", f"The body is not valid JSON: {error}.") from error
+        raise ApiError(400, "bad_json", f"The body is not valid JSON: {error}. Send application/json.") from error
 
 
 def read_query(request: Request, kind: type[T]) -> T:
@@ -85,7 +95,7 @@ def read_query(request: Request, kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _invalid("The query", error) from error
+        raise _invalid("The query", error, kind) from error
 
 
 def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) -> str:
@@ -102,11 +112,38 @@ def checked_text(text: str, name: str, most: int, *, may_be_empty: bool = True) 
     return text
 
 
-def _invalid(whole: str, error: msgspec.ValidationError) -> ApiError:
-    """Return the error that names the invalid field, as in "limit is invalid: expected `int` <= 200."."""
+def _invalid(whole: str, error: msgspec.ValidationError, kind: Any, document: str = "GET /openapi.json") -> ApiError:
+    """Return the error that names the invalid field: "limit is invalid: expected `int` <= 200.".
+
+    For an enum it lists the allowed values: "delivery must be interrupt, steer or queue.".
+    """
     what, _, field = str(error).partition(" - at `$.")
-    words = f"{field.removesuffix('`') or whole} is invalid: {what[:1].lower()}{what[1:]}."
-    return ApiError(400, "bad_request", f"{words} GET /openapi.json describes all fields.")
+    field = field.removesuffix("`")
+    words = f"{field or whole} is invalid: {what[:1].lower()}{what[1:]}."
+    values = _allowed_values(inspect.type_info(kind), re.split(r"[.\[]", field))
+    if what.startswith("Invalid enum value") and values:
+        words = f"{field} must be {' or '.join(', '.join(values).rsplit(', ', 1))}."
+    return ApiError(400, "bad_request", f"{words} {document} describes all fields.")
+
+
+def _allowed_values(kind: inspect.Type, path: list[str]) -> list[str]:
+    """Return the values of the enum at a path below a type."""
+    match kind:
+        case inspect.Metadata():
+            return _allowed_values(kind.type, path)
+        case inspect.UnionType():
+            return [value for one in kind.types for value in _allowed_values(one, path)]
+        case inspect.StructType():
+            found = [field.type for field in kind.fields if path and field.encode_name == path[0]]
+            return [value for one in found for value in _allowed_values(one, path[1:])]
+        case inspect.ListType():
+            return _allowed_values(kind.item_type, path[1:])
+        case inspect.EnumType():
+            return [str(one.value) for one in kind.cls]
+        case inspect.LiteralType():
+            return [str(value) for value in kind.values]
+        case _:
+            return []
 
 
 def _too_large(most: int) -> ApiError:

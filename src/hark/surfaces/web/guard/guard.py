@@ -1,12 +1,16 @@
-"""The guard before every endpoint: foreign hosts, foreign origins and strangers go no further."""
+"""The guard before every endpoint, and the page's login: the token once, then a cookie that scripts can't read."""
 
 from http.cookies import CookieError, SimpleCookie
 
+from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.surfaces.web.api.errors import ApiError, error_response
-from hark.surfaces.web.guard.access import COOKIE, Access
+from hark.surfaces.web.api.context import WebContext
+from hark.surfaces.web.api.errors import ApiError, error_response, json_response
+from hark.surfaces.web.guard.access import COOKIE, LOGIN_SECONDS, Access
 from hark.surfaces.web.hooks import Hooks
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -122,3 +126,38 @@ def _cookie(headers: Headers) -> str:
     except CookieError:
         return ""
     return cookies[COOKIE].value if COOKIE in cookies else ""
+
+
+class SentLogin(Struct, frozen=True):
+    """A login with the token."""
+
+    token: str
+
+
+class LoginState(Struct, frozen=True):
+    """Whether this server needs a login."""
+
+    login: bool
+
+
+async def log_in(web: WebContext, request: Request, body: SentLogin) -> Response:
+    """Exchange the token for a cookie."""
+    access = web.access
+    if not access.needs_token:
+        return json_response(LoginState(False))
+    address = request.client.host if request.client else ""
+    if not is_token(access, body.token, address):
+        raise ApiError(401, "unauthorized", "That is not the token of this server.")
+    answer = json_response(LoginState(True))
+    is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
+    answer.set_cookie(
+        COOKIE, access.new_cookie(), LOGIN_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
+    )
+    return answer
+
+
+async def log_out(web: WebContext, request: Request) -> Response:
+    """Delete the cookie."""
+    answer = json_response(LoginState(web.access.needs_token))
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer

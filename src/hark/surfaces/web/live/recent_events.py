@@ -15,19 +15,19 @@ _EVENT_BYTES = 250  # about what an event takes without its text
 
 
 class KeptEvents:
-    """Events by their place: how many there were before."""
+    """Events by their place: how many there were before. `end` is the place behind the last one."""
 
     def __init__(self) -> None:
         self._kept: deque[_Kept] = deque()
         self._bytes = 0
-        self._count = 0
+        self.end = 0
 
     def add(self, event: AnyEvent) -> None:
         """Keep one more, and forget the oldest ones that are too many."""
         kept = _Kept(event)
         self._kept.append(kept)
         self._bytes += kept.size
-        self._count += 1
+        self.end += 1
         # One event that is larger than all may be stays: its reader is to get it.
         while len(self._kept) > KEPT_EVENTS or (self._bytes > KEPT_BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.popleft().size
@@ -37,21 +37,16 @@ class KeptEvents:
         """The number of the last event; None when none has come."""
         return self._kept[-1].event.seq if self._kept else None
 
-    @property
-    def end(self) -> int:
-        """The place behind the last event."""
-        return self._count
-
     def place_behind(self, seq: int) -> int | None:
         """Return the place behind the event of that number; None when that can't be told any more."""
         for back, kept in enumerate(reversed(self._kept)):
             if kept.event.seq <= seq:
-                return self._count - back if kept.event.seq == seq else None
-        return self._count - len(self._kept) if self._kept and self._kept[0].event.seq == seq + 1 else None
+                return self.end - back if kept.event.seq == seq else None
+        return self.end - len(self._kept) if self._kept and self._kept[0].event.seq == seq + 1 else None
 
     def after(self, place: int) -> list[bytes] | None:
         """Return the events from a place on; None when some of them are not kept any more."""
-        missing = self._count - place
+        missing = self.end - place
         if missing > len(self._kept):
             return None
         return [self._kept[-back].encoded() for back in range(missing, 0, -1)]
