@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from hark.app.memory_prompt import INTRODUCTION, Remembered
+from hark.app.system_prompt import INTRODUCTION, Remembered
 from hark.tools.notes.notes import NotesFile, added, notes_of_person, notes_of_project
 
 

@@ -5,10 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct, structs
 
 from hark.app.builtin_tools import web_tools
-from hark.app.memory_prompt import Remembered
 from hark.app.services import Services, servers_of
 from hark.app.settings.types import Settings
-from hark.app.system_prompt import SystemPrompt
+from hark.app.system_prompt import Remembered, SystemPrompt
 from hark.engine.services import EngineServices, Terms
 from hark.engine.turn.routes import Route
 from hark.protocol.rules import Rules

@@ -1,7 +1,7 @@
 """One life of a server: from the first message to the last, with the requests that come in between."""
 
 import contextlib
-from typing import Protocol, cast
+from typing import Protocol
 
 import anyio
 import httpx2
@@ -24,6 +24,7 @@ from hark.mcp.settings import ServerSettingsError
 from hark.mcp.transports.transport import McpTransport, MonitoredReader
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
+from hark.text.clean import first_of
 
 LISTING_SECONDS = 30.0
 CALM_SECONDS = 0.2
@@ -111,7 +112,7 @@ class McpConnection:
                     list_roots_callback=self._roots,
                     logging_callback=self._log,
                     message_handler=self._hear,
-                    client_info=types.Implementation(name="hark", version=place.version),
+                    client_info=types.Implementation(name="hark", version="0"),
                 )
                 async with session, anyio.create_task_group() as tasks:
                     await _greet(session)
@@ -241,7 +242,7 @@ async def _greet(session: ClientSession) -> None:
 
 def failure_of(error: BaseException, known: str) -> ServerFailure:
     """Return why a connection failed. `known` is what the way to the server knows of it, and says more than errors."""
-    first = _first(error)
+    first = first_of(error)
     match first:
         case ServerFailure():
             return first
@@ -270,10 +271,3 @@ def explained(error: BaseException) -> str:
         case _:
             text = f"{error}" or type(error).__name__
     return text[:ERROR_CHARACTERS]
-
-
-def _first(error: BaseException) -> BaseException:
-    """Return the error that a group is about: task groups wrap even a single one."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error

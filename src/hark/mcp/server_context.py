@@ -32,7 +32,6 @@ class ServerPlace:
     places: ServerPaths
     log: ServerLog
     spawn: Spawn
-    version: str = "0"
 
     @property
     def workspace(self) -> Path:

@@ -24,8 +24,7 @@ from hark.protocol.store import Journal
 from hark.schedules.runs import progressed
 from hark.schedules.settings import ScheduleSettings
 from hark.schedules.time_phrases import read_when
-from hark.schedules.time_zones import local_zone, zone_of
-from hark.schedules.times import moments_of
+from hark.schedules.times import local_zone, moments_of, zone_of
 from hark.text.clean import clean
 
 MOST_SCHEDULES = 1_000

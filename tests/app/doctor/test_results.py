@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from hark.app.doctor.machine import terminal
 from hark.app.doctor.results import Finding, Level, in_time, reach
-from hark.app.doctor.terminal import terminal
 from hark.text.columns import TerminalStyle, width
 from tests.waiting import at_most
 

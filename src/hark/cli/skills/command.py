@@ -12,9 +12,8 @@ from msgspec import Struct
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED, INTERRUPTED, Signals, Watchdog
 from hark.cli.skills.clone import Clones
-from hark.cli.skills.index import SkillOffer, SourceResult
 from hark.cli.skills.install import Installed, NotInstalled, install
-from hark.cli.skills.sources import ask_all, is_address, shown_source
+from hark.cli.skills.sources import SkillOffer, SourceResult, ask_all, is_address, shown_source
 from hark.processes.cookies import this_process
 from hark.tools.skills.catalog import SkillCatalogs, short, skill_places
 from hark.tools.skills.folder import is_skill_name
