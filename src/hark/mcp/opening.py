@@ -28,5 +28,5 @@ def make_connection(
 def _link(place: ServerPlace, begun: Callable[[str], None]) -> McpTransport:
     settings = place.settings
     if settings.command:
-        return PipedLink(settings, place.workspace, place.log, place.spawn)
+        return PipedLink(settings, place.places.workspace, place.log, place.spawn)
     return RemoteLink(settings, OAuthLogin(settings.login, place.token_file, begun) if settings.login else None)

@@ -34,18 +34,13 @@ class ServerPlace:
     spawn: Spawn
 
     @property
-    def workspace(self) -> Path:
-        """What it works on."""
-        return self.places.workspace
-
-    @property
     def roots(self) -> list[Path]:
         """The directories that it may work in: the workspace, and those that its own arguments name.
 
         Some servers take the roots in place of their arguments: what the person opened to them must stay open.
         """
         named = [Path(word).expanduser() for word in self.settings.args if word.startswith(("/", "~"))]
-        return [self.workspace.resolve(), *(path.resolve() for path in named if path.is_dir())]
+        return [self.places.workspace.resolve(), *(path.resolve() for path in named if path.is_dir())]
 
     @property
     def token_file(self) -> Path:

@@ -15,8 +15,7 @@ from hark.protocol.receipts import QueueItem, ReceiptState
 from hark.protocol.schedules import Run, RunState, Schedule, ScheduleBook, ScheduleRefused
 from hark.protocol.session import Session
 from hark.protocol.store import Lease, Store, StoreError
-from hark.schedules.runs import progressed
-from hark.schedules.service import IsCommand, say_of, shown_time
+from hark.schedules.service import IsCommand, progressed, say_of, shown_time
 from hark.schedules.settings import CatchUp, ScheduleSettings
 from hark.schedules.times import moments_of, utc_text, zone_of
 

@@ -1,4 +1,4 @@
-"""Draws a turn's timeline with letters: what ran when, what came in, where the interrupt fell and what it cost."""
+"""Draws turns with letters: one as a timeline of what ran when and what an interrupt cost, or all with a bar each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -73,43 +73,33 @@ def turns_text(records: Sequence[AnyRecord], look: TerminalStyle = TerminalStyle
     stories = [story_of(records, turn) for turn in turns_of(records)]
     if not stories:
         return "No turn has run in this session yet."
-    signs = signs_for(look)
-    total = sum(story.total for story in stories)
-    cost = sum(story.cost or 0.0 for story in stories)
-    sums = f"{len(stories)} turns, {time_words(total)}" + (f", ${cost:.4f}" if cost else "")
-    bars = f"{signs.model} model  {signs.tool} tools  {signs.wait} waits  {signs.other} other"
-    return look.sayable("\n".join([*_TurnLines(stories, look).lines(), "", sums, bars]))
-
-
-class _TurnLines:
-    def __init__(self, stories: Sequence[TurnTrace], look: TerminalStyle) -> None:
-        self._stories = stories
-        self._look = look
-        self._signs = signs_for(look)
-        self._longest = max(story.total for story in stories)
-        self._numbers = max(width(story.number) for story in stories)
-        room = look.columns - self._numbers - TIME_COLUMNS - OUTCOME_COLUMNS - 4
-        self._columns = room // 2
-        self._words = room - self._columns
-
-    def lines(self) -> list[str]:
-        return [self._line(story) for story in self._stories]
-
-    def _line(self, story: TurnTrace) -> str:
+    signs, numbers = signs_for(look), max(width(story.number) for story in stories)
+    room = look.columns - numbers - TIME_COLUMNS - OUTCOME_COLUMNS - 4
+    longest = max(story.total for story in stories)
+    lines: list[str] = []
+    for story in stories:
         how = "running" if story.outcome is None else outcome_words(story.outcome).split()[0].rstrip(":")
-        painted = self._look.paint(fit(how, OUTCOME_COLUMNS), RESULT_COLOURS[story.result])
-        number, took = fit(story.number, self._numbers), f"{time_words(story.total):>{TIME_COLUMNS}}"
-        return f"{number} {painted} {took} {self._bar(story)} {cut(story.prompt, self._words)}".rstrip()
+        painted = look.paint(fit(how, OUTCOME_COLUMNS), RESULT_COLOURS[story.result])
+        took, bar = f"{time_words(story.total):>{TIME_COLUMNS}}", _turn_bar(story, longest, room // 2, look)
+        lines.append(
+            f"{fit(story.number, numbers)} {painted} {took} {bar} {cut(story.prompt, room - room // 2)}".rstrip()
+        )
+    cost = sum(story.cost or 0.0 for story in stories)
+    total = time_words(sum(story.total for story in stories))
+    sums = f"{len(stories)} turns, {total}" + (f", ${cost:.4f}" if cost else "")
+    bars = f"{signs.model} model  {signs.tool} tools  {signs.wait} waits  {signs.other} other"
+    return look.sayable("\n".join([*lines, "", sums, bars]))
 
-    def _bar(self, story: TurnTrace) -> str:
-        """Return a bar as long as the turn, divided by what its time went into."""
-        whole = max(1, round(story.total / self._longest * self._columns))
-        bar, left = "", whole
-        for kinds in ((MODEL, COMPACTION), (TOOL,), WAITS):
-            piece = min(left, round(story.took(*kinds) / story.total * whole))
-            bar += self._look.paint(self._signs.of(kinds[0]) * piece, COLOURS[kinds[0]])
-            left -= piece
-        return bar + self._look.paint(self._signs.other * left, DIM) + " " * (self._columns - whole)
+
+def _turn_bar(story: TurnTrace, longest: float, columns: int, look: TerminalStyle) -> str:
+    """Return a bar as long as the turn, divided by what its time went into; the longest turn takes all columns."""
+    signs, whole = signs_for(look), max(1, round(story.total / longest * columns))
+    bar, left = "", whole
+    for kinds in ((MODEL, COMPACTION), (TOOL,), WAITS):
+        piece = min(left, round(story.took(*kinds) / story.total * whole))
+        bar += look.paint(signs.of(kinds[0]) * piece, COLOURS[kinds[0]])
+        left -= piece
+    return bar + look.paint(signs.other * left, DIM) + " " * (columns - whole)
 
 
 def trace_text(
