@@ -41,11 +41,6 @@ def tool_output(result: types.CallToolResult) -> ToolOutput:
     return msgspec.structs.replace(output, text=bounded("\n".join(filter(None, (output.text, structure)))))
 
 
-def resource_output(result: types.ReadResourceResult) -> ToolOutput:
-    """Return what is in a resource."""
-    return _output(result.contents)
-
-
 def prompt_output(result: types.GetPromptResult) -> ToolOutput:
     """Return a prompt's messages, each with who says it."""
     blocks: list[Content] = []
@@ -132,22 +127,12 @@ async def listed_offer(session: ClientSession) -> ServerOffer:
     return ServerOffer(tuple(_remote(tool) for tool in tools), has_resources, has_prompts)
 
 
-async def listed_resources(session: ClientSession) -> list[types.Resource]:
-    """Return all resources."""
-    return [one for page in await _pages(session.list_resources) for one in page.resources]
-
-
 async def listed_templates(session: ClientSession) -> list[types.ResourceTemplate]:
     """Return all patterns of resources; many servers don't know the question."""
     try:
         return [one for page in await _pages(session.list_resource_templates) for one in page.resource_templates]
     except MCPError:
         return []
-
-
-async def listed_prompts(session: ClientSession) -> list[types.Prompt]:
-    """Return all prompts."""
-    return [one for page in await _pages(session.list_prompts) for one in page.prompts]
 
 
 async def _listed_tools(session: ClientSession) -> list[types.Tool]:
@@ -209,11 +194,13 @@ async def perform(session: ClientSession, errand: Errand, server: str) -> ToolOu
         case CallTool():
             return await _call(session, errand, errand.wish)
         case ListResources():
-            return resources_output(await listed_resources(session), await listed_templates(session), server)
+            resources = [one for page in await _pages(session.list_resources) for one in page.resources]
+            return resources_output(resources, await listed_templates(session), server)
         case ReadResource(uri):
-            return resource_output(await session.read_resource(uri))
+            return _output((await session.read_resource(uri)).contents)
         case ListPrompts():
-            return prompts_output(await listed_prompts(session), server)
+            prompts = [one for page in await _pages(session.list_prompts) for one in page.prompts]
+            return prompts_output(prompts, server)
         case GetPrompt(name, arguments):
             return prompt_output(await session.get_prompt(name, arguments))
 

@@ -84,7 +84,7 @@ class McpServer:
             name=self.name,
             state=self._state,
             tools=tuple(tool.name for tool in self.tools),
-            pid=self._connection.pid if self._connection else None,
+            pid=self._connection.link.pid if self._connection else None,
             restarts=max(0, self._lives - 1),
             last_error=self._last_error,
         )
@@ -97,7 +97,7 @@ class McpServer:
         """Return whether a server that starts has worked since the last call; loading the SDK is work, too."""
         if self._starting is None:
             return True
-        pid = self._starting.pid
+        pid = self._starting.link.pid
         if pid is None:
             return False
         if self._activity is None or self._activity.session != pid:
@@ -267,9 +267,9 @@ class McpServer:
     async def _live(self) -> ServerFailure:
         try:
             # In a thread, as loading the SDK for the first time takes a second that nobody else should lose.
-            opening = await asyncio.to_thread(importlib.import_module, "hark.mcp.opening")
+            module = await asyncio.to_thread(importlib.import_module, "hark.mcp.connection")
         except ImportError as error:
             return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
-        connection: McpConnection = opening.make_connection(self._place, self, self._wants_login)
+        connection: McpConnection = module.make_connection(self._place, self, self._wants_login)
         self._starting = connection
         return await connection.run()

@@ -183,21 +183,17 @@ def _called(part: Segment, records: TurnRecords, call: Call | None) -> Segment:
         return part
     title = call_title(call.name, call.arguments).removeprefix(call.name).strip()
     end = records.call_ends.get(call.id)
+    words = effect_words(end.result.effect, is_error=end.result.is_error) if end else "it runs"
     details: Details = (
         ("arguments", _shown(_laid_out(call.arguments))),
-        *(_end_details(end) if end else (("effect", "it runs"),)),
+        ("effect", words),
+        ("result", _shown(end.result.text if end else "")),
         ("said after the turn was over", _shown(records.late.get(call.id, ""))),
     )
     part = replace(part, title=title, details=_filled(details), call=call.id, request=call)
     if end is None:
         return part
-    words = effect_words(end.result.effect, is_error=end.result.is_error)
     return replace(part, note="" if words == "done" else words, is_bad=end.result.is_error, result=end.result)
-
-
-def _end_details(end: CallEnded) -> Details:
-    result = end.result
-    return (("effect", effect_words(result.effect, is_error=result.is_error)), ("result", _shown(result.text)))
 
 
 def _never_started(records: TurnRecords) -> Iterator[Segment]:

@@ -51,13 +51,7 @@ class Signs:
 
     def of(self, kind: str) -> str:
         """Return the sign for a kind of part."""
-        match kind:
-            case "model" | "compaction":
-                return self.model
-            case "tool":
-                return self.tool
-            case _:
-                return self.wait
+        return {MODEL: self.model, COMPACTION: self.model, TOOL: self.tool}.get(kind, self.wait)
 
 
 _ASCII = Signs("#", "=", "-", ".", "x", "*", "^", "!", "; ")
@@ -139,15 +133,11 @@ class Drawing:
         yield f"{paint(cut(story.turn, self._look.columns - 22), BOLD)}  {paint(began, DIM)}"
         for line in self._wrapped(f"{outcome_words(story.outcome)}, {time_words(story.total)}"):
             yield paint(line, RESULT_COLOURS[story.result])
-        for line in self._wrapped(self._facts()):
+        facts = (words if name == "cost" else f"{name} {words}" for name, words in story.facts())
+        for line in self._wrapped(self._signs.between.join(facts)):
             yield paint(line, DIM)
         if why := story.how_measured():
             yield from self._wrapped(why)
-
-    def _facts(self) -> str:
-        return self._signs.between.join(
-            words if name == "cost" else f"{name} {words}" for name, words in self._story.facts()
-        )
 
     def _wrapped(self, text: str) -> list[str]:
         return wrap(text, self._look.columns)

@@ -34,7 +34,7 @@ async def mcp_servers(home: Path, settings: Settings) -> list[Finding]:
         return [Finding("mcp", Level.OK, "no servers in the settings")]
     with suppress(ImportError):  # told of each server
         # The time that our own libraries take to load is none that a server has lost.
-        await asyncio.to_thread(import_module, "hark.mcp.opening")
+        await asyncio.to_thread(import_module, "hark.mcp.connection")
     return await asyncio.gather(*(_tried(home, name, one) for name, one in servers.items()))
 
 

@@ -60,24 +60,6 @@ class _Index(Struct):
     skills: list[_Entry]
 
 
-def local_index(path: Path) -> SourceResult:
-    """Return what an index here offers.
-
-    Raises:
-        SourceError: It can't be read.
-    """
-    return _read(_content(path), str(path), is_remote=False)
-
-
-async def remote_index(url: str) -> SourceResult:
-    """Return what an index on the web offers. Cancelling closes the connection.
-
-    Raises:
-        SourceError: It can't be read.
-    """
-    return _read(await _downloaded(url), url, is_remote=True)
-
-
 def _read(content: bytes, place: str, *, is_remote: bool) -> SourceResult:
     try:
         index = msgspec.json.decode(content, type=_Index)
@@ -110,11 +92,12 @@ def _origin(source: str, place: str, *, is_remote: bool) -> str:
     return source if is_address or Path(source).is_absolute() else str(Path(place).parent / source)
 
 
-def _content(path: Path) -> bytes:
+def _local_index(path: Path) -> SourceResult:
     try:
-        return read_start(path, MAX_BYTES, follows_link=True)
+        content = read_start(path, MAX_BYTES, follows_link=True)
     except OSError as error:
         raise SourceError(f"it can't be read: {error.strerror}") from error
+    return _read(content, str(path), is_remote=False)
 
 
 async def _downloaded(url: str) -> bytes:
@@ -180,7 +163,7 @@ def _ask_path(source: str) -> SourceResult:
     if path.is_dir():
         return _ask_folder(path, shown_source(source))
     if path.exists():
-        return local_index(path)
+        return _local_index(path)
     raise SourceError("there is no such folder or file")
 
 
@@ -203,8 +186,8 @@ async def _ask_address(url: str, part: str, clones: Clones) -> SourceResult:
         raise SourceError("git would run a command for that address; name it by https, ssh or a path")
     if scheme and place == url and place.lower().partition("?")[0].endswith(".json"):
         if scheme.group(1).lower() == "file":
-            return await aside(lambda: local_index(Path(place[len("file://") :])), f"look at {place}")
-        return await remote_index(place)
+            return await aside(lambda: _local_index(Path(place[len("file://") :])), f"look at {place}")
+        return _read(await _downloaded(place), place, is_remote=True)
     folder = _part_of(await clones.clone(place), part)
     return _ask_folder(folder, shown_source(f"{url}#{part}" if part else url))
 
