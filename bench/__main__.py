@@ -14,6 +14,7 @@ from bench import (
     terminal,
     tokens,
     turns,
+    undo,
     voice,
 )
 from bench.run import Plan, in_fresh_process, raise_file_limit
@@ -23,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
     "interrupts": interrupts.measure,
     "tokens": tokens.measure,
     "turns": turns.measure,
+    "undo": undo.measure,
     "crowd": crowd.measure,
     "start": start.measure,
     "terminal": terminal.measure,

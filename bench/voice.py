@@ -21,7 +21,7 @@ from bench.table import Figure, Spread
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.protocol.speech import Audio
-from hark.voice.ogg import join_as_ogg
+from hark.voice.audio_files import join_as_ogg
 
 ROUNDS = 40
 MODEL = "stream-1000000@20"  # a turn that goes on until it is interrupted

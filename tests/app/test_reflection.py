@@ -33,7 +33,7 @@ from hark.tools.notes.memory import MemoryTool
 from hark.tools.notes.notes import notes_of_person
 from tests.engine.engine_fixture import TestClock, make_bench
 from tests.tools.notes.test_memory import held
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 KEEP = '{"action": "add", "text": "Likes teal", "scope": "user"}'
 NOISE_SECONDS = at_most(0.05)
@@ -93,8 +93,7 @@ class World:
 
     async def child_begun(self, number: int = 0) -> Session:
         """Return a child when it is opened."""
-        while len(self.children) <= number:
-            await self._has_child.wait()
+        await until(lambda: len(self.children) > number, changed=lambda: self._has_child.wait())
         return self.session(self.children[number])
 
     async def child_reached(self, kind: type[AnyEvent], number: int = 0) -> None:

@@ -20,7 +20,7 @@ def calls(*wanted: tuple[str, dict[str, Any]]) -> list[Step]:
     return [CallChunk(place, f"c{place}", name, json.dumps(given)) for place, (name, given) in enumerate(wanted)]
 
 
-async def until(events: AsyncIterator[AnyEvent], is_it: Callable[[AnyEvent], bool]) -> AnyEvent:
+async def next_event(events: AsyncIterator[AnyEvent], is_it: Callable[[AnyEvent], bool]) -> AnyEvent:
     async for event in events:
         if is_it(event):
             return event
@@ -95,10 +95,10 @@ async def test_a_stop_settles_within_a_second_and_the_next_message_is_a_new_prom
         session = agent.session("demo")
         events = session.events()
         await session.say("go")
-        event = await until(events, lambda event: reached is None or isinstance(event, reached))
+        event = await next_event(events, lambda event: reached is None or isinstance(event, reached))
         settled = await session.interrupt()
         if isinstance(event, QuestionAsked):
-            closed = await until(events, lambda event: isinstance(event, QuestionClosed))
+            closed = await next_event(events, lambda event: isinstance(event, QuestionClosed))
             assert isinstance(closed, QuestionClosed)
             assert closed.reason == "withdrawn"
             late = await session.answer(event.question, "yes")

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from hark.app.system_prompt import SystemPrompt
 
 
@@ -18,9 +16,8 @@ def test_the_projects_files_are_in_it_the_nearest_last(tmp_path: Path) -> None:
     assert prompt.index("outer rules") < prompt.index("inner rules")
 
 
-def test_it_stays_the_same_until_a_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.app.system_prompt.LOOK_SECONDS", 0.0)
-    prompt = SystemPrompt(tmp_path)
+def test_it_stays_the_same_until_a_file_changes(tmp_path: Path) -> None:
+    prompt = SystemPrompt(tmp_path, look_seconds=0.0)
     first = prompt()
     assert prompt() == first
     (tmp_path / "AGENTS.md").write_text("be kind")
@@ -39,11 +36,10 @@ def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     assert "From" not in SystemPrompt(tmp_path)()
 
 
-def test_extra_parts_come_last_and_empty_ones_leave_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.app.system_prompt.LOOK_SECONDS", 0.0)
+def test_extra_parts_come_last_and_empty_ones_leave_no_trace(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("be kind")
     notes = [""]
-    prompt = SystemPrompt(tmp_path, [lambda: notes[0], lambda: "the end"])
+    prompt = SystemPrompt(tmp_path, [lambda: notes[0], lambda: "the end"], look_seconds=0.0)
     assert prompt() == SystemPrompt(tmp_path)() + "\nthe end"
     notes[0] = "kept notes"
     assert prompt().index("be kind") < prompt().index("kept notes") < prompt().index("the end")

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from hark.app.voice.build import make_speaker, make_transcriber
+from hark.app.voice import make_speaker, make_transcriber
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.voice.settings import VoiceSettings

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command_line import Hark, Running, gated, opened, shell_call
 from tests.fakes.models.behaviours import call, delta, events, hanging, text, tokens
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 ANSWER_SECONDS = at_most(0.1)
 EXIT_SECONDS = at_most(1.0)
@@ -89,8 +89,7 @@ def is_listening(pid: int) -> bool:
 async def test_a_signal_while_the_input_is_still_read_leaves_without_a_traceback(tmp_path: Path) -> None:
     async with opened(tmp_path) as hark:
         running = await hark.start("-p", "go")
-        while not is_listening(running.process.pid):  # noqa: ASYNC110 no event tells of it
-            await asyncio.sleep(0.01)
+        await until(lambda: is_listening(running.process.pid))
         running.signal(signal.SIGINT)
         await running.process.wait()
         ended = await running.end()

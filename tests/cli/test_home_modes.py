@@ -19,7 +19,7 @@ from hark.app.grants import GrantsFile
 from hark.app.pairing import Pairing
 from hark.app.sessions.editor_folders import EditorSessions
 from hark.app.settings.config import trust
-from hark.app.voice.narrator import SpeechPreference, SpeechPreferences
+from hark.app.voice import SpeechPreference, SpeechPreferences
 from hark.mcp.auth import TokenFile
 from hark.protocol.chat import Author
 from hark.protocol.speech import Audio

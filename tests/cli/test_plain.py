@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.cli.command_line import opened
 from tests.fakes.models.behaviours import echo, failing, hanging, text, tokens
+from tests.waiting import until
 
 
 async def test_each_line_of_a_file_is_answered_before_the_next_is_read(tmp_path: Path) -> None:
@@ -108,9 +109,7 @@ class Screen:
         asyncio.get_running_loop().add_reader(terminal, self._read)
 
     async def until(self, words: bytes) -> None:
-        while words not in self.text:
-            self._more.clear()
-            await self._more.wait()
+        await until(lambda: words in self.text, changed=self._more, shows=lambda: self.text)
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._terminal)

@@ -1,6 +1,5 @@
 """Push to talk, in a pseudo-terminal: the microphone is a program that prints a recording, all else is real."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from tests.fakes.models.behaviours import Behaviour, echo, hanging
 from tests.surfaces.terminal.pseudo_terminal import Terminal, terminal
 from tests.tools.context import living
 from tests.voice.voice_fixture import RECORDINGS
+from tests.waiting import until
 
 READY = "Enter sends"
 TALK = "\x14"  # Ctrl+T
@@ -41,8 +41,7 @@ async def test_what_is_said_interrupts_like_what_is_typed(tmp_path: Path) -> Non
         await hark.server.request(1)
         one.type(TALK)
         await one.until("● recording")
-        while not heard.exists():  # noqa: ASYNC110 - another process tells
-            await asyncio.sleep(0.01)
+        await until(heard.exists)
         one.type(TALK)
         await one.until('🎙️ "Send an email to my brother', PATIENCE_SECONDS)
         request = await hark.server.request(2)
@@ -102,6 +101,4 @@ async def test_leaving_in_the_middle_of_a_recording_leaves_nothing_behind(tmp_pa
         await one.until("● recording")
         one.type("\x04")
         assert await one.left() == 0
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while living(str(hark.home)):  # noqa: ASYNC110 - nothing tells of a process's death
-                await asyncio.sleep(0.01)
+        await until(lambda: not living(str(hark.home)), shows=lambda: living(str(hark.home)))

@@ -15,6 +15,7 @@ from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
 from hark.text.redaction import redacted, secrets_in_address
 from tests.cli.command_line import Hark, Running, opened
+from tests.waiting import until
 
 SECRETS = {
     "route key": "canary-route-8c1f",
@@ -140,9 +141,12 @@ async def provoked(base: str) -> list[str]:
 async def _paths(asked: list[str], running: Running) -> None:
     """Return when all that is configured has tried its luck."""
     wanted = ("/bot", "users/@me", "auth.test", "_matrix", "/mcp")
-    while not all(any(word in path for path in asked) for word in wanted):
+
+    def all_asked() -> bool:
         assert running.process.returncode is None
-        await asyncio.sleep(0.05)
+        return all(any(word in path for path in asked) for word in wanted)
+
+    await until(all_asked, shows=lambda: asked)
 
 
 def spilled(texts: dict[str, str]) -> list[tuple[str, str, str]]:

@@ -16,7 +16,7 @@ from tests.cli.command_line import Hark, opened, shell_call
 from tests.fakes.models.behaviours import Behaviour, echo, hanging, silent, text
 from tests.surfaces.terminal.pseudo_terminal import Terminal, terminal
 from tests.tools.context import is_living
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 ALLOW_ALL = '[approvals]\nmode = "all"\n'
 READY = "Enter sends"
@@ -272,8 +272,7 @@ async def test_a_tool_that_holds_the_loop_can_not_hold_the_person(tmp_path: Path
     async with desk(tmp_path, [calls("wedge")], ALLOW_ALL, code=[WITH_A_TOOL]) as (hark, one):
         await one.until(READY)
         one.type("go\r")
-        while not (hark.home / "wedged").exists():  # noqa: ASYNC110 - a loop that is held tells nobody
-            await asyncio.sleep(0.01)
+        await until((hark.home / "wedged").exists)
         one.type("\x03")
         await one.until("Ctrl+C once more leaves", at_most(2))
         sent = one.type("\x03")
@@ -288,8 +287,7 @@ async def test_a_third_ctrl_c_leaves_a_held_loop_at_once(tmp_path: Path) -> None
     async with desk(tmp_path, [calls("wedge")], settings, code=[WITH_A_TOOL]) as (hark, one):
         await one.until(READY)
         one.type("go\r")
-        while not (hark.home / "wedged").exists():  # noqa: ASYNC110 - a loop that is held tells nobody
-            await asyncio.sleep(0.01)
+        await until((hark.home / "wedged").exists)
         one.type("\x03")
         await one.until("Ctrl+C once more leaves", at_most(2))
         one.type("\x03")

@@ -22,7 +22,7 @@ from hark.protocol.records import (
 )
 from hark.protocol.store import Store
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai.chat_request import encode_request
+from hark.providers.openai.chat import encode_request
 from tests.crash.messages import Posted
 from tests.fakes.models.history_rules import check_openai_chat
 

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from hark.app.clock import SystemClock
@@ -14,6 +13,7 @@ from tests.crash.messages import Posted
 from tests.crash.model import PLANS
 from tests.crash.process import START_SECONDS, Worker
 from tests.crash.wire import Order, Reply
+from tests.waiting import until
 
 SESSIONS = 4
 ROUNDS_PER_SESSION = 20  # then new sessions are used, so that no history grows long
@@ -73,13 +73,15 @@ class Driver:
         last = await self._start([])
         await asyncio.wait_for(last.is_ready.wait(), START_SECONDS)
         self._post_again(last)
-        await self._until(lambda: not last.unanswered, "the last worker answers")
+        await until(lambda: not last.unanswered, seconds=FINISH_SECONDS, shows=lambda: last.unanswered)
         store = await SqliteStore.open(self._home / "hark.db", "driver", SystemClock())
-        deadline = time.monotonic() + FINISH_SECONDS
-        while unfinished := await store.inbox.unfinished():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"still unfinished: {unfinished}")
-            await asyncio.sleep(0.05)
+        unfinished: list[object] = []
+
+        async def all_finished() -> bool:
+            unfinished[:] = await store.inbox.unfinished()
+            return not unfinished
+
+        await until(all_finished, seconds=FINISH_SECONDS, shows=lambda: unfinished)
         await store.close()
         code = await last.finish()
         if code != 0:
@@ -197,10 +199,3 @@ class Driver:
 
     def _session(self, number: int) -> str:
         return f"s{self.kills // ROUNDS_PER_SESSION}-{number}"
-
-    async def _until(self, is_true: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + FINISH_SECONDS
-        while not is_true():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"waited in vain until {what}")
-            await asyncio.sleep(0.02)

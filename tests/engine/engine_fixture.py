@@ -15,7 +15,7 @@ from hark.engine.services import Current, EngineServices, Terms
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.router import Router
+from hark.engine.session.router import HEARTBEAT_SECONDS, Router
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import Spending
@@ -33,8 +33,11 @@ from hark.store.memory import MemoryStore, SharedMemory
 from hark.store.sqlite import SqliteInbox, SqliteJournal
 from hark.tools.toolbox import Toolbox
 from tests.engine.null_services import GrantsInMemory, NoSnapshots
+from tests.waiting import until
 
 CLOSE_SECONDS = 3.0
+# A wake that got lost stays lost: by itself a process looks every few seconds, which would hide it.
+NO_HEARTBEAT = 1000.0
 E = TypeVar("E", bound=AnyEvent)
 
 
@@ -116,22 +119,15 @@ class GatedJournal(SqliteJournal):
         return await super().read(session, after)
 
 
-class GatedStore(MemoryStore):
+class GatedStore:
     """A store in memory that can be as slow as a disk, exactly when a test wants it."""
 
     def __init__(self, memory: SharedMemory | None = None, owner: str = "test") -> None:
         memory = memory or SharedMemory()
-        super().__init__(memory, owner, TestClock())
-        self._gated_inbox = GatedInbox(memory)
-        self._gated_journal = GatedJournal(memory)
-
-    @property
-    def inbox(self) -> GatedInbox:
-        return self._gated_inbox
-
-    @property
-    def journal(self) -> GatedJournal:
-        return self._gated_journal
+        store = MemoryStore(memory, owner, TestClock())
+        self.inbox = GatedInbox(memory)
+        self.journal = GatedJournal(memory)
+        self.search, self.leases, self.bus, self.close = store.search, store.leases, store.bus, store.close
 
 
 class FakeTool:
@@ -249,8 +245,7 @@ class Screen:
 
     async def until(self, is_true: Callable[[], bool]) -> None:
         """Wait for the screen to show something."""
-        while not is_true():
-            await self._changed.wait()
+        await until(is_true, changed=lambda: self._changed.wait(), shows=lambda: self.events)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -304,9 +299,11 @@ class Person:
 
 
 @asynccontextmanager
-async def running(bench: EngineServices, session: str = "demo", *, sweeps: bool = False) -> AsyncGenerator[Person]:
+async def running(
+    bench: EngineServices, session: str = "demo", *, sweeps: bool = False, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> AsyncGenerator[Person]:
     """A person in front of a running session; settled and closed at the end."""
-    router = Router(bench, sweeps=sweeps)
+    router = Router(bench, sweeps=sweeps, heartbeat_seconds=heartbeat_seconds)
     async with anyio.create_task_group() as tasks:
         await tasks.start(router.run)
         door = router.door(session)

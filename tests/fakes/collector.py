@@ -14,6 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from tests.waiting import until
+
 STATUSES = {0: "unset", 1: "ok", 2: "error"}
 
 
@@ -67,8 +69,7 @@ class Collector:
                 self.spans += [_seen(span) for span in scope.spans]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        async with self.changed:
-            await self.changed.wait_for(is_true)
+        await until(is_true, changed=self.changed, shows=lambda: self.spans)
 
     def named(self, name: str) -> list[SeenSpan]:
         return sorted((span for span in self.spans if span.name == name), key=lambda span: span.start)

@@ -33,6 +33,7 @@ from tests.fakes.discord_payloads import (
     refused,
     snowflake,
 )
+from tests.waiting import until
 
 TOKEN = "the.bot.token"
 
@@ -82,9 +83,7 @@ class DiscordServer:
     # For the test.
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self.gateway.changed.clear()
-            await self.gateway.changed.wait()
+        await until(is_true, changed=self.gateway.changed, shows=lambda: self.messages)
 
     @property
     def ours(self) -> list[Json]:

@@ -13,6 +13,7 @@ from aiohttp import WSMsgType, web
 
 from tests.fakes.slack_payloads import APP, APP_TOKEN, BOT, BOT_TOKEN, READS, Json, Refused, changed, listed, words
 from tests.fakes.slack_workspace import Workspace
+from tests.waiting import until
 
 
 @dataclass
@@ -248,9 +249,7 @@ class FakeSlack(Workspace):
         return [words(message) for message in self.ours(channel)]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self._changed.clear()
-            await self._changed.wait()
+        await until(is_true, changed=self._changed, shows=lambda: self.calls)
 
     def _change(self) -> None:
         self._changed.set()

@@ -30,6 +30,7 @@ from tests.fakes.telegram_payloads import (
     check_token,
     entities,
 )
+from tests.waiting import until
 
 
 @dataclass
@@ -104,8 +105,7 @@ class TelegramServer:
             self.changed.notify_all()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        async with self.changed:
-            await self.changed.wait_for(is_true)
+        await until(is_true, changed=self.changed, shows=lambda: self.posted)
 
     def fail(self, method: str, *troubles: Trouble) -> None:
         self.troubles.setdefault(method.lower(), []).extend(troubles)

@@ -14,6 +14,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.waiting import until
+
 Json = dict[str, Any]
 SECRET = "a secret between two programs"
 
@@ -82,8 +84,7 @@ class Program:
         return list(shown.values())
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        async with self.changed:
-            await self.changed.wait_for(is_true)
+        await until(is_true, changed=self.changed, shows=lambda: self.events)
 
 
 def signature(secret: str, stamp: str, body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""`python -m tests.fire`: many chats, a gateway that is killed every few seconds, and an audit of every message."""
+"""`python -m tests.gateway_kills`: many chats, a gateway that is killed often, and an audit of every message."""
 
 import argparse
 import asyncio
@@ -15,8 +15,8 @@ from pathlib import Path
 from tests.crash.audit import Findings
 from tests.gateway_kills.audit.audit_all import inquire
 from tests.gateway_kills.environment import Plan, World
-from tests.gateway_kills.load import burn
-from tests.gateway_kills.platforms.api import ApiSeat
+from tests.gateway_kills.load import run_load
+from tests.gateway_kills.platforms.api import ApiFixture
 from tests.gateway_kills.set_up import opened
 
 EACH = 6  # of a kind are shown
@@ -28,11 +28,13 @@ WRONG = (
 )
 
 
-async def fire(folder: Path, plan: Plan, tell: Callable[[str], None]) -> tuple[World, Findings, list[float]]:
+async def run_gateway_kills(
+    folder: Path, plan: Plan, tell: Callable[[str], None]
+) -> tuple[World, Findings, list[float]]:
     """Burn, and return what the audit found; `folder` has the home afterwards."""
     async with opened(folder, plan) as world:
         try:
-            await burn(world, tell)
+            await run_load(world, tell)
             errors = (folder / "stderr").read_text().strip()
         finally:
             await world.gateway.end()
@@ -51,9 +53,9 @@ def report(world: World, findings: Findings, stops: Sequence[float]) -> None:
         "people": len(world.people),
         "API posts made again": world.api.posted_again,
     }
-    streams = [person.seat.stream for person in world.people if isinstance(person.seat, ApiSeat)]
+    streams = [person.fixture.stream for person in world.people if isinstance(person.fixture, ApiFixture)]
     counts |= {"API: read anew after a restart": sum(stream.resyncs for stream in streams)}
-    counts |= {f"kills when {moment}": times for moment, times in world.trap.counts.items()}
+    counts |= {f"kills when {moment}": times for moment, times in world.kill_point.counts.items()}
     for platform in (world.telegram, world.slack, world.discord, world.programs):
         for name, count in platform.counts.items():
             counts[f"platform: {name}"] = counts.get(f"platform: {name}", 0) + count
@@ -100,10 +102,10 @@ def main() -> int:
     def tell(text: str) -> None:
         print(f"{time.monotonic() - began:7.1f} s  {text}", file=sys.stderr, flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="hark-fire-", ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(prefix="hark-kills-", ignore_cleanup_errors=True) as directory:
         folder: Path = options.folder or Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
-        world, findings, stops = asyncio.run(fire(folder, plan, tell))
+        world, findings, stops = asyncio.run(run_gateway_kills(folder, plan, tell))
     print(f"{time.monotonic() - began:8.0f}  s in all")
     report(world, findings, stops)
     return 1 if findings.problems else 0

@@ -1,24 +1,24 @@
-"""The whole of the fire test: people, platforms, model and speech, around a gateway that is killed again and again."""
+"""The environment of the gateway kill test: people, platforms, model and speech around a gateway."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.gateway_kills.expectations import Book
 from tests.gateway_kills.gateway import Gateway
-from tests.gateway_kills.kill_points import Trap
+from tests.gateway_kills.kill_points import KillPoint
 from tests.gateway_kills.model import Model
 from tests.gateway_kills.person import Person
 from tests.gateway_kills.platforms.api import ApiClient
-from tests.gateway_kills.platforms.discord import DiscordTown
-from tests.gateway_kills.platforms.slack import SlackTown
-from tests.gateway_kills.platforms.telegram import TelegramTown
+from tests.gateway_kills.platforms.discord import FakeDiscord
+from tests.gateway_kills.platforms.slack import FakeSlackWorkspace
+from tests.gateway_kills.platforms.telegram import FakeTelegram
 from tests.gateway_kills.platforms.webhook import Programs
 from tests.gateway_kills.speech import Speech
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How large the fire is; after so many seconds nobody writes any more."""
+    """How large the run is; after so many seconds nobody writes any more."""
 
     chats: int
     messages: int
@@ -37,13 +37,13 @@ class World:
     book: Book
     model: Model
     speech: Speech
-    telegram: TelegramTown
-    slack: SlackTown
-    discord: DiscordTown
+    telegram: FakeTelegram
+    slack: FakeSlackWorkspace
+    discord: FakeDiscord
     programs: Programs
     api: ApiClient
     gateway: Gateway
-    trap: Trap
+    kill_point: KillPoint
     people: list[Person]
     connect_seconds: list[float] = field(default_factory=list[float])
     wedged: str = ""
@@ -51,7 +51,7 @@ class World:
     @property
     def chats(self) -> dict[str, Person]:
         """One person of each chat, by its session."""
-        return {person.seat.session: person for person in self.people}
+        return {person.fixture.session: person for person in self.people}
 
     @property
     def database(self) -> Path:

@@ -1,4 +1,4 @@
-"""What the people of the fire test did, and when they were told that it was taken: all else is held against it."""
+"""What the people did and when it was acknowledged, which the audit compares with the outcome."""
 
 import re
 import time

@@ -34,7 +34,7 @@ def settings(at: Addresses) -> str:
 [[routes]]
 name = "main"
 base_url = "{at.model}"
-model = "fire"
+model = "kills"
 context_tokens = 10000000
 
 [approvals]

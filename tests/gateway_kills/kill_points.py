@@ -15,7 +15,7 @@ SAID = "the model had said all"
 MOMENTS = (SENT, EDITED, HANDED_OUT, ACKED, FETCHED, HEARD, ASKED, SAID)
 
 
-class Trap:
+class KillPoint:
     """Set for one moment at a time."""
 
     def __init__(self) -> None:

@@ -10,15 +10,16 @@ from tests.gateway_kills.environment import World
 from tests.gateway_kills.kill_points import MOMENTS
 from tests.gateway_kills.person import Pace, live
 from tests.gateway_kills.quiesce import holding, rest
+from tests.waiting import until
 
 UNCONFIRMED_EACH = 2.5  # things that a person has written and that are not taken; then all wait
 TRAP_SHARE = 0.6  # of the kills wait for a moment
-TRAP_SECONDS = 5.0
+KILL_POINT_SECONDS = 5.0
 CONNECT_SECONDS = 180.0
 ROUNDS = 5
 
 
-async def burn(world: World, tell: Callable[[str], None]) -> None:
+async def run_load(world: World, tell: Callable[[str], None]) -> None:
     """Have all people act while the gateway is killed; then let it come to rest."""
     plan = world.plan
     chance = random.Random(plan.seed + 1)
@@ -35,7 +36,7 @@ async def burn(world: World, tell: Callable[[str], None]) -> None:
                     task.result()  # a person who fell out of the play: the fault is ours
             await asyncio.sleep(chance.uniform(0.3, 1.7) * plan.kill_seconds)
             if chance.random() < TRAP_SHARE:
-                await world.trap.set(chance.choice(MOMENTS), world.gateway.strike, TRAP_SECONDS)
+                await world.kill_point.set(chance.choice(MOMENTS), world.gateway.strike, KILL_POINT_SECONDS)
             await world.gateway.kill()
             tell(f"{len(world.book.written)} messages, {world.gateway.kills} kills, {world.backlog} not yet taken")
             if chance.random() < 0.2:  # one more, before it is up
@@ -69,12 +70,16 @@ async def _at_work(world: World) -> None:
     """Return when the gateway has connected everywhere: on a busy machine that takes its time."""
     polls = world.telegram.pollers
     began = time.monotonic()
-    async with asyncio.timeout(CONNECT_SECONDS):
-        await world.telegram.until(lambda: world.telegram.pollers > polls and bool(world.slack.sockets))
-        await world.discord.until(lambda: world.discord.gateway.is_ready)
-        # Before, Discord knows nobody to whom it could replay what is said.
-        while not (world.home / "discord.json").exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    telegram, gateway = world.telegram, world.discord.gateway
+    await until(
+        lambda: telegram.pollers > polls and bool(world.slack.sockets),
+        seconds=CONNECT_SECONDS,
+        shows=lambda: (telegram.pollers, world.slack.sockets),
+        changed=telegram.changed,
+    )
+    await until(lambda: gateway.is_ready, seconds=CONNECT_SECONDS, changed=gateway.changed)
+    # Before, Discord knows nobody to whom it could replay what is said.
+    await until((world.home / "discord.json").exists, seconds=CONNECT_SECONDS)
     world.connect_seconds.append(time.monotonic() - began)
 
 

@@ -1,4 +1,4 @@
-"""The model of the fire test: it remembers what it was asked, and replies as a message's first word says."""
+"""The model of the gateway kill test: it remembers what it was asked, and replies as a message's first word says."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from tests.fakes.models.behaviours import Exchange, call, delta
 from tests.fakes.models.history_rules import check_openai_chat
 from tests.fakes.models.server import ModelServer
 from tests.gateway_kills.expectations import Book, message_of, tokens
-from tests.gateway_kills.kill_points import ASKED, SAID, Trap
+from tests.gateway_kills.kill_points import ASKED, SAID, KillPoint
 
 REQUESTS = 1_000_000
 WORD_SECONDS = 0.01
@@ -39,13 +39,13 @@ class Asked:
 class Model:
     """What it saw, over all lives of the gateway."""
 
-    def __init__(self, book: Book, trap: Trap) -> None:
+    def __init__(self, book: Book, kill_point: KillPoint) -> None:
         self.prompts: dict[str, Counter[str]] = {}  # the messages in the last prompt of each chat
         self.asked: list[Asked] = []
         self.open: dict[str, Asked] = {}
         self.complaints: list[str] = []
         self._book = book
-        self._trap = trap
+        self._kill_point = kill_point
         self._server = ModelServer([self._answer] * REQUESTS)
 
     @property
@@ -78,10 +78,10 @@ class Model:
         self.open[asked.reply] = asked
         if one is not None:
             self.prompts[one.chat] = Counter(message_of(token) for token in found)
-        self._trap.at(ASKED)
+        self._kill_point.at(ASKED)
         try:
             await _reply(exchange, asked.reply, plan)
-            self._trap.at(SAID)
+            self._kill_point.at(SAID)
             await exchange.end()
             asked.is_whole = True
         finally:

@@ -20,7 +20,7 @@ from tests.gateway_kills.expectations import (
     Stop,
     Written,
 )
-from tests.gateway_kills.platforms.platform import Seat
+from tests.gateway_kills.platforms.platform import PlatformFixture
 from tests.gateway_kills.speech import STOP_NAME, recording
 
 DEEDS = (("say", 74), ("edit", 9), ("delete", 4), ("stop", 9), ("answer", 4))
@@ -37,8 +37,8 @@ RECENT = 4
 class Person:
     """One chat's person."""
 
-    def __init__(self, seat: Seat, book: Book, seed: int) -> None:
-        self.seat = seat
+    def __init__(self, fixture: PlatformFixture, book: Book, seed: int) -> None:
+        self.fixture = fixture
         self._book = book
         self._random = random.Random(seed)
         self._recent: list[Written] = []
@@ -51,7 +51,7 @@ class Person:
                     await self._say()
             case "edit":
                 await self._edit()
-            case "delete" if self.seat.habits.can_delete:
+            case "delete" if self.fixture.habits.can_delete:
                 await self._delete()
             case "stop":
                 await self.stop()
@@ -63,28 +63,28 @@ class Person:
     async def stop(self, kind: str = "") -> None:
         """Stop what runs, in one of the ways that there are."""
         kind = kind or _pick(self._random, STOPS)
-        stop = Stop(self.seat.session, kind, Deed(time.time()))
+        stop = Stop(self.fixture.session, kind, Deed(time.time()))
         if kind == "button":
-            pressed = await self.seat.press("Stop", stop.deed)
+            pressed = await self.fixture.press("Stop", stop.deed)
             found = REPLY.findall(pressed.text) if pressed else []
             stop.reply = found[-1] if found else ""
             kind = "word" if pressed is None else kind
-        if kind == "voice" and self.seat.habits.has_commands:
-            await self.seat.speak(recording(STOP_NAME), stop.deed, STOP_NAME)
+        if kind == "voice" and self.fixture.habits.has_commands:
+            await self.fixture.speak(recording(STOP_NAME), stop.deed, STOP_NAME)
         elif kind in ("word", "voice"):
-            await self.seat.write(self._random.choice(STOP_WORDS), stop.deed, "")
+            await self.fixture.write(self._random.choice(STOP_WORDS), stop.deed, "")
         elif kind == "command":
-            await self.seat.write("/stop", stop.deed, "")
+            await self.fixture.write("/stop", stop.deed, "")
         stop.kind = kind
         self._book.stops.append(stop)
 
     async def greet(self) -> None:
         """Say a last word: whatever was held goes on."""
         one = self._write(TEXT, "talk")
-        one.id = await self.seat.write(one.text, one.deed, one.token)
+        one.id = await self.fixture.write(one.text, one.deed, one.token)
 
     async def _say(self) -> None:
-        kind, habits = _pick(self._random, KINDS), self.seat.habits
+        kind, habits = _pick(self._random, KINDS), self.fixture.habits
         if kind == SPLIT and habits.has_commands:
             await self._say_long()
         elif kind == ALBUM and habits.has_albums:
@@ -96,10 +96,10 @@ class Person:
     async def _say_one(self, kind: str) -> None:
         one = self._write(kind, _pick(self._random, PLANS))
         if kind in RECORDINGS:
-            one.id = await self.seat.speak(recording(one.token), one.deed, one.token)
+            one.id = await self.fixture.speak(recording(one.token), one.deed, one.token)
         else:
-            text = one.as_sent(one.text, has_commands=self.seat.habits.has_commands)
-            one.id = await self.seat.write(text, one.deed, one.token, is_aside=kind == ASIDE)
+            text = one.as_sent(one.text, has_commands=self.fixture.habits.has_commands)
+            one.id = await self.fixture.write(text, one.deed, one.token, is_aside=kind == ASIDE)
         if kind != ASIDE:
             self._recent = [*self._recent[1 - RECENT :], one]
 
@@ -107,24 +107,24 @@ class Person:
         """A text that the client split: both parts belong together."""
         for part in range(2):
             one = self._write(SPLIT, "talk")
-            one.text += " and so on" * (self.seat.habits.full_characters // 10) if part == 0 else ""
-            one.id = await self.seat.write(one.text, one.deed, one.token)
+            one.text += " and so on" * (self.fixture.habits.full_characters // 10) if part == 0 else ""
+            one.id = await self.fixture.write(one.text, one.deed, one.token)
 
     async def _show_album(self) -> None:
         album = f"album{self._random.getrandbits(48)}"
         for _ in range(self._random.randint(2, 4)):
             one = self._write(ALBUM, "talk")
-            one.id = await self.seat.picture(one.text, one.deed, album)
+            one.id = await self.fixture.picture(one.text, one.deed, album)
 
     def _write(self, kind: str, plan: str) -> Written:
-        one = self._book.write(self.seat.session, kind, plan)
-        one.author, one.author_id = self.seat.author, self.seat.author_id
-        one.delivery = QUEUE if kind in WORDLESS else kind if kind in (QUEUE, STEER) else self.seat.habits.delivery
+        one = self._book.write(self.fixture.session, kind, plan)
+        one.author, one.author_id = self.fixture.author, self.fixture.author_id
+        one.delivery = QUEUE if kind in WORDLESS else kind if kind in (QUEUE, STEER) else self.fixture.habits.delivery
         return one
 
     async def _edit(self) -> None:
         editable = [one for one in self._recent if one.kind in (TEXT, QUEUE, STEER) and one.deleted is None]
-        has_commands = self.seat.habits.has_commands
+        has_commands = self.fixture.habits.has_commands
         if not editable or not (has_commands or editable[-1].deed.taken):
             await self._say()
             return
@@ -132,7 +132,7 @@ class Person:
         text = f"talk {one.token}e{len(one.edits) + 1}"
         deed = Deed(time.time())
         one.edits.append((text, deed))
-        await self.seat.rewrite(one.id, one.as_sent(text, has_commands=has_commands), deed)
+        await self.fixture.rewrite(one.id, one.as_sent(text, has_commands=has_commands), deed)
 
     async def _delete(self) -> None:
         deletable = [one for one in self._recent if one.deleted is None and one.id]
@@ -140,15 +140,15 @@ class Person:
             return
         one = deletable[-1]
         one.deleted = Deed(time.time())
-        await self.seat.delete(one.id, one.deleted)
+        await self.fixture.delete(one.id, one.deleted)
 
     async def _press(self) -> None:
         """Answer by a button, or tell the running turn the edited text."""
-        if await self.seat.press(self._random.choice(("red", "blue")), Deed(time.time())):
+        if await self.fixture.press(self._random.choice(("red", "blue")), Deed(time.time())):
             return
         deed = Deed(time.time())
-        if (pressed := await self.seat.press("Tell it", deed)) is not None:
-            self._book.steers.append(Steer(self.seat.session, pressed.id, deed))
+        if (pressed := await self.fixture.press("Tell it", deed)) is not None:
+            self._book.steers.append(Steer(self.fixture.session, pressed.id, deed))
 
 
 async def live(person: Person, pace: "Pace") -> None:

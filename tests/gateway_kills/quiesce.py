@@ -12,8 +12,8 @@ from hark.store.sqlite import SqliteStore
 from tests.gateway_kills.audit.journal import QUEUE, Story
 from tests.gateway_kills.environment import World
 from tests.gateway_kills.expectations import ASIDE
-from tests.gateway_kills.platforms.api import ApiSeat
-from tests.gateway_kills.platforms.webhook import WebhookSeat
+from tests.gateway_kills.platforms.api import ApiFixture
+from tests.gateway_kills.platforms.webhook import WebhookFixture
 
 STILL_SECONDS = 90.0  # without any change: then it is wedged
 STOP_AFTER_SECONDS = 4.0
@@ -22,7 +22,7 @@ ASKING = ("ask", "choose")
 
 async def rest(world: World, tell: Callable[[str], None]) -> None:
     """Wait until nothing is under way; a turn that waits for an answer is stopped by its person."""
-    store = await SqliteStore.open(world.database, "fire", SystemClock())
+    store = await SqliteStore.open(world.database, "kills", SystemClock())
     deadline = time.monotonic() + STILL_SECONDS
     stopped: dict[str, float] = {}
     last = ""
@@ -45,7 +45,9 @@ async def _unrest(world: World, store: SqliteStore, stopped: dict[str, float]) -
     """Return why it is not over yet."""
     if world.backlog:
         return f"{world.backlog} updates are not taken"
-    if not all(person.seat.is_at_rest for person in world.people if isinstance(person.seat, ApiSeat | WebhookSeat)):
+    if not all(
+        person.fixture.is_at_rest for person in world.people if isinstance(person.fixture, ApiFixture | WebhookFixture)
+    ):
         return "requests of programs are not answered"
     if missing := _unheard(world):
         return f"{missing} messages of Discord are not taken"
@@ -64,7 +66,7 @@ async def _unrest(world: World, store: SqliteStore, stopped: dict[str, float]) -
 
 async def holding(world: World) -> list[str]:
     """Return the sessions in which messages wait."""
-    store = await SqliteStore.open(world.database, "fire", SystemClock())
+    store = await SqliteStore.open(world.database, "kills", SystemClock())
     try:
         stories = {session: Story(await store.journal.read(session)) for session in world.chats}
     finally:
@@ -108,9 +110,9 @@ def undealt(ledger: Path) -> int:
 
 async def _is_owed(world: World, store: SqliteStore, session: str) -> bool:
     ends = [record.turn for record in await store.journal.read(session) if isinstance(record, TurnEnded)]
-    seat = world.chats[session].seat
-    if isinstance(seat, ApiSeat):
-        return not seat.stream.delivered.keys() >= set(ends)
+    fixture = world.chats[session].fixture
+    if isinstance(fixture, ApiFixture):
+        return not fixture.stream.delivered.keys() >= set(ends)
     with sqlite3.connect(f"file:{world.ledger}?mode=ro", uri=True) as connection:
         row = connection.execute("SELECT delivered FROM lines WHERE session = ?", (session,)).fetchone()
     return bool(ends) and (row is None or int(ends[-1].rpartition(".t")[2]) > row[0])

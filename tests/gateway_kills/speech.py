@@ -14,12 +14,12 @@ import av
 from aiohttp import web
 
 from tests.gateway_kills.expectations import Book
-from tests.gateway_kills.kill_points import HEARD, Trap
+from tests.gateway_kills.kill_points import HEARD, KillPoint
 
 RECORDING = Path(__file__).parent.parent / "voice" / "recordings" / "stop.ogg"
 LONGEST_SECONDS = 0.8
 STOP_NAME = "stopword"
-_NAME = re.compile(rb"hark-fire:(\w+)")
+_NAME = re.compile(rb"hark-kills:(\w+)")
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def recording(name: str) -> bytes:
     with av.open(io.BytesIO(_packets())) as source, av.open(made, "w", format="ogg") as target:
         [stream] = source.streams.audio
         copy = target.add_stream_from_template(stream)
-        copy.metadata["comment"] = f"hark-fire:{name}"
+        copy.metadata["comment"] = f"hark-kills:{name}"
         for packet in source.demux(stream):
             if packet.dts is not None:
                 packet.stream = copy
@@ -46,9 +46,9 @@ def recording(name: str) -> bytes:
 class Speech:
     """Hears recordings. Some take long, some can't be understood, and in some there is nothing."""
 
-    def __init__(self, book: Book, trap: Trap, seed: int) -> None:
+    def __init__(self, book: Book, kill_point: KillPoint, seed: int) -> None:
         self.requests = 0
-        self._trap = trap
+        self._kill_point = kill_point
         self._book = book
         self._random = random.Random(seed)
 
@@ -58,7 +58,7 @@ class Speech:
         found = _NAME.search(body)
         if found is None:
             return web.json_response({"error": {"message": "no recording of ours"}}, status=400)
-        self._trap.at(HEARD)
+        self._kill_point.at(HEARD)
         await asyncio.sleep(self._random.random() ** 2 * LONGEST_SECONDS)
         name = found[1].decode()
         if name == STOP_NAME:
@@ -70,9 +70,9 @@ class Speech:
 
 
 @asynccontextmanager
-async def running_speech(book: Book, trap: Trap, seed: int) -> AsyncGenerator[tuple[Speech, str]]:
+async def running_speech(book: Book, kill_point: KillPoint, seed: int) -> AsyncGenerator[tuple[Speech, str]]:
     """Serve until the end; the address is one for `[voice] base_url`."""
-    speech = Speech(book, trap, seed)
+    speech = Speech(book, kill_point, seed)
     app = web.Application(client_max_size=32 << 20)
     app.router.add_post("/v1/audio/transcriptions", speech.transcribe)
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)

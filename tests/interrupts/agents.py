@@ -17,6 +17,7 @@ from hark.protocol.tool import CallContext, ToolOutput, ToolSpec
 from hark.providers.sse import SseParser
 from tests.fakes.models.behaviours import Behaviour, Exchange, sse
 from tests.fakes.models.server import ModelServer
+from tests.waiting import until
 
 E = TypeVar("E", bound=AnyEvent)
 PROVIDERS = ("openai", "responses", "anthropic")
@@ -61,8 +62,7 @@ class Conversation:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            await self.changed.wait()
+        await until(is_true, changed=lambda: self.changed.wait(), shows=lambda: self.events)
 
     async def ask(self, text: str) -> Outcome | None:
         """Say something, and wait for the end of its turn."""

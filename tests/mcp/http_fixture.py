@@ -26,6 +26,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hark.mcp.auth import free_port
+from tests.waiting import until
 
 
 class Remote:
@@ -53,8 +54,7 @@ class Remote:
         )
         self._uvicorn = uvicorn.Server(config)
         self._task = asyncio.create_task(self._uvicorn.serve())
-        while not self._uvicorn.started:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.005)
+        await until(lambda: self._uvicorn is not None and self._uvicorn.started)
 
     async def stop(self) -> None:
         assert self._uvicorn is not None

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.protocol.tool import Question, ToolError, ToolOutput
 from tests.tools.context import FakeContext
+from tests.waiting import until
 
 SMALL = Path(__file__).with_name("small_server.py")
 QUICK = RetryPolicy(first_seconds=0.02, rest_seconds=0.0)
@@ -96,13 +97,7 @@ async def running(home: Path, backoff: RetryPolicy = QUICK, /, **servers: Mappin
         yield world
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    """Return when it is so. For what other processes do: nobody tells us of it."""
-    while not is_so():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-
-
 async def noted(file: Path, text: str) -> str:
     """Return a server's notes when this text stands in them."""
-    await until(lambda: file.exists() and text in file.read_text())
+    await until(lambda: file.exists() and text in file.read_text(), shows=lambda: file.exists() and file.read_text())
     return file.read_text()  # noqa: ASYNC240

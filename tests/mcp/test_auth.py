@@ -14,7 +14,8 @@ from hark.mcp.auth import Redirects, TokenFile, free_port
 from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState
 from tests.mcp.http_fixture import Gate, gated
-from tests.mcp.mcp_fixture import World, running, starting, until
+from tests.mcp.mcp_fixture import World, running, starting
+from tests.waiting import until
 
 
 async def browse(page: str) -> str:

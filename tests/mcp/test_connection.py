@@ -10,9 +10,9 @@ import pytest
 
 from hark.mcp.sdk_requests import TEXT_CHARACTERS
 from hark.protocol.messages import Attachment, Effect
-from tests.mcp.mcp_fixture import Person, noted, running, small, until
+from tests.mcp.mcp_fixture import Person, noted, running, small
 from tests.tools.context import FakeContext
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 
 async def test_a_tool_is_called_and_its_text_comes_back(tmp_path: Path) -> None:

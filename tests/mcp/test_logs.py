@@ -16,6 +16,9 @@ def test_what_is_written_is_kept_and_bounded(tmp_path: Path) -> None:
     assert log.file.stat().st_mode & 0o077 == 0
 
 
-def test_a_log_that_cannot_be_written_harms_nobody(tmp_path: Path) -> None:
+def test_a_note_to_a_log_that_cannot_be_written_is_dropped_without_an_error(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file is in the way")
-    ServerLog(tmp_path / "logs" / "mcp-one.log").note("lost")
+    log = ServerLog(tmp_path / "logs" / "mcp-one.log")
+    log.note("lost")
+    assert not log.file.exists()
+    assert (tmp_path / "logs").read_text() == "a file is in the way"

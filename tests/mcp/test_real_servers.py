@@ -16,11 +16,12 @@ import pytest
 from hark.mcp.auth import free_port
 from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
-from tests.mcp.mcp_fixture import Person, World, running, until
+from tests.mcp.mcp_fixture import Person, World, running
 from tests.mcp.real import npm_server, pypi_server
 from tests.tools.context import living
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
+SLOW_SECONDS = 120.0  # programs of Node, on a busy machine
 LONG = "every__trigger-long-running-operation"
 
 
@@ -38,7 +39,7 @@ async def cut_in_mid_call(world: World, is_begun: Callable[[], bool], name: str,
     """Cut a call that was begun, and see that it ends at once."""
     pids = {one.name: one.pid for one in world.servers.status()}
     call = asyncio.create_task(world.call(name, **arguments))
-    await until(is_begun)
+    await until(is_begun, seconds=SLOW_SECONDS)
     assert not call.done()
     began = time.perf_counter()
     call.cancel()
@@ -91,7 +92,10 @@ async def test_everything_is_called_cut_asked_and_usable_after(tmp_path: Path, e
         assert "1/2" in world.context.shown
         await cut_in_mid_call(world, lambda: "/300" in world.context.shown, LONG, duration=30, steps=300)
         assert (await world.call("every__echo", message="still")).text == "Echo: still"
-        await until(lambda: "every__trigger-elicitation-request" in [t.spec.name for t in world.servers.tools()])
+        await until(
+            lambda: "every__trigger-elicitation-request" in [t.spec.name for t in world.servers.tools()],
+            seconds=SLOW_SECONDS,
+        )
         asked = await world.call("every__trigger-elicitation-request", person)
         read = await world.call("mcp_resource", action="read", server="every", uri="demo://resource/dynamic/text/1")
     assert "Ada" in asked.text
@@ -104,7 +108,7 @@ async def test_the_filesystem_opens_what_its_arguments_name(tmp_path: Path, file
     open_folder.mkdir()
     (open_folder / "note.txt").write_text("words")
     async with running(home, fs={"command": filesystem, "args": [str(open_folder)]}) as world:
-        await until(lambda: "allowed directories from MCP roots" in world.log("fs"))
+        await until(lambda: "allowed directories from MCP roots" in world.log("fs"), seconds=SLOW_SECONDS)
         read = await world.call("fs__read_text_file", path=str(open_folder / "note.txt"))
         refused = await world.call("fs__read_text_file", path="/etc/hostname")
         is_changing = {tool.spec.name: tool.spec.is_changing for tool in world.servers.tools()}
@@ -123,7 +127,7 @@ async def test_everything_over_http_is_cut_lost_and_back(tmp_path: Path, everyth
 
     process = start()
     try:
-        await until(lambda: is_answering(port))
+        await until(lambda: is_answering(port), seconds=SLOW_SECONDS)
         async with running(tmp_path, every={"url": f"http://127.0.0.1:{port}/mcp"}) as world:
             assert (await world.call("every__echo", message="hi")).text == "Echo: hi"
             await cut_in_mid_call(world, lambda: "/300" in world.context.shown, LONG, duration=30, steps=300)
@@ -132,7 +136,7 @@ async def test_everything_over_http_is_cut_lost_and_back(tmp_path: Path, everyth
             process.wait()
             away = await world.call("every__echo", message="away")
             process = start()
-            await until(lambda: is_answering(port))
+            await until(lambda: is_answering(port), seconds=SLOW_SECONDS)
             back = await world.call("every__echo", message="back")
     finally:
         process.kill()

@@ -11,8 +11,8 @@ from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from tests.mcp.http_fixture import ModernOnly, Remote, refusing, remote
-from tests.mcp.mcp_fixture import Person, running, starting, until
-from tests.waiting import at_most
+from tests.mcp.mcp_fixture import Person, running, starting
+from tests.waiting import at_most, until
 
 
 async def test_a_remote_tool_is_listed_called_and_shows_progress(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from hark.mcp.failures import RetryPolicy
 from hark.mcp.offers import ServerState
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from tests.mcp.mcp_fixture import QUICK, noted, running, small, starting, until
+from tests.mcp.mcp_fixture import QUICK, noted, running, small, starting
 from tests.tools.context import is_living, living
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 RECONNECTS = int(os.environ.get("HARK_MCP_RECONNECTS", "15"))
 
@@ -189,6 +189,7 @@ async def test_an_eager_server_is_started_though_it_is_known(tmp_path: Path) -> 
         pass
     async with running(tmp_path, one=settings) as world:
         await world.servers.reached(ServerState.CONNECTED)
+        assert [row.state for row in world.servers.status()] == [ServerState.CONNECTED]
 
 
 async def test_a_server_gets_its_settings_and_the_cookie_but_no_keys_of_ours(

@@ -1,10 +1,16 @@
 """All servers together: what is on offer, under which names, from which memory."""
 
+import importlib
 import json
 import re
+import time
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from hark.mcp.offers import ServerState
+from hark.mcp.servers import SILENT_SECONDS
 from hark.protocol.messages import Effect
 from tests.mcp.mcp_fixture import World, running, small, starting
 
@@ -80,3 +86,17 @@ async def test_the_kept_offer_holds_no_settings(tmp_path: Path) -> None:
     kept = (tmp_path / "cache" / "mcp" / "one.json").read_text()
     assert set(json.loads(kept)) == {"fingerprint", "offer"}
     assert "s3cret" not in kept
+
+
+async def test_a_server_is_waited_for_while_the_sdk_is_still_being_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.import_module
+
+    def load_slowly(name: str) -> ModuleType:
+        time.sleep(1.5 * SILENT_SECONDS)
+        return real(name)
+
+    monkeypatch.setattr("hark.mcp.server.importlib.import_module", load_slowly)
+    async with running(tmp_path, one=small()) as world:
+        assert [row.state for row in world.servers.status()] == [ServerState.CONNECTED]

@@ -17,7 +17,7 @@ from hark.processes.shell import ShellStates
 from hark.processes.start import Launcher
 from tests.tools.context import is_living, living
 from tests.tools.stubborn_commands import IGNORES_TERM
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 LETS_GO = """
 import asyncio, sys
@@ -50,10 +50,10 @@ def made(home: Path) -> Background:
     return Background(Launcher(this_process(home), home), ShellStates(), Detached(home / "detached"))
 
 
-async def until(process: BackgroundProcess, is_there: Callable[[str], bool]) -> str:
-    while not is_there(process.output.peek()):
-        await process.output.changed()
-    return process.output.peek()
+async def output_of(process: BackgroundProcess, is_there: Callable[[str], bool]) -> str:
+    output = process.output
+    await until(lambda: is_there(output.peek()), changed=output.changed, shows=output.peek)
+    return output.peek()
 
 
 async def test_the_end_of_a_session_ends_its_processes_alone(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ async def test_closing_ends_everything_in_a_second_side_by_side(tmp_path: Path) 
     background = made(tmp_path)
     processes = [background.start("s", tmp_path, IGNORES_TERM) for _ in range(6)]
     for process in processes:
-        await until(process, lambda text: "ready" in text)
+        await output_of(process, lambda text: "ready" in text)
     began = time.perf_counter()
     await background.close()
     assert time.perf_counter() - began < at_most(1)
@@ -83,16 +83,15 @@ async def test_closing_ends_everything_in_a_second_side_by_side(tmp_path: Path) 
 async def test_closing_does_not_wait_for_a_slow_stop_that_is_under_way(tmp_path: Path) -> None:
     background = made(tmp_path)
     process = background.start("s", tmp_path, IGNORES_TERM)
-    await until(process, lambda text: "ready" in text)
+    await output_of(process, lambda text: "ready" in text)
     stop = asyncio.create_task(process.stop(grace_seconds=30))
     await asyncio.sleep(0)
     began = time.perf_counter()
     await background.close()
     assert time.perf_counter() - began < at_most(1)
     await stop
-    async with asyncio.timeout(at_most(1)):  # it was killed; a busy machine may take a moment to have it die
-        while living(this_process(tmp_path).home):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    # It was killed; a busy machine may take a moment to have it die.
+    await until(lambda: not living(this_process(tmp_path).home), seconds=at_most(1))
 
 
 async def test_a_process_that_ends_by_itself_is_seen_as_ended(tmp_path: Path) -> None:
@@ -147,17 +146,20 @@ async def test_a_detached_process_outlives_exit_crash_and_sweep(way: str, tmp_pa
     assert living(this_process(tmp_path).home) == {}
 
 
+async def _reads(file: anyio.Path, text: str) -> bool:
+    return await file.read_text() == text
+
+
 async def test_a_detached_process_goes_on_printing_into_its_file(tmp_path: Path) -> None:
     background = made(tmp_path)
     command = "echo before; until [ -e go ]; do sleep 0.01; done; echo after; touch done; read line; touch end"
     process = background.start("s", tmp_path, command, "p")
-    await until(process, lambda text: "before" in text)
+    await output_of(process, lambda text: "before" in text)
     told = background.detach("s", "p")
     file = anyio.Path(told.rpartition(" ")[2])
     await background.close()
     (tmp_path / "go").touch()
-    while await file.read_text() != "before\nafter\n":  # noqa: ASYNC110 - another process writes it
-        await asyncio.sleep(0.01)
+    await until(lambda: _reads(file, "before\nafter\n"))
     assert is_living(process.pid), "its input must not have come to an end"
     assert background.of("s") == ()
     os.killpg(process.pid, signal.SIGKILL)

@@ -163,7 +163,7 @@ async def test_no_cookie_is_carried_over(calls: Calls, monkeypatch: pytest.Monke
 async def test_a_command_that_ended_is_not_waited_for(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.processes.start.DRAIN_SECONDS", 60.0)
     async with asyncio.timeout(30):
-        await calls.run("echo hi")
+        assert await calls.says("echo hi") == "hi"
 
 
 async def test_the_shell_does_not_wait_for_what_it_adopts(calls: Calls) -> None:

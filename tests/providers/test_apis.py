@@ -10,6 +10,8 @@ import pytest
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import (
+    BadKey,
+    BadRequest,
     CallChunk,
     EndChunk,
     Overloaded,
@@ -29,6 +31,7 @@ from tests.fakes.models.behaviours import (
     blackhole,
     calls,
     chunked,
+    delta,
     dropped,
     events,
     failing,
@@ -131,7 +134,6 @@ async def no_end(exchange: Exchange) -> None:
 
 BROKEN: list[tuple[Behaviour, type[ProviderError], str, str]] = [
     (dropped(2), TransientProviderError, "stream_cut", "tok0 tok1 "),
-    (dropped(2, is_reset=True), TransientProviderError, "stream_cut", ""),
     (cut_in_an_event, TransientProviderError, "stream_cut", "tok0 "),
     (no_end, TransientProviderError, "stream_cut", "tok0 "),
     (garbage(1), TransientProviderError, "bad_stream", "tok0 "),
@@ -150,16 +152,54 @@ BROKEN: list[tuple[Behaviour, type[ProviderError], str, str]] = [
 ]
 
 
-@each_api
-@pytest.mark.parametrize(("behaviour", "kind", "code", "before"), BROKEN)
-async def test_a_broken_reply_is_one_error_behind_what_came_before(
+HALF = delta(content="half")
+BROKEN_CHAT: list[tuple[Behaviour, type[ProviderError], str, str]] = [
+    (events([HALF], is_ended=False), TransientProviderError, "stream_cut", "half"),
+    (raw(sse(HALF) + b'data: {"choices": [{"del'), TransientProviderError, "stream_cut", "half"),
+    (raw(sse(HALF) + b"data: {nonsense\n\n"), TransientProviderError, "bad_stream", "half"),
+    (events([HALF, {"error": {"message": "it broke"}}]), TransientProviderError, "server_error", "half"),
+    (events([HALF, delta("error")]), TransientProviderError, "server_error", "half"),
+    (events([{"error": {"message": "it broke", "code": "invalid_api_key"}}]), BadKey, "bad_key", ""),
+    (events([{"error": "it broke"}]), TransientProviderError, "server_error", ""),
+    (answer(200, b" <html>no type", ""), ProviderError, "bad_url", ""),
+    (
+        answer(200, b'{"error": {"message": "it broke", "type": "invalid_request_error"}}'),
+        BadRequest,
+        "bad_request",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("api", "behaviour", "kind", "code", "before"),
+    [*((api, *row) for api in APIS for row in BROKEN), *((APIS[0], *row) for row in BROKEN_CHAT)],
+)
+async def test_a_broken_reply_is_one_error_after_the_text_that_came_before(
     api: Api, behaviour: Behaviour, kind: type[ProviderError], code: str, before: str
 ) -> None:
     heard = await hear_one(behaviour, api=api)
     assert heard.error is not None
-    assert (type(heard.error), heard.error.code) == (kind, code)
-    # A reset may overtake what was sent before it.
-    assert heard.text == before or "reset" in str(heard.error).lower()
+    assert (type(heard.error), heard.error.code, heard.text) == (kind, code, before)
+
+
+@each_api
+async def test_a_reset_connection_is_one_error_after_the_text_that_was_read(api: Api) -> None:
+    read = asyncio.Event()
+
+    async def reset_when_read(exchange: Exchange) -> None:
+        await exchange.begin()
+        await exchange.say(token(0))
+        await read.wait()  # a reset may overtake what was sent before it
+        exchange.drop(is_reset=True)
+
+    async with talk(api, reset_when_read) as (provider, _):
+        stream = provider.stream(REQUEST)
+        assert await anext(chunk async for chunk in stream if isinstance(chunk, TextChunk)) == TextChunk("tok0 ")
+        read.set()
+        with pytest.raises(TransientProviderError) as raised:
+            await anext(stream)
+    assert raised.value.code == "stream_cut"
 
 
 @each_api

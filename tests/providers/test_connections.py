@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from hark.providers import connections
 from hark.providers.connections import Resolver
 
 
@@ -31,21 +30,19 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
         return await system.find(host, port, **how)
 
     monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", find)
-    monkeypatch.setattr(connections, "UNKNOWN_SECONDS", 3600.0)
     return system
 
 
 async def test_a_host_that_is_not_there_is_looked_for_once_in_a_while(system: System) -> None:
-    resolver = Resolver()
+    resolver = Resolver(unknown_seconds=3600.0)
     for _ in range(100):
         with pytest.raises(socket.gaierror, match="not known"):
             await resolver.resolve("nobody.example", 80)
     assert system.asked == 1
 
 
-async def test_a_host_that_comes_back_is_found(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "UNKNOWN_SECONDS", 0.0)
-    resolver = Resolver()
+async def test_a_host_that_comes_back_is_found(system: System) -> None:
+    resolver = Resolver(unknown_seconds=0.0)
     with pytest.raises(socket.gaierror):
         await resolver.resolve("late.example", 80)
     system.is_known = True
@@ -53,7 +50,7 @@ async def test_a_host_that_comes_back_is_found(system: System, monkeypatch: pyte
 
 
 async def test_another_host_is_not_held_up_by_one_that_is_not_there(system: System) -> None:
-    resolver = Resolver()
+    resolver = Resolver(unknown_seconds=3600.0)
     with pytest.raises(socket.gaierror):
         await resolver.resolve("nobody.example", 80)
     system.is_known = True

@@ -17,10 +17,10 @@ from hark.protocol.messages import (
     UserMessage,
 )
 from hark.protocol.provider import Request
-from hark.providers.anthropic import request as anthropic_request
-from hark.providers.encoded_history import KEPT_BYTES, folded
+from hark.providers.anthropic import provider as anthropic
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai import chat_request, responses_request
+from hark.providers.openai import chat, responses
+from hark.providers.request_parts import KEPT_BYTES, folded
 
 ENDPOINT = Endpoint("http://127.0.0.1:1/v1", "fake")
 PICTURE = Attachment("image/png", "p.png", "aGVsbG8=" * 1_000)
@@ -41,7 +41,7 @@ TALK: list[Message] = [
 Encode = Callable[[Request, Endpoint], bytes]
 
 
-@pytest.fixture(params=[chat_request, responses_request, anthropic_request], ids=lambda one: one.__name__)
+@pytest.fixture(params=[chat, responses, anthropic], ids=lambda one: one.__name__)
 def encode(request: pytest.FixtureRequest) -> Encode:
     return request.param.encode_request
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from hark.providers.local import child as local_child
 from hark.providers.local import server as local_server
 from hark.providers.local.provider import FRAME_BYTES, HONEST, MAX_BYTES, MAX_TOKENS, SYSTEM, LocalModel, shortened
 from hark.providers.local.server import LocalServer, find_weights
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 HELLO = Request("a long system prompt", [UserMessage("1", "hello")], [ToolSpec("shell", "Runs a command.")], 12)
 STORY = Request("", [UserMessage("1", "Tell me a very long story about a fox, a bear and a river.")])
@@ -62,11 +62,6 @@ async def ended(pid: int) -> None:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
-
-
-async def until(is_true: Callable[[], bool]) -> None:
-    while not is_true():  # noqa: ASYNC110 - nothing tells of a process's birth and death
-        await asyncio.sleep(0.001)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -263,9 +258,7 @@ async def test_a_child_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
     deaf = tmp_path / "deaf.py"
     deaf.write_text("import time; time.sleep(60)")
     monkeypatch.setattr(local_child, "__file__", str(deaf))
-    monkeypatch.setattr(local_server, "START_SECONDS", 0.1)
-    monkeypatch.setattr(local_server, "CLOSE_SECONDS", 0.1)
-    server = LocalServer(lambda _: None)
+    server = LocalServer(lambda _: None, start_seconds=0.1, close_seconds=0.1)
     with pytest.raises(ProviderError, match="it took longer"):
         await server.endpoint()
     assert server.pid is None

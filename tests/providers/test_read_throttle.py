@@ -5,15 +5,15 @@ import asyncio
 import pytest
 
 from hark.protocol.provider import AliveChunk, TextChunk
-from hark.providers import read_throttle
-from hark.providers.read_throttle import ReadThrottle, joined
+from hark.providers import http_provider
+from hark.providers.http_provider import ReadThrottle, joined
 
 
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two streams are many."""
-    monkeypatch.setattr(read_throttle, "FREE_STREAMS", 0)
-    monkeypatch.setattr(read_throttle, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(http_provider, "FREE_STREAMS", 0)
+    monkeypatch.setattr(http_provider, "LEAST_SECONDS", 0.0)
 
 
 async def test_few_streams_never_rest() -> None:

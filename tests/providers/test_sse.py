@@ -1,6 +1,5 @@
 import pytest
 
-from hark.providers import sse
 from hark.providers.sse import EventTooLong, SseParser
 
 STREAM = (
@@ -54,18 +53,16 @@ def test_a_stream_that_ended_well_has_nothing_left() -> None:
 
 
 def feed_often(piece: bytes) -> None:
-    stream = SseParser()
+    stream = SseParser(max_event_bytes=1000)
     for _ in range(20):
         assert stream.feed(piece) == []
 
 
 @pytest.mark.parametrize("piece", [b"x" * 100, b"data: " + b"x" * 100, b"data:\n" * 20, b"data: x\n" * 20])
-def test_an_event_without_end_does_not_eat_the_memory(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
+def test_an_event_without_end_does_not_eat_the_memory(piece: bytes) -> None:
     with pytest.raises(EventTooLong):
         feed_often(piece)
 
 
-def test_many_events_are_not_too_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1000)
-    assert len(SseParser().feed(b"data: fine\n\n" * 500)) == 500
+def test_many_events_are_not_too_long_together() -> None:
+    assert len(SseParser(max_event_bytes=1000).feed(b"data: fine\n\n" * 500)) == 500

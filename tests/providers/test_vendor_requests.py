@@ -11,9 +11,9 @@ from pydantic_core import SchemaValidator
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Effect, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
-from hark.providers.anthropic import request as anthropic_request
+from hark.providers.anthropic import provider as anthropic
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai import chat_request, responses_request
+from hark.providers.openai import chat, responses
 from tests.providers.vendor_types import vendor_type
 
 Encode = Callable[[Request, Endpoint], bytes]
@@ -31,12 +31,12 @@ MESSAGES = [
 SPEC = ToolSpec("look", "Look around.", {"type": "object", "properties": {"at": {"type": "array"}}, "required": []})
 REQUESTS = [Request("be brief", MESSAGES, [SPEC], 100), Request("", [UserMessage("1", "hi")])]
 APIS: list[tuple[Encode, str]] = [
-    (chat_request.encode_request, "openai.types.chat.completion_create_params.CompletionCreateParamsStreaming"),
+    (chat.encode_request, "openai.types.chat.completion_create_params.CompletionCreateParamsStreaming"),
     (
-        responses_request.encode_request,
+        responses.encode_request,
         "openai.types.responses.response_create_params.ResponseCreateParamsStreaming",
     ),
-    (anthropic_request.encode_request, "anthropic.types.message_create_params.MessageCreateParamsStreaming"),
+    (anthropic.encode_request, "anthropic.types.message_create_params.MessageCreateParamsStreaming"),
 ]
 
 

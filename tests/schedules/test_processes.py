@@ -1,7 +1,6 @@
 """Schedules as their people use them: `hark serve` in one process, `hark schedule` in others, and kill -9."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from tests.cli.command_line import Ended, Hark, opened
 from tests.cli.serve.gateway import Served
 from tests.fakes.models.behaviours import Behaviour, echo, hanging
+from tests.waiting import until
 
 AUTHOR = "schedule job"
 
@@ -38,13 +38,6 @@ async def said(served: Served, session: str = "s") -> list[str]:
     """Return the ids of all that schedules said in a session."""
     _, body = await served.call("GET", f"/api/sessions/{session}/transcript")
     return [row["id"] for row in body["messages"] if row.get("author", "").startswith("schedule ")]
-
-
-async def until(look: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what `look` finds, as soon as it finds something."""
-    while not (found := await look()):  # noqa: ASYNC110 another process tells
-        await asyncio.sleep(0.05)
-    return found
 
 
 async def at_rest(served: Served) -> bool:

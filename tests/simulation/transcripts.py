@@ -5,7 +5,7 @@ import json
 from hark.protocol.messages import AssistantMessage, CallResult
 from hark.protocol.provider import Request
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai.chat_request import encode_request
+from hark.providers.openai.chat import encode_request
 from tests.fakes.models.history_rules import check_openai_chat
 
 ENDPOINT = Endpoint("http://simulated/v1", "simulated")

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from hark.protocol.store import Accepted, StoreError
-from hark.store.schema import migrate
+from hark.store.database_file import migrate
 from hark.store.sqlite import SqliteInbox
 from tests.store.inline_committer import InlineCommitter
 from tests.store.store_fixtures import say

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.store import StoreError, StoreUnusable, Summary
-from hark.store.schema import APPLICATION_ID, CURRENT_VERSION, MIGRATIONS
+from hark.store.database_file import APPLICATION_ID, CURRENT_VERSION, MIGRATIONS
 from hark.store.sqlite import SqliteStore
 from tests.store.store_fixtures import TestClock, owned, record, say
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.store import Accepted, Lease, LeaseLost, StoreError, StoreUnusable, Summary
-from hark.store.commit_thread import CommitThread
+from hark.store.committer import CommitThread
 from hark.store.database_file import connect
 from hark.store.local_bus import LocalBus
 from hark.store.sqlite import SqliteInbox, SqliteJournal, SqliteLeases, SqliteStore
@@ -188,11 +188,10 @@ async def test_close_commits_what_was_submitted_and_ends_the_threads(tmp_path: P
         await store.inbox.put("s", say("late"))
 
 
-async def test_close_does_not_wait_for_a_wedged_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.store.sqlite.CLOSE_SECONDS", 0.05)
+async def test_close_does_not_wait_for_a_wedged_write(tmp_path: Path) -> None:
     writes = CommitThread(lambda: connect(tmp_path / "hark.db"))
     leases = SqliteLeases(writes, "me", TestClock(), lambda _: True, 10.0)
-    store = SqliteStore(writes, writes, leases, LocalBus(tmp_path, "me"))
+    store = SqliteStore(writes, writes, leases, LocalBus(tmp_path, "me"), close_seconds=0.05)
     gate = await held_up(writes)
     put = asyncio.ensure_future(store.inbox.put("s", say("a")))
     await asyncio.sleep(0)

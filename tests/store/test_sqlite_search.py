@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.store import Query, Store, StoreError, Summary
-from hark.store import index_rows, rows
+from hark.store import rows, sqlite_search
 from hark.store.sqlite import SqliteStore
 from tests.store.store_fixtures import TestClock, names_in, owned
 from tests.store.test_search import asked, found, told
@@ -22,8 +22,8 @@ MANY = 4_000
 
 
 @asynccontextmanager
-async def opened(directory: Path, owner: str = "me") -> AsyncGenerator[SqliteStore]:
-    store = await SqliteStore.open(directory / "hark.db", owner, TestClock())
+async def opened(directory: Path, owner: str = "me", **options: float) -> AsyncGenerator[SqliteStore]:
+    store = await SqliteStore.open(directory / "hark.db", owner, TestClock(), **options)
     try:
         yield store
     finally:
@@ -38,14 +38,14 @@ async def told_many(store: Store, count: int = MANY) -> None:
 
 def first_piece_kept(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Return an event for the moment when the index has begun, and has much before it."""
-    loop, begun, keep = asyncio.get_running_loop(), asyncio.Event(), index_rows.keep
+    loop, begun, keep = asyncio.get_running_loop(), asyncio.Event(), sqlite_search.keep
 
-    def keep_and_tell(index: sqlite3.Connection, mark: index_rows.Mark, piece: index_rows.IndexBatch) -> None:
+    def keep_and_tell(index: sqlite3.Connection, mark: sqlite_search.Mark, piece: sqlite_search.IndexBatch) -> None:
         keep(index, mark, piece)
         if piece.lines:
             loop.call_soon_threadsafe(begun.set)
 
-    monkeypatch.setattr(index_rows, "keep", keep_and_tell)
+    monkeypatch.setattr(sqlite_search, "keep", keep_and_tell)
     return begun
 
 
@@ -135,7 +135,7 @@ async def test_the_words_of_a_deleted_session_leave_the_file_at_once(tmp_path: P
 
 
 async def test_a_long_session_is_forgotten_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_rows, "FORGOTTEN_LINES", 100)
+    monkeypatch.setattr(sqlite_search, "FORGOTTEN_LINES", 100)
     async with opened(tmp_path) as store:
         await told(store, asked("a word that stays"), session="other")
         await told_many(store, 250)
@@ -210,9 +210,8 @@ async def test_a_close_does_not_wait_for_the_rest_of_the_index(tmp_path: Path, m
 
 
 async def test_appends_do_not_wait_for_a_wedged_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.store.sqlite.CLOSE_SECONDS", 0.2)
     gate = threading.Event()
-    async with opened(tmp_path) as store:
+    async with opened(tmp_path, close_seconds=0.2) as store:
         await told(store, asked("teal"))
         await found(store, "teal")
         loop, reached = asyncio.get_running_loop(), asyncio.Event()
@@ -222,7 +221,7 @@ async def test_appends_do_not_wait_for_a_wedged_index(tmp_path: Path, monkeypatc
             gate.wait()
             return []
 
-        monkeypatch.setattr(index_rows, "find", wedged)
+        monkeypatch.setattr(sqlite_search, "find", wedged)
         search = asyncio.ensure_future(store.search.find(Query("teal")))
         await reached.wait()
         lease = await owned(store, "t")

@@ -8,6 +8,7 @@ from typing import Any
 
 from hark.protocol.tool import CallContext, NobodyToAsk, Question, Tool, ToolError, ToolOutput
 from hark.tools.arguments import decode
+from tests.waiting import until
 
 
 class FakeContext:
@@ -50,9 +51,7 @@ class FakeContext:
         await self._steered.wait()
 
     async def until(self, is_there: Callable[[str], bool]) -> None:
-        while not is_there(self.shown):
-            self._changed.clear()
-            await self._changed.wait()
+        await until(lambda: is_there(self.shown), changed=self._changed, shows=lambda: self.shown)
 
 
 async def call_tool(tool: Tool, arguments: dict[str, Any], context: CallContext) -> ToolOutput:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.protocol.speech import Audio
-from hark.voice.ogg import join_as_ogg
+from hark.voice.audio_files import join_as_ogg
 
 FOLDER = Path(__file__).parent / "recordings"
 SENTENCES = {

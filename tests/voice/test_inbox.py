@@ -15,7 +15,8 @@ from hark.voice.delivery import NoteHearing
 from hark.voice.inbox import VoiceIngress
 from hark.voice.pending_recordings import PendingRecordings
 from hark.voice.settings import VoiceSettings
-from tests.voice.voice_fixture import moonshine, plain, recording, until
+from tests.voice.voice_fixture import moonshine, plain, recording
+from tests.waiting import until
 
 
 class Chat:

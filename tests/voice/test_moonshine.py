@@ -19,8 +19,8 @@ from hark.protocol.speech import Audio, SpeechError
 from hark.voice.moonshine import Moonshine
 from hark.voice.settings import VoiceSettings
 from tests.tools.context import is_living, living
-from tests.voice.voice_fixture import long_recording, moonshine, open_files, packed, plain, recording, samples, until
-from tests.waiting import at_most
+from tests.voice.voice_fixture import long_recording, moonshine, open_files, packed, plain, recording, samples
+from tests.waiting import at_most, until
 
 
 async def test_what_is_said_is_heard_whatever_was_heard_before(tmp_path: Path) -> None:

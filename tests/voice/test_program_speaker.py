@@ -10,12 +10,12 @@ import pytest
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
 from hark.protocol.speech import Audio, SpeechError
-from hark.voice.ogg import join_as_ogg
+from hark.voice.audio_files import join_as_ogg
 from hark.voice.program_speaker import ProgramSpeaker
 from hark.voice.settings import VoiceSettings
 from tests.tools.context import living
-from tests.voice.voice_fixture import moonshine, plain, until
-from tests.waiting import at_most
+from tests.voice.voice_fixture import moonshine, plain
+from tests.waiting import at_most, until
 
 
 def speaker(home: Path, *command: str) -> ProgramSpeaker:

@@ -2,7 +2,7 @@
 
 import time
 
-from hark.voice.spoken_text import CODE, MOST_CHARACTERS, sentences
+from hark.voice.program_speaker import CODE, MOST_CHARACTERS, sentences
 from tests.waiting import at_most
 
 

@@ -1,13 +1,11 @@
 """What the tests of voice share: recordings, other kinds of them, and a transcriber on real processes."""
 
 import io
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-import anyio
 
 from hark.processes.cookies import this_process
 from hark.processes.piped import spawner
@@ -64,12 +62,6 @@ def long_recording(seconds: int) -> Audio:
     pause = numpy.zeros(8_000, numpy.int16)
     once = numpy.concatenate([samples(recording("tests")), pause, samples(recording("mail")), pause])
     return packed(numpy.tile(once, 1 + seconds * 16_000 // len(once)))
-
-
-async def until(truth: Callable[[], bool]) -> None:
-    """Return when it is true."""
-    while not truth():  # noqa: ASYNC110 - nothing tells of a process's birth and death
-        await anyio.sleep(0.005)
 
 
 def open_files() -> int:

@@ -20,7 +20,7 @@ from hark.tools.skills.catalog import SkillCatalogs, skill_places
 from hark.tools.toolbox import Source
 
 if TYPE_CHECKING:
-    from hark.app.voice.narrator import AgentNarrator, SpeechPreferences
+    from hark.app.voice import AgentNarrator, SpeechPreferences
     from hark.mcp.servers import Servers
     from hark.mcp.settings import ServerSettings
     from hark.protocol.speech import Speaker, Transcriber
@@ -170,7 +170,7 @@ class Services:
 
     def transcriber(self) -> "Transcriber | None":
         """Return what turns speech into words, the same for all; None when voice is off. It starts nothing yet."""
-        from hark.app.voice.build import make_transcriber
+        from hark.app.voice import make_transcriber
         from hark.processes.piped import spawner
 
         if not self._transcribers and (made := make_transcriber(self.settings.voice, spawner(self.owner))):
@@ -189,14 +189,14 @@ class Services:
 
     def speaker(self) -> "Speaker":
         """Return what speaks words aloud."""
-        from hark.app.voice.build import make_speaker
+        from hark.app.voice import make_speaker
         from hark.processes.piped import spawner
 
         return make_speaker(self.settings.voice, spawner(self.owner))
 
     def wishes(self) -> "SpeechPreferences":
         """Return who wants to hear replies."""
-        from hark.app.voice.narrator import SpeechPreference, SpeechPreferences
+        from hark.app.voice import SpeechPreference, SpeechPreferences
 
         return SpeechPreferences(
             self.places.home / "spoken.json",
@@ -205,7 +205,7 @@ class Services:
 
     def narrator(self) -> "AgentNarrator":
         """Return what makes voice messages of replies."""
-        from hark.app.voice.narrator import AgentNarrator
+        from hark.app.voice import AgentNarrator
         from hark.processes.piped import spawner
 
         return AgentNarrator(self.speaker(), self.wishes(), spawner(self.owner))

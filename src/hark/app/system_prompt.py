@@ -34,7 +34,10 @@ class SystemPrompt:
     `extras` are parts that come last, "" for none; they are asked at each look.
     """
 
-    def __init__(self, workspace: Path, extras: Sequence[Callable[[], str]] = ()) -> None:
+    def __init__(
+        self, workspace: Path, extras: Sequence[Callable[[], str]] = (), *, look_seconds: float = LOOK_SECONDS
+    ) -> None:
+        self._look_seconds = look_seconds
         self._workspace = workspace
         self._extras = tuple(extras)
         self._files: dict[Path, CachedFile[str]] = {}
@@ -44,7 +47,7 @@ class SystemPrompt:
     def __call__(self) -> str:
         """Return the prompt as of now, give or take a second."""
         now = time.monotonic()
-        if now - self._looked_at > LOOK_SECONDS:
+        if now - self._looked_at > self._look_seconds:
             self._looked_at = now
             self._text = self._make()
         return self._text

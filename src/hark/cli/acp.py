@@ -38,9 +38,8 @@ async def run(options: argparse.Namespace) -> int:
     out = await _own_output()
 
     from hark.app.sessions.editor_agents import opened_workplaces
-    from hark.surfaces.acp.incoming import Incoming
-    from hark.surfaces.acp.serve import EditorServer
-    from hark.surfaces.acp.workspace import EditorServices
+    from hark.surfaces.acp.agent import EditorServices
+    from hark.surfaces.acp.serve import Incoming, serve_editor
     from hark.version import __version__
 
     incoming = Incoming()
@@ -50,7 +49,7 @@ async def run(options: argparse.Namespace) -> int:
     await read_input(incoming)
     async with opened_workplaces(home, watchdog.waits_for) as places:
         services = EditorServices(places.commands, places.create, places.open, places.listed)
-        await EditorServer(incoming, out, __version__).run(services, watchdog.arm)
+        await serve_editor(services, incoming, out, __version__, watchdog.arm)
     return signals.code or COMPLETED
 
 

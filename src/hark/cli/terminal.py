@@ -105,7 +105,7 @@ def _before(line: FirstLine) -> EarlyInput:
 
 
 def _dictation(agent: Agent) -> Dictation:
-    from hark.app.voice.dictation import ProgramDictation
+    from hark.app.voice import ProgramDictation
     from hark.processes.piped import spawner
     from hark.voice.program_microphone import ProgramMicrophone
 

@@ -16,8 +16,9 @@ class Resolver(aiohttp.ThreadedResolver):
     A chat whose model's host is not there asks again with each message, and the system may take seconds to say so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, unknown_seconds: float = UNKNOWN_SECONDS) -> None:
         super().__init__(asyncio.get_running_loop())
+        self._unknown_seconds = unknown_seconds
         self._unknown: dict[str, tuple[float, socket.gaierror]] = {}
 
     async def resolve(
@@ -34,7 +35,7 @@ class Resolver(aiohttp.ThreadedResolver):
         try:
             found = await super().resolve(host, port, family)
         except socket.gaierror as error:
-            self._unknown[host] = self._loop.time() + UNKNOWN_SECONDS, socket.gaierror(*error.args)
+            self._unknown[host] = self._loop.time() + self._unknown_seconds, socket.gaierror(*error.args)
             raise
         self._unknown.pop(host, None)
         return found

@@ -1,10 +1,11 @@
 """A reply's events, folded into chunks: what all wire protocols have in common."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct
 
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, TransientProviderError, UsageChunk
@@ -14,8 +15,17 @@ from hark.providers.request_parts import repaired
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
+class TokenDetails(Struct, gc=False):
+    """How many of a request's tokens were cached."""
+
+    cached_tokens: int | None = None
+
+
 class ReplyDraft:
-    """A reply so far. `reason` is set when all text and calls are there, `is_done` when nothing more follows."""
+    """A reply so far.
+
+    `reason` is set when all text and calls are there, `is_done` when nothing more follows, `error` when it can't go on.
+    """
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
@@ -62,70 +72,47 @@ class ReplyFold:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._draft = ReplyDraft()
+        self.draft = ReplyDraft()
 
     @property
     def is_complete(self) -> bool:
         """Whether all text and calls are there, though more may follow, such as the usage."""
-        return bool(self._draft.reason)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the server said that nothing follows."""
-        return self._draft.is_done
-
-    @property
-    def error(self) -> ProviderError | None:
-        """Why the reply can't go on."""
-        return self._draft.error
+        return bool(self.draft.reason)
 
     def take(self, payloads: Iterable[bytes]) -> list[Chunk]:
         """Return the chunks in these events, up to the end or the first that is broken."""
-        draft, take = self._draft, self._dialect.take
+        draft, take = self.draft, self._dialect.take
         chunks = draft.chunks = []
         for payload in payloads:
             try:
                 take(payload, draft)
             except _UNREADABLE:
-                self._take_broken(payload)
+                self._take_broken(take, payload, "something that is not JSON in the middle of the reply")
             if draft.is_done or draft.error is not None:
                 break
         return chunks
 
-    def _take_broken(self, payload: bytes) -> None:
-        """Take an event that can't be read as it is, if only its characters are broken."""
-        try:
-            self._dialect.take(repaired(payload), self._draft)
-        except (*_UNREADABLE, ValueError):
-            self._draft.error = bad_stream("something that is not JSON in the middle of the reply")
-
     def take_rest(self, payloads: Iterable[bytes]) -> list[Chunk]:
         """Like `take`, for an event that the end of the stream cut: half of one is no error of its own."""
         chunks = self.take(payloads)
-        draft = self._draft
+        draft = self.draft
         if draft.error is not None and draft.error.code == "bad_stream":
             draft.error = None
         return chunks
 
     def take_whole(self, body: bytes) -> list[Chunk]:
         """Return the chunks of a reply that came in one piece."""
-        draft = self._draft
+        draft = self.draft
         draft.chunks = []
         try:
             self._dialect.take_whole(body, draft)
         except _UNREADABLE:
-            self._take_broken_whole(body)
+            self._take_broken(self._dialect.take_whole, body, "a reply that is not JSON")
         if draft.error is None and not draft.chunks and not draft.reason:
             words = server_words(body.decode(errors="replace"))
             draft.error = ProviderError(f"The model server answered with no reply in it: {words}", code="bad_reply")
         draft.is_done = True
         return draft.chunks
-
-    def _take_broken_whole(self, body: bytes) -> None:
-        try:
-            self._dialect.take_whole(repaired(body), self._draft)
-        except (*_UNREADABLE, ValueError):
-            self._draft.error = bad_stream("a reply that is not JSON")
 
     def end(self) -> list[Chunk]:
         """Return the last chunks.
@@ -133,7 +120,20 @@ class ReplyFold:
         Raises:
             TransientProviderError: The stream was cut before the reply was complete.
         """
-        draft = self._draft
+        draft = self.draft
         if not draft.is_done and not draft.reason:
             raise TransientProviderError("the connection ended in the middle of the reply", code="stream_cut")
         return draft.last_chunks()
+
+    def _take_broken(self, take: Callable[[bytes, ReplyDraft], None], payload: bytes, what: str) -> None:
+        """Take what can't be read as it is, if only its characters are broken."""
+        try:
+            take(repaired(payload), self.draft)
+        except (*_UNREADABLE, ValueError):
+            self.draft.error = bad_stream(what)
+
+
+def usage_of(input_tokens: int | None, output_tokens: int | None, details: TokenDetails | None) -> Usage:
+    """Return a reply's usage as OpenAI's APIs count it."""
+    cached = details.cached_tokens if details is not None else None
+    return Usage(input_tokens or 0, output_tokens or 0, cached or 0)

@@ -5,13 +5,14 @@ MAX_EVENT_BYTES = 8 * 1024 * 1024
 
 
 class EventTooLong(Exception):
-    """The server sent more than `MAX_EVENT_BYTES` without ending the event."""
+    """The server sent more than the parser holds without ending the event."""
 
 
 class SseParser:
     """Finds the events in a byte stream that may be split anywhere. Comments and other fields are skipped."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_event_bytes = max_event_bytes
         self._pieces: list[bytes] = []  # of a line that has not ended
         self._lines: list[bytes] = []  # data of an event that has not ended
         self._piece_bytes = 0
@@ -49,7 +50,7 @@ class SseParser:
         if piece:
             self._pieces.append(piece)
             self._piece_bytes += len(piece)
-        if self._piece_bytes + self._line_bytes > MAX_EVENT_BYTES:
+        if self._piece_bytes + self._line_bytes > self._max_event_bytes:
             raise EventTooLong
 
     def _events_in(self, lines: list[bytes]) -> list[bytes]:

@@ -3,12 +3,13 @@
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from hark.protocol.chat import Address, Incoming, Removed, Rewritten, Written
 from hark.protocol.chat_ledger import ChatBinding, PendingIncoming, SentReply
-from hark.store.commit_thread import CommitThread
+from hark.store.committer import CommitThread
 from hark.store.database_file import connect_with
 
 REMEMBERED_SECONDS = 14 * 86_400  # longer than any platform goes on delivering again
@@ -65,7 +66,8 @@ class SqliteChatLedger:
         def read(connection: sqlite3.Connection) -> list[PendingIncoming]:
             rows = connection.execute("SELECT place, body FROM incoming WHERE body IS NOT NULL ORDER BY place")
             found = [PendingIncoming(place, _INCOMING.decode(body), is_again=True) for place, body in rows]
-            return [kept for kept in found if kept.incoming.address.surface == surface and _is_at(kept, address)]
+            of_surface = [kept for kept in found if kept.incoming.address.surface == surface]
+            return [kept for kept in of_surface if address in (None, kept.incoming.address)]
 
         return await self._thread.submit(read)
 
@@ -106,12 +108,8 @@ class SqliteChatLedger:
 
     async def line_of(self, session: str) -> ChatBinding | None:
         """Return the address that leads to a session."""
-
-        def find(connection: sqlite3.Connection) -> ChatBinding | None:
-            row = connection.execute(f"{_LINES} WHERE session = ?", (session,)).fetchone()
-            return _line(row) if row is not None else None
-
-        return await self._thread.submit(find)
+        row = await self._run(f"{_LINES} WHERE session = ?", session)
+        return _line(row) if row is not None else None
 
     async def delivered(self, address: Address, turn: int) -> None:
         """The reply of this turn, and of all before it, was delivered."""
@@ -153,19 +151,12 @@ class SqliteChatLedger:
 
     async def offered(self, address: Address, key: str) -> str:
         """Return what a button of ours stands for; "" when it is not known any more."""
+        row = await self._run("SELECT text FROM offers WHERE address = ? AND key = ?", _key(address), key)
+        return row[0] if row is not None else ""
 
-        def find(connection: sqlite3.Connection) -> str:
-            sql = "SELECT text FROM offers WHERE address = ? AND key = ?"
-            row = connection.execute(sql, (_key(address), key)).fetchone()
-            return row[0] if row is not None else ""
-
-        return await self._thread.submit(find)
-
-    async def _run(self, sql: str, *values: object) -> None:
-        def run(connection: sqlite3.Connection) -> None:
-            connection.execute(sql, values)
-
-        await self._thread.submit(run)
+    async def _run(self, sql: str, *values: object) -> Any:
+        """Execute one statement and return its first row; None when it has none."""
+        return await self._thread.submit(lambda connection: connection.execute(sql, values).fetchone())
 
 
 def _name(incoming: Incoming) -> str:
@@ -191,7 +182,3 @@ def _sent(connection: sqlite3.Connection, address: Address, key: str) -> SentRep
 
 def _line(row: tuple[str, str, int]) -> ChatBinding:
     return ChatBinding(_ADDRESS.decode(row[0]), row[1], row[2])
-
-
-def _is_at(kept: PendingIncoming, address: Address | None) -> bool:
-    return address is None or kept.incoming.address == address

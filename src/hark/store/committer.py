@@ -3,12 +3,15 @@
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import groupby
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Protocol, TypeVar
 
 from hark.protocol.store import StoreError
-from hark.store.failures import explain, place_of
+from hark.store.database_file import explain, place_of
+from hark.store.rows import Append
 
 T = TypeVar("T")
 
@@ -26,20 +29,6 @@ class Committer(Protocol):
 
     async def close(self) -> None:
         """Finish what was submitted and end; what is submitted later is refused."""
-        ...
-
-
-@runtime_checkable
-class Gathered(Protocol):
-    """An operation that costs less when it is done together with its neighbours of the same kind."""
-
-    def __call__(self, connection: sqlite3.Connection) -> None:
-        """Do it alone."""
-        ...
-
-    @staticmethod
-    def together(connection: sqlite3.Connection, operations: Sequence[Any]) -> bool:
-        """Do them all and return True, or do nothing and return False: then each is done alone."""
         ...
 
 
@@ -71,13 +60,10 @@ def commit_together(connection: sqlite3.Connection, jobs: Sequence[PendingCommit
 
 
 def _do(connection: sqlite3.Connection, jobs: Sequence[PendingCommit]) -> None:
-    first = jobs[0].operation
+    """Run jobs of one kind; appends cost less when they are done together."""
+    appends = [job.operation for job in jobs if isinstance(job.operation, Append)]
     with suppress(UnicodeError):  # one of them is told of it below
-        if (
-            len(jobs) > 1
-            and isinstance(first, Gathered)
-            and first.together(connection, [job.operation for job in jobs])
-        ):
+        if len(appends) > 1 and Append.together(connection, appends):
             return
     for job in jobs:
         try:
@@ -96,6 +82,90 @@ def answer(jobs: Sequence[PendingCommit]) -> None:
             future.set_result(job.result)
         else:
             future.set_exception(job.error)
+
+
+WRITE_LIMIT = 512  # bounds how long the first of a burst waits for the last
+
+
+class CommitThread:
+    """A Committer of its own thread. While one commit waits for the disk, the next gathers."""
+
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], begin: str = "BEGIN IMMEDIATE", limit: int = WRITE_LIMIT
+    ) -> None:
+        """Start at once, on the running loop. If `connect` raises a StoreError, every operation is refused with it."""
+        self._connect = connect
+        self._begin = begin
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[PendingCommit | None] = SimpleQueue()
+        self._is_ending = False  # of the thread
+        self._refusal: StoreError | None = None  # of the loop, and everything below too
+        self._ended = asyncio.Event()
+        self._thread = Thread(target=self._run, name="hark-store", daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Callable[[sqlite3.Connection], T]) -> Awaitable[T]:
+        """Take an operation at once; the answer comes after its commit."""
+        if self._refusal is not None:
+            raise self._refusal
+        job = PendingCommit(operation, self._loop.create_future())
+        self._queue.put(job)
+        return job.future
+
+    async def close(self) -> None:
+        """Return when all that was submitted is committed and the connection is closed; bounded by the caller."""
+        if self._refusal is None:
+            self._refusal = closed()
+            self._queue.put(None)
+        await self._ended.wait()
+        self._thread.join()  # its last act was to say that it ended
+
+    def _run(self) -> None:
+        jobs: list[PendingCommit] = []
+        refusal = StoreError("The store's thread broke down. Start Hark again.")
+        try:
+            with closing(self._connect()) as connection:
+                while not self._is_ending:
+                    jobs = self._take()
+                    commit_together(connection, jobs, self._begin)
+                    self._tell(answer, jobs)
+            refusal = closed()
+        except StoreError as error:
+            refusal = error
+        finally:
+            self._tell(self._end, jobs, refusal)
+
+    def _take(self) -> list[PendingCommit]:
+        jobs: list[PendingCommit] = []
+        job = self._queue.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == self._limit:
+                return jobs
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return jobs
+        self._is_ending = True
+        return jobs
+
+    def _tell(self, callback: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:  # the loop is gone, and all who waited with it
+            self._is_ending = True
+
+    def _end(self, jobs: list[PendingCommit], refusal: StoreError) -> None:
+        # On the loop, like submit: nothing can slip in between the last look at the queue and the refusal.
+        self._refusal = refusal
+        while not self._queue.empty():
+            if (job := self._queue.get()) is not None:
+                jobs.append(job)
+        for job in jobs:
+            job.error = refusal
+        answer(jobs)
+        self._ended.set()
 
 
 def closed() -> StoreError:

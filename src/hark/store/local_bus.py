@@ -12,7 +12,43 @@ from pathlib import Path
 
 from hark.disk.private_files import private_folder, tighten
 from hark.protocol.store import StoreError
-from hark.store.wake_queue import EVERYTHING, WakeQueue
+
+EVERYTHING = ""
+LIMIT = 1024
+
+
+class WakeQueue:
+    """Wakes in order of arrival; too many of them become one that means: look at all."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, None] = {}
+        self._is_closed = False
+        self._changed = asyncio.Event()
+
+    def add(self, session: str) -> None:
+        """Note that a session was woken."""
+        if EVERYTHING not in self._sessions:
+            if session == EVERYTHING or len(self._sessions) >= LIMIT:
+                self._sessions.clear()
+                session = EVERYTHING
+            self._sessions[session] = None
+        self._changed.set()
+
+    def close(self) -> None:
+        """End the iteration, at once."""
+        self._is_closed = True
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while not self._is_closed:
+            if self._sessions:
+                session = next(iter(self._sessions))
+                del self._sessions[session]
+                yield session
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+
 
 PATH_BYTES = 100  # what a socket's path may have on every system
 SESSION_BYTES = 1024

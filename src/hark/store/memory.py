@@ -9,9 +9,9 @@ from typing import TypeVar
 from hark.protocol.clock import Clock
 from hark.store import rows
 from hark.store.committer import PendingCommit, answer, commit_together
-from hark.store.schema import migrate
+from hark.store.database_file import migrate
+from hark.store.local_bus import WakeQueue
 from hark.store.sqlite import LEASE_SECONDS, SqliteLeases, SqliteStore
-from hark.store.wake_queue import WakeQueue
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import msgspec
 
 from hark.protocol.schedules import Schedule
 from hark.protocol.store import StoreError
-from hark.store.commit_thread import CommitThread
+from hark.store.committer import CommitThread
 from hark.store.database_file import connect_with
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS schedules (name TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID"

@@ -81,16 +81,12 @@ def is_prefix(word: str) -> bool:
 
 def snippet(text: str, wanted: Sequence[Phrase]) -> str:
     """Return the part of a text around the first place of a wanted phrase's first word, on one line."""
-    firsts = [phrase[0] for phrase in wanted]
-    place = next((found.start() for found in re.finditer(_WORD, text) if _is_one_of(firsts, _fold(found.group()))), 0)
+    found = ((match.start(), _fold(match.group())) for match in re.finditer(_WORD, text))
+    place = next((start for start, word in found if any(_is_begun(phrase[0], word) for phrase in wanted)), 0)
     start = max(0, place - _LEAD_CHARACTERS)
     end = start + SNIPPET_CHARACTERS
     cut = " ".join(text[start:end].split())
     return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
-
-
-def _is_one_of(wanted: Sequence[str], word: str) -> bool:
-    return any(_is_begun(one, word) for one in wanted)
 
 
 def _is_begun(wanted: str, word: str) -> bool:

@@ -13,12 +13,10 @@ from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
 from hark.protocol.store import Accepted, Bus, Entry, Lease, SessionLine, StoreError, Summary
 from hark.store import rows
-from hark.store.batch_append import Append
-from hark.store.codec import encode
-from hark.store.commit_thread import CommitThread
-from hark.store.committer import Committer
+from hark.store.committer import Committer, CommitThread
 from hark.store.database_file import connect
 from hark.store.local_bus import LocalBus, bus_directory
+from hark.store.rows import Append, encode
 from hark.store.sqlite_search import SqliteSearch
 
 LEASE_SECONDS = 10.0
@@ -91,12 +89,7 @@ class SqliteLeases:
         self._owner = owner
         self._clock = clock
         self._is_alive = is_alive
-        self._lease_seconds = lease_seconds
-
-    @property
-    def seconds(self) -> float:
-        """How long a lease lasts without a renewal."""
-        return self._lease_seconds
+        self.seconds = lease_seconds  # how long a lease lasts without a renewal
 
     async def acquire(self, session: str) -> Lease | None:
         """Own a session, with a higher epoch than any before; None while another live owner has it."""
@@ -110,7 +103,7 @@ class SqliteLeases:
 
     async def renew(self) -> None:
         """Say that this process lives."""
-        owner, expires_at = self._owner, self._clock.now() + self._lease_seconds
+        owner, expires_at = self._owner, self._clock.now() + self.seconds
         await self._writes.submit(lambda connection: rows.beat(connection, owner, expires_at))
 
     async def release(self, lease: Lease) -> None:
@@ -147,19 +140,30 @@ class SqliteStore:
         leases: SqliteLeases,
         bus: ClosableBus,
         search: SqliteSearch | None = None,
+        *,
+        close_seconds: float = CLOSE_SECONDS,
     ) -> None:
         """Take the parts; `open` makes them for a file, a simulation makes its own."""
         self._writes = writes
         self._reads = reads
-        self._search = search or SqliteSearch(reads)
-        self._inbox = SqliteInbox(writes, reads)
-        self._journal = SqliteJournal(writes, reads, self._search)
-        self._leases = leases
-        self._bus = bus
+        self.search = search or SqliteSearch(reads)
+        self.inbox = SqliteInbox(writes, reads)
+        self.journal = SqliteJournal(writes, reads, self.search)
+        self.leases = leases
+        self.bus = bus
+        self._close_seconds = close_seconds
         self._is_closed = False
 
     @classmethod
-    async def open(cls, path: Path, owner: str, clock: Clock, lease_seconds: float = LEASE_SECONDS) -> "SqliteStore":
+    async def open(
+        cls,
+        path: Path,
+        owner: str,
+        clock: Clock,
+        lease_seconds: float = LEASE_SECONDS,
+        *,
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> "SqliteStore":
         """Open the database, made or migrated where needed. `owner` names this process and is never used again.
 
         Raises:
@@ -177,47 +181,23 @@ class SqliteStore:
             leases = SqliteLeases(writes, owner, clock, bus.is_alive, lease_seconds)
             await leases.enter()
             on_failure.pop_all()
-            return cls(writes, reads, leases, bus, SqliteSearch(reads, path.with_name(INDEX_NAME)))
-
-    @property
-    def inbox(self) -> SqliteInbox:
-        """Its inbox."""
-        return self._inbox
-
-    @property
-    def journal(self) -> SqliteJournal:
-        """Its journal."""
-        return self._journal
-
-    @property
-    def search(self) -> SqliteSearch:
-        """Its search."""
-        return self._search
-
-    @property
-    def leases(self) -> SqliteLeases:
-        """Its leases."""
-        return self._leases
-
-    @property
-    def bus(self) -> ClosableBus:
-        """Its bus."""
-        return self._bus
+            search = SqliteSearch(reads, path.with_name(INDEX_NAME))
+            return cls(writes, reads, leases, bus, search, close_seconds=close_seconds)
 
     async def close(self) -> None:
         """Commit what was submitted, let go of every lease, fold the log into the file; within two seconds."""
         if self._is_closed:
             return
         self._is_closed = True
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        with anyio.move_on_after(self._close_seconds, shield=True):
             # On a full or broken disk the leases stay; they end with the process.
             with suppress(StoreError):
-                await self._leases.leave()
+                await self.leases.leave()
             # The writer's connection is the last to be closed, and so the one that folds the log into the file.
             await self._reads.close()
             await self._writes.close()
-            await self._search.close()  # last: what it has not finished is made again
-        self._bus.close()
+            await self.search.close()  # last: what it has not finished is made again
+        self.bus.close()
 
 
 async def _close(committer: Committer) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from hark.processes.piped import PipedProcess, Spawn
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from hark.voice import moonshine_worker
-from hark.voice.moonshine_worker import TranscriptionRequest
+from hark.voice.moonshine_worker import TranscriptionReply, TranscriptionRequest
 from hark.voice.settings import VoiceSettings, complaint
 
 STALL_SECONDS = 60.0
@@ -28,16 +28,6 @@ FEWEST_AT_ONCE, MOST_AT_ONCE = 2, 4  # one long recording must not keep a short 
 OTHERWISE = 'Or set [voice] stt = "openai" and a base_url to use another one.'
 # What a program may need to run here; no secrets.
 PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
-
-
-class WorkerReply(msgspec.Struct):
-    """What the process says, see `moonshine_worker.TranscriptionReply`."""
-
-    text: str = ""
-    seconds: float = 0.0
-    done: bool = False
-    error: str = ""
-    reason: str = ""
 
 
 class WorkerGone(Exception):
@@ -69,7 +59,9 @@ class WorkerProcess:
         """Whether it may still take a job."""
         return not self._life.done()
 
-    async def transcribe(self, audio: bytes, most_seconds: float, progress: Callable[[str], None]) -> WorkerReply:
+    async def transcribe(
+        self, audio: bytes, most_seconds: float, progress: Callable[[str], None]
+    ) -> TranscriptionReply:
         """Return its last answer. After anything but that, it must be ended: it may be in the middle of its work.
 
         Raises:
@@ -97,15 +89,17 @@ class WorkerProcess:
         with anyio.CancelScope(shield=True):
             await asyncio.wait([self._life])
 
-    async def _answer(self, job: TranscriptionRequest, audio: bytes, progress: Callable[[str], None]) -> WorkerReply:
+    async def _answer(
+        self, job: TranscriptionRequest, audio: bytes, progress: Callable[[str], None]
+    ) -> TranscriptionReply:
         with anyio.fail_after(STALL_SECONDS):
             await self._process.send(msgspec.json.encode(job) + b"\n" + audio)
         while True:
             with anyio.fail_after(STALL_SECONDS):
-                answer = msgspec.json.decode(await self._line(), type=WorkerReply)
-            if answer.done:
+                answer = msgspec.json.decode(await self._line(), type=TranscriptionReply)
+            if answer.get("done"):
                 return answer
-            progress(answer.text)
+            progress(answer.get("text", ""))
 
     async def _line(self) -> bytes:
         while True:
@@ -194,7 +188,7 @@ class Moonshine:
             return f"Speech recognition is not installed. Install it: pip install 'hark-agent[voice]'. {OTHERWISE}"
         return ""
 
-    async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> WorkerReply:
+    async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> TranscriptionReply:
         worker = self._take()
         is_done = False
         try:
@@ -241,11 +235,12 @@ def at_once() -> int:
     return max(FEWEST_AT_ONCE, min(MOST_AT_ONCE, cores // 2))
 
 
-def _utterance(answer: WorkerReply) -> Utterance:
-    match answer.error:
+def _utterance(answer: TranscriptionReply) -> Utterance:
+    reason = answer.get("reason", "")
+    match answer.get("error", ""):
         case "":
-            return Utterance(answer.text, answer.seconds, "en")
+            return Utterance(answer.get("text", ""), answer.get("seconds", 0.0), "en")
         case "audio":
-            raise SpeechError(f"The recording could not be transcribed: {answer.reason}. Record it again, or type it.")
+            raise SpeechError(f"The recording could not be transcribed: {reason}. Record it again, or type it.")
         case _:
-            raise SpeechError(f"The speech recognition can't be run: {answer.reason}. {OTHERWISE}")
+            raise SpeechError(f"The speech recognition can't be run: {reason}. {OTHERWISE}")

@@ -116,11 +116,11 @@ class Model:
             self._failure = str(error) or type(error).__name__
 
     @contextlib.contextmanager
-    def listening(self) -> "Generator[RecordingTranscriber]":
+    def listening(self) -> Generator[Any]:
         """Have an ear for one recording, that has heard nothing yet.
 
         Raises:
-            BadModel: It can't be had, or what it heard can't be turned into words.
+            ModelLoadError: It can't be had, or what it heard can't be turned into words.
         """
         if self._failure:
             raise ModelLoadError(self._failure)
@@ -128,24 +128,18 @@ class Model:
             stream = self._transcriber.create_stream()
             try:
                 stream.start()
-                yield RecordingTranscriber(stream)
+                yield stream
             finally:
                 stream.close()
         except self._errors as error:
             raise ModelLoadError(str(error)) from error
 
 
-class RecordingTranscriber:
-    """Hears one recording, piece by piece."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def text(self, samples: list[float], flags: int = 0) -> str:
-        """Hear these samples, too, and return all the words so far."""
-        self._stream.add_audio(samples, SAMPLES_PER_SECOND)
-        transcript = self._stream.update_transcription(flags)
-        return " ".join(text for line in transcript.lines if (text := line.text.strip()))
+def _words(stream: Any, samples: list[float], flags: int = 0) -> str:
+    """Hear these samples, too, and return all the words so far."""
+    stream.add_audio(samples, SAMPLES_PER_SECOND)
+    transcript = stream.update_transcription(flags)
+    return " ".join(text for line in transcript.lines if (text := line.text.strip()))
 
 
 def _answers(model: Model, job: TranscriptionRequest, audio: bytes) -> Iterator[TranscriptionReply]:
@@ -160,13 +154,13 @@ def _answers(model: Model, job: TranscriptionRequest, audio: bytes) -> Iterator[
         yield {"done": True, "error": "audio", "reason": "it needs too much memory"}
 
 
-def _transcribed(ear: RecordingTranscriber, audio: bytes, most_seconds: float) -> Iterator[TranscriptionReply]:
+def _transcribed(ear: Any, audio: bytes, most_seconds: float) -> Iterator[TranscriptionReply]:
     """Yield the words so far after each piece. The model's own voice detector cuts at the silences between."""
     seconds = 0.0
     piece = [0.0] * 0
     for following in _pieces(audio):
         if piece:
-            yield {"text": ear.text(piece), "seconds": seconds}
+            yield {"text": _words(ear, piece), "seconds": seconds}
         piece = following
         seconds += len(piece) / SAMPLES_PER_SECOND
         if seconds > most_seconds:
@@ -175,7 +169,7 @@ def _transcribed(ear: RecordingTranscriber, audio: bytes, most_seconds: float) -
         raise BadAudio("there is no sound in it, or it is of a kind that is not known")
     # Silence behind it, so that the last word has an end.
     piece += [0.0] * int(TAIL_SECONDS * SAMPLES_PER_SECOND)
-    yield {"text": ear.text(piece, FORCE_UPDATE), "seconds": seconds, "done": True}
+    yield {"text": _words(ear, piece, FORCE_UPDATE), "seconds": seconds, "done": True}
 
 
 def _pieces(audio: bytes) -> Iterator[list[float]]:

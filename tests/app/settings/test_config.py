@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from hark.app.settings.surface_check import surface_errors
 
 from hark.app.settings import SettingsError, config
 from hark.app.settings.config import load, read_routes, trust
@@ -274,3 +275,13 @@ async def test_config_check_warns_of_what_is_suspicious(tmp_path: Path, written:
     assert checked.code == 0
     assert checked.err.startswith("hark: warning: ")
     assert words in checked.err
+
+
+def test_surfaces_that_are_no_chats_may_turn_stop_words_off_and_nothing_else() -> None:
+    tables = {name: {"stop_words": False} for name in ("terminal", "page", "api", "acp")}
+    assert list(surface_errors(tables)) == []
+    wrong = {"page": {"stop_words": "no", "token": "x"}}
+    assert list(surface_errors(wrong)) == [
+        "surfaces.page.token is not a setting: stop_words is the only one there.",
+        "surfaces.page.stop_words must be true or false.",
+    ]

@@ -8,8 +8,7 @@ import pytest
 from aiohttp import web
 
 from hark.app.settings import SettingsError
-from hark.app.settings import presets as detection
-from hark.app.settings.presets import OLLAMA, VLLM, Preset, detect, from_environment, local_servers
+from hark.app.settings.presets import OLLAMA, PROBE_SECONDS, VLLM, Preset, detect, from_environment, local_servers
 from hark.app.settings.routes import completed, opened_maker
 from hark.app.settings.types import RouteSettings
 from hark.engine.turn.routes import Route
@@ -19,6 +18,7 @@ from hark.providers.connections import open_session
 from hark.providers.local.provider import LocalModel
 from hark.providers.openai.chat import OpenAIChat
 from hark.providers.openai.responses import OpenAIResponses
+from tests.waiting import at_most
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -56,7 +56,6 @@ async def model_server(answer: object, status: int = 200) -> AsyncGenerator[str]
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     for name in ("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "HARK_MODEL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(detection, "LOCAL_SERVERS", ())
 
 
 @pytest.mark.parametrize(
@@ -148,12 +147,12 @@ def at(preset: Preset, url: str) -> Preset:
 async def test_local_servers_that_answer_are_found_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"data": [{"id": "first"}, {"id": "second"}]}
     async with model_server(answer) as one, model_server(answer) as other, open_session() as http:
-        monkeypatch.setattr(detection, "LOCAL_SERVERS", (at(OLLAMA, URL), at(VLLM, one), at(OLLAMA, other)))
-        assert [route.base_url for _, route in await local_servers(http)] == [one, other]
-        found = await detect(http)
+        servers = (at(OLLAMA, URL), at(VLLM, one), at(OLLAMA, other))
+        assert [route.base_url for _, route in await local_servers(http, servers=servers)] == [one, other]
+        found = await detect(http, servers=servers)
         assert (found.name, found.provider, found.base_url, found.model) == ("vllm", "openai", one, "first")
         monkeypatch.setenv("HARK_MODEL", "second")
-        assert (await detect(http)).model == "second"
+        assert (await detect(http, servers=servers)).model == "second"
 
 
 @pytest.mark.parametrize(
@@ -167,29 +166,25 @@ async def test_local_servers_that_answer_are_found_in_their_order(monkeypatch: p
         ({"data": [{"id": "demo", "owned_by": "hark"}]}, 200),
     ],
 )
-async def test_what_is_no_model_server_is_not_taken_for_one(
-    monkeypatch: pytest.MonkeyPatch, answer: object, status: int
-) -> None:
+async def test_what_is_no_model_server_is_not_taken_for_one(answer: object, status: int) -> None:
     async with model_server(answer, status) as url, open_session() as http:
-        monkeypatch.setattr(detection, "LOCAL_SERVERS", (at(OLLAMA, url),))
-        assert await local_servers(http) == []
+        assert await local_servers(http, servers=(at(OLLAMA, url),)) == []
 
 
-async def test_a_server_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_hangs_holds_nobody_up() -> None:
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
     async with await asyncio.start_server(hang, "127.0.0.1", 0) as server, open_session() as http:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        monkeypatch.setattr(detection, "LOCAL_SERVERS", (at(OLLAMA, url),))
-        async with asyncio.timeout(5 * detection.PROBE_SECONDS):
-            assert await local_servers(http) == []
+        async with asyncio.timeout(at_most(5 * PROBE_SECONDS)):
+            assert await local_servers(http, servers=(at(OLLAMA, url),)) == []
 
 
 async def test_the_embedded_model_is_the_last_resort() -> None:
     async with open_session() as http:
-        found = await detect(http)
+        found = await detect(http, servers=())
     assert (found.name, found.provider) == ("embedded", "local")
 
 
@@ -197,4 +192,4 @@ async def test_without_any_model_it_is_told_what_to_do(monkeypatch: pytest.Monke
     monkeypatch.setattr("hark.providers.local.server.find_spec", lambda name: None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
     async with open_session() as http:
         with pytest.raises(SettingsError, match=r"OPENROUTER_API_KEY.*Ollama.*not installed.*hark setup"):
-            await detect(http)
+            await detect(http, servers=())

@@ -15,6 +15,7 @@ from hark.protocol.meaning import CommandMeaning, MessageMeaning
 from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
+from tests.waiting import until
 
 
 class Desk:
@@ -35,8 +36,7 @@ class Desk:
         return [event.text for event in self.events if isinstance(event, Notice) and event.code == code]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            await self._changed.wait()
+        await until(is_true, changed=lambda: self._changed.wait(), shows=lambda: self.events)
 
     async def notice(self, code: str, number: int = 1) -> str:
         """Wait for the notice of a command."""

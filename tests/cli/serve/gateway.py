@@ -1,6 +1,5 @@
 """`hark serve` in a process of its own, and a client before it."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ from typing import Any
 import aiohttp
 
 from tests.cli.command_line import Hark, Running
+from tests.waiting import until
 
 MODULE = ("-m", "tests.cli.serve.serve_process")  # with settings in serve.json, and no chat surfaces
 REAL = ("-m", "hark.cli.main", "serve")
@@ -38,9 +38,21 @@ class Served:
 
     async def until_text(self, session: str, words: str) -> list[str]:
         """Return the transcript's texts when one of them is this."""
-        while words not in (texts := await self.texts(session)):  # noqa: ASYNC110 another process tells
-            await asyncio.sleep(0.01)
+        texts: list[str] = []
+
+        async def is_there() -> bool:
+            texts[:] = await self.texts(session)
+            return words in texts
+
+        await until(is_there, shows=lambda: texts)
         return texts
+
+    async def at_rest(self) -> bool:
+        """Return whether no turn is running."""
+        return not (await self.call("GET", "/api/status"))[1]["running"]
+
+    async def draining(self) -> bool:
+        return await self.health() == "draining"
 
     async def health(self) -> str:
         return (await self.call("GET", "/healthz"))[1]["status"]

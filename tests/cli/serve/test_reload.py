@@ -12,7 +12,8 @@ from tests.cli.serve.gateway import REAL, Served, serving
 from tests.fakes.models.behaviours import call, delta, echo, events, failing, hanging, text
 from tests.fakes.models.exchange import Exchange
 from tests.fakes.models.server import ModelServer
-from tests.mcp.mcp_fixture import noted, small, until
+from tests.mcp.mcp_fixture import noted, small
+from tests.waiting import until
 
 READ = "the settings were read again"
 NOT_READ = "the settings were not read again"
@@ -38,14 +39,18 @@ class Reloading:
         settings(self.hark, *parts)
         before = len(self._log())
         self.served.running.signal(signal.SIGHUP)
-        while said not in (told := self._log()[before:]):  # noqa: ASYNC110 another process writes it
-            await asyncio.sleep(0.01)
-        return told
+        await until(lambda: said in self._log()[before:], shows=lambda: (said, self._log()))
+        return self._log()[before:]
 
     async def until_connected(self, *names: str) -> None:
         """Return when these are all the MCP servers, and all are there."""
-        while await self.servers() != dict.fromkeys(names, "connected"):  # noqa: ASYNC110 another process moves
-            await asyncio.sleep(0.01)
+        seen: list[dict[str, str]] = [{}]
+
+        async def are_connected() -> bool:
+            seen[0] = await self.servers()
+            return seen[0] == dict.fromkeys(names, "connected")
+
+        await until(are_connected, shows=lambda: seen[0])
 
     async def servers(self) -> dict[str, str]:
         """Return how the MCP servers stand, by name."""

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command_line import gated, opened
 from tests.cli.serve.gateway import MODULE, configure, serving
 from tests.fakes.models.behaviours import echo, hanging, text
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 
 async def test_it_serves_until_a_signal_and_its_code_tells_which(tmp_path: Path) -> None:
@@ -45,8 +45,7 @@ async def test_what_was_accepted_survives_a_kill(tmp_path: Path) -> None:
             await served.running.process.wait()
         async with serving(hark) as served:
             await served.until_text("demo", "then c")
-            while (await served.call("GET", "/api/status"))[1]["running"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(served.at_rest)
             texts = await served.texts("demo")
             assert [words for words in texts if words in ("long", "then b", "then c")].count("long") == 1
             assert (texts.count("then b"), texts.count("then c")) == (2, 2)  # said once, and echoed once
@@ -63,8 +62,7 @@ async def test_a_drain_lets_what_runs_end_and_keeps_what_comes_for_after_the_res
             await hark.server.request(1)
             await served.say("demo", "queued before", delivery="queue")
             served.running.signal(signal.SIGTERM)
-            while await served.health() != "draining":  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+            await until(served.draining)
             for session, words in (("demo", "came while draining"), ("other", "came elsewhere")):
                 assert (await served.say(session, words))["state"] == "queued"
             status, answer = await served.call(
@@ -92,8 +90,7 @@ async def test_who_sends_a_message_during_a_drain_is_told_that_it_is_kept(tmp_pa
             await served.say("demo", "long")
             await hark.server.request(1)
             served.running.signal(signal.SIGTERM)
-            while await served.health() != "draining":  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+            await until(served.draining)
             sent = await hark.run("send", "demo", "came by hand")
             assert (sent.code, sent.json["state"], sent.json["position"]) == (0, "queued", 1)
             assert "The gateway is stopping. The message is kept" in sent.err
@@ -210,17 +207,17 @@ async def test_a_watchdog_hears_from_the_event_loop_and_a_reload_is_told(tmp_pat
             configure(hark)
             async with serving(hark, NOTIFY_SOCKET=address, WATCHDOG_USEC="300000") as served:
 
-                async def until(words: bytes) -> bytes:
+                async def next_notice(words: bytes) -> bytes:
                     while words not in (told := await asyncio.to_thread(manager.recv, 500)):
                         assert told
                     return told
 
-                await until(b"READY=1")
+                await next_notice(b"READY=1")
                 for _ in range(3):
-                    await until(b"WATCHDOG=1")
+                    await next_notice(b"WATCHDOG=1")
                 served.running.signal(signal.SIGHUP)
-                assert (await until(b"RELOADING=1")).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
-                assert b"STATUS=the settings were read again" in await until(b"READY=1")
+                assert (await next_notice(b"RELOADING=1")).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+                assert b"STATUS=the settings were read again" in await next_notice(b"READY=1")
 
 
 async def test_logs_are_json_when_asked_for_and_hold_no_token(tmp_path: Path) -> None:
@@ -230,8 +227,7 @@ async def test_logs_are_json_when_asked_for_and_hold_no_token(tmp_path: Path) ->
         async with serving(hark) as served:
             served.running.signal(signal.SIGHUP)
             log = hark.home / "logs" / "hark.log"
-            while not log.exists() or "read again" not in log.read_text():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(lambda: log.exists() and "read again" in log.read_text())
         lines = [json.loads(line) for line in log.read_text().splitlines()]
         assert {"at", "level", "logger", "message"} <= set(lines[0])
         assert "the-only-token" not in log.read_text()

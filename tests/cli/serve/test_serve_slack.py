@@ -14,7 +14,7 @@ from tests.cli.command_line import Hark, Running, gated, opened
 from tests.fakes.models.behaviours import echo, hanging
 from tests.fakes.slack_payloads import BOT_TOKEN, Json, as_form, signed
 from tests.fakes.slack_server import FakeSlack, slack_server
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 SETTINGS = """
@@ -42,9 +42,12 @@ class Calling:
     async def send(self, payload: Json) -> int:
         """Send it as Slack does: again, freshly signed, while we are asked to wait."""
         body = json.dumps(payload).encode()
-        while (status := await self.post(body, signed(SECRET, body))) == 503:  # noqa: ASYNC110 another process
-            await asyncio.sleep(0.02)
-        return status
+
+        async def status() -> int:
+            answer = await self.post(body, signed(SECRET, body))
+            return 0 if answer == 503 else answer
+
+        return await until(status)
 
     async def press(self, slack: FakeSlack, label: str) -> int:
         body = as_form(slack.press(label).body["payload"])

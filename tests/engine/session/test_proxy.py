@@ -20,7 +20,16 @@ from hark.protocol.tool import CallContext, Question, Tool, ToolOutput
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store import rows
 from hark.store.memory import SharedMemory
-from tests.engine.engine_fixture import FakeTool, GatedStore, Person, Screen, asks_for, make_bench, running
+from tests.engine.engine_fixture import (
+    NO_HEARTBEAT,
+    FakeTool,
+    GatedStore,
+    Person,
+    Screen,
+    asks_for,
+    make_bench,
+    running,
+)
 from tests.waiting import at_most
 
 UNUSED = ScriptedProvider([])
@@ -39,7 +48,8 @@ class Process:
 
 @asynccontextmanager
 async def process(memory: SharedMemory, name: str, provider: Provider, *tools: Tool) -> AsyncGenerator[Process]:
-    router = Router(make_bench(provider, GatedStore(memory, name), tools), sweeps=False)
+    bench = make_bench(provider, GatedStore(memory, name), tools)
+    router = Router(bench, sweeps=False, heartbeat_seconds=NO_HEARTBEAT)
     async with anyio.create_task_group() as tasks:
         await tasks.start(router.run)
         door = router.door("demo")
@@ -64,7 +74,6 @@ async def test_a_message_at_the_guest_runs_at_the_owner_and_the_guest_gets_its_r
     assert guest.person.screen.outcomes[-1] == Completed("two")
 
 
-@pytest.mark.usefixtures("no_heartbeat")
 async def test_the_first_message_of_an_empty_session_gets_its_receipt_at_the_guest() -> None:
     memory, provider = SharedMemory(), ScriptedProvider([["one"]])
     async with process(memory, "a", provider), process(memory, "b", UNUSED) as guest:
@@ -74,7 +83,6 @@ async def test_the_first_message_of_an_empty_session_gets_its_receipt_at_the_gue
     assert receipt.state == "started"
 
 
-@pytest.mark.usefixtures("no_heartbeat")
 async def test_a_message_that_the_owner_takes_before_the_guest_has_read_its_journal_gets_its_receipt() -> None:
     memory, provider = SharedMemory(), ScriptedProvider([["one"], ["two"]])
     async with process(memory, "a", provider) as owner:
@@ -82,7 +90,7 @@ async def test_a_message_that_the_owner_takes_before_the_guest_has_read_its_jour
         await owner.person.door.idle()
         store = GatedStore(memory, "b")
         store.journal.read_gate.shut()
-        async with running(make_bench(UNUSED, store)) as guest:
+        async with running(make_bench(UNUSED, store), heartbeat_seconds=NO_HEARTBEAT) as guest:
             saying = asyncio.create_task(guest.say("second", name="g1"))
             await owner.person.screen.ended(2)
             store.journal.read_gate.open()

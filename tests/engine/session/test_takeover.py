@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
-import pytest
 
 from hark.engine.session.router import Router
 from hark.protocol.commands import Delivery
@@ -15,10 +14,9 @@ from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.providers.scripted import Hang, Reply, ScriptedProvider
 from hark.store.memory import LEASE_SECONDS, MemoryStore, SharedMemory
-from tests.engine.engine_fixture import Person, Screen, TestClock, make_bench
+from tests.engine.engine_fixture import NO_HEARTBEAT, Person, Screen, TestClock, make_bench
 from tests.waiting import at_most
 
-pytestmark = pytest.mark.usefixtures("no_heartbeat")
 CRASH = Interrupted("crash")
 
 
@@ -75,7 +73,7 @@ class Process:
 @asynccontextmanager
 async def process(memory: SharedMemory, clock: Hands, name: str, *script: Reply) -> AsyncGenerator[Process]:
     store = MemoryStore(memory, name, clock)
-    router = Router(make_bench(ScriptedProvider(script), store), sweeps=False)
+    router = Router(make_bench(ScriptedProvider(script), store), sweeps=False, heartbeat_seconds=NO_HEARTBEAT)
     async with anyio.create_task_group() as tasks:
         await tasks.start(router.run)
         door = router.door("demo")

@@ -13,7 +13,7 @@ from tests.gateway_kills.audit.messages import MessageAudit
 from tests.gateway_kills.audit.replies import ReplyAudit
 from tests.gateway_kills.audit.stops import StopAudit
 from tests.gateway_kills.environment import World
-from tests.gateway_kills.platforms.api import ApiSeat
+from tests.gateway_kills.platforms.api import ApiFixture
 from tests.gateway_kills.quiesce import times_of, undealt
 
 
@@ -30,9 +30,11 @@ async def inquire(world: World) -> tuple[Findings, list[float]]:
         for session, person in world.chats.items():
             story = Story(await store.journal.read(session))
             prompt = world.model.prompts.get(session, Counter())
-            seat = person.seat
-            told = seat.stream.delivered if isinstance(seat, ApiSeat) else Counter[str]()
-            case = Case(findings, session, world.book, story, seat.shown(), sent.get(session, {}), prompt, told, late)
+            fixture = person.fixture
+            told = fixture.stream.delivered if isinstance(fixture, ApiFixture) else Counter[str]()
+            case = Case(
+                findings, session, world.book, story, fixture.shown(), sent.get(session, {}), prompt, told, late
+            )
             MessageAudit(case).run()
             ReplyAudit(case).run()
             stops = StopAudit(case, world.model.asked)

@@ -1,4 +1,4 @@
-"""The audit of the fire notices what it is there to notice: one chat, in which one message was written and answered."""
+"""The audit finds each kind of defect, shown on one chat with one message that was answered."""
 
 import sqlite3
 import zlib

@@ -43,7 +43,7 @@ class ApiClient:
             await asyncio.sleep(AGAIN_SECONDS)
 
 
-class ApiSeat:
+class ApiFixture:
     """A program with a session of its own. Its messages say themselves how they are meant."""
 
     author = author_id = ""

@@ -10,7 +10,7 @@ from aiohttp import web
 from tests.fakes.discord_payloads import BOT, DIRECT, GENERAL, ROBOT, Json, user
 from tests.fakes.discord_server import DiscordServer
 from tests.gateway_kills.expectations import Deed
-from tests.gateway_kills.kill_points import EDITED, FETCHED, SENT, Trap
+from tests.gateway_kills.kill_points import EDITED, FETCHED, SENT, KillPoint
 from tests.gateway_kills.platforms.platform import Habits, Shown
 
 FIRST_PERSON = 2000
@@ -18,17 +18,17 @@ VOICE = 1 << 13
 NAME = f"<@{BOT}>"
 
 
-class DiscordTown(DiscordServer):
+class FakeDiscord(DiscordServer):
     """The servers. Whether something was taken is in our ledger alone: Discord hears nothing of it."""
 
-    def __init__(self, chats: int, seed: int, trap: Trap) -> None:
+    def __init__(self, chats: int, seed: int, kill_point: KillPoint) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
         self.is_calm = False
         self.places |= {f"{DIRECT}{number}" for number in range(chats)}
         self.said: dict[str, list[Json]] = defaultdict(list)
         self._random = random.Random(seed)
-        self._trap = trap
+        self._kill_point = kill_point
 
     async def told_again(self) -> None:
         """Now and then the same event comes twice."""
@@ -43,17 +43,17 @@ class DiscordTown(DiscordServer):
         answer = await super()._create(request)
         if len(self.messages) > known:
             self.said[request.match_info["channel"]].append(list(self.messages.values())[-1])
-        self._trap.at(SENT)
+        self._kill_point.at(SENT)
         return answer
 
     async def _edit(self, request: web.Request) -> web.Response:
         self._bring_trouble("PATCH")
         answer = await super()._edit(request)
-        self._trap.at(EDITED)
+        self._kill_point.at(EDITED)
         return answer
 
     async def _file(self, request: web.Request) -> web.Response:
-        self._trap.at(FETCHED)
+        self._kill_point.at(FETCHED)
         return await super()._file(request)
 
     def _bring_trouble(self, method: str) -> None:
@@ -75,16 +75,16 @@ class DiscordTown(DiscordServer):
         self.counts[what] = self.counts.get(what, 0) + 1
 
 
-class DiscordSeat:
+class DiscordFixture:
     """A person in a direct chat with the bot, or among others in a channel."""
 
     author_id = ""
 
-    def __init__(self, town: DiscordTown, number: int, place: str) -> None:
+    def __init__(self, server: FakeDiscord, number: int, place: str) -> None:
         self.session = f"discord:{place}"
         self.author = f"Person{FIRST_PERSON + number}"
         self.habits = Habits(is_group=place == GENERAL, full_characters=1800)
-        self._town = town
+        self._server = server
         self._place = place
         self._me = user(self.author, str(FIRST_PERSON + number))
 
@@ -97,7 +97,7 @@ class DiscordSeat:
         raise NotImplementedError
 
     async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
-        file = self._town.file("voice-message.ogg", recording, "audio/ogg")
+        file = self._server.file("voice-message.ogg", recording, "audio/ogg")
         file |= {"duration_secs": 1.0, "waveform": "AAAA"}
         named: Json = {"mentions": [ROBOT]} if self.habits.is_group else {}
         text = NAME if named else ""
@@ -107,28 +107,28 @@ class DiscordSeat:
         deed.name = ("Rewritten", message, text)
         is_group = self.habits.is_group
         named: Json = {"mentions": [ROBOT]} if is_group else {}
-        await self._town.rewrite(message, f"{NAME} {text}" if is_group else text, **named)
-        await self._town.told_again()
+        await self._server.rewrite(message, f"{NAME} {text}" if is_group else text, **named)
+        await self._server.told_again()
 
     async def delete(self, message: str, deed: Deed) -> None:
         deed.name = ("Removed", message, "")
-        await self._town.remove(message)
-        await self._town.told_again()
+        await self._server.remove(message)
+        await self._server.told_again()
 
     async def press(self, label: str, deed: Deed) -> Shown | None:
-        for message in reversed(self._town.said[self._place][-20:]):
+        for message in reversed(self._server.said[self._place][-20:]):
             if any(label in button for button in _buttons(message)):
-                deed.name = ("Pressed", await self._town.press(message, label, self._me), "")
+                deed.name = ("Pressed", await self._server.press(message, label, self._me), "")
                 return _shown(message)
         return None
 
     def shown(self) -> list[Shown]:
-        return [_shown(message) for message in self._town.said[self._place]]
+        return [_shown(message) for message in self._server.said[self._place]]
 
     async def _write(self, text: str, deed: Deed, **more: object) -> str:
-        name = await self._town.write(text, self._place, self._me, **more)
+        name = await self._server.write(text, self._place, self._me, **more)
         deed.name = ("Written", name, "")
-        await self._town.told_again()
+        await self._server.told_again()
         return name
 
 
@@ -141,8 +141,8 @@ def _shown(message: Json) -> Shown:
 
 
 @asynccontextmanager
-async def discord_town(chats: int, seed: int, trap: Trap) -> AsyncGenerator[DiscordTown]:
+async def fake_discord(chats: int, seed: int, kill_point: KillPoint) -> AsyncGenerator[FakeDiscord]:
     """Serve until the end."""
-    town = DiscordTown(chats, seed, trap)
-    async with town.serving():
-        yield town
+    server = FakeDiscord(chats, seed, kill_point)
+    async with server.serving():
+        yield server

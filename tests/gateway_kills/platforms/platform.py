@@ -1,4 +1,4 @@
-"""The port between a person of the fire test and the platform at which they sit."""
+"""The port between a person of the gateway kill test and the platform at which they sit."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -37,7 +37,7 @@ class Habits:
     full_characters: int = 3600
 
 
-class Seat(Protocol):
+class PlatformFixture(Protocol):
     """One person at one chat. What is done is delivered until it is taken; `deed` hears of that."""
 
     @property

@@ -9,16 +9,16 @@ from aiohttp import web
 from tests.fakes.slack_payloads import Json, listed, words
 from tests.fakes.slack_server import Envelope, Failure, FakeSlack
 from tests.gateway_kills.expectations import QUEUE, Deed
-from tests.gateway_kills.kill_points import ACKED, EDITED, FETCHED, SENT, Trap
+from tests.gateway_kills.kill_points import ACKED, EDITED, FETCHED, SENT, KillPoint
 from tests.gateway_kills.platforms.platform import Habits, Shown
 
 SAYING = ("chat.postMessage", "chat.update")
 
 
-class SlackTown(FakeSlack):
+class FakeSlackWorkspace(FakeSlack):
     """The servers. What was sent is taken when its ack comes."""
 
-    def __init__(self, chats: int, seed: int, trap: Trap) -> None:
+    def __init__(self, chats: int, seed: int, kill_point: KillPoint) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
         self.is_calm = False
@@ -27,7 +27,7 @@ class SlackTown(FakeSlack):
         self.unacked: dict[str, Envelope] = {}
         self.tells_own = False
         self._random = random.Random(seed)
-        self._trap = trap
+        self._kill_point = kill_point
         self._deeds: dict[str, Deed] = {}
 
     def expect(self, envelope: Envelope, deed: Deed) -> None:
@@ -53,11 +53,11 @@ class SlackTown(FakeSlack):
     def do(self, method: str, given: Json) -> Json:
         answer = super().do(method, given)
         if method in SAYING:
-            self._trap.at(SENT if method == SAYING[0] else EDITED)
+            self._kill_point.at(SENT if method == SAYING[0] else EDITED)
         return answer
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        self._trap.at(FETCHED)
+        self._kill_point.at(FETCHED)
         return await super()._file(request)
 
     def _put(self, kind: str, payload: Json, retry: int = 0) -> Envelope:
@@ -75,55 +75,55 @@ class SlackTown(FakeSlack):
         self.unacked.pop(name, None)
         if name in self._deeds:
             self._deeds.pop(name).take()
-        self._trap.at(ACKED)
+        self._kill_point.at(ACKED)
 
     def _count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
 
-class SlackSeat:
+class SlackFixture:
     """A person in direct messages with the bot."""
 
     habits = Habits(delivery=QUEUE)
 
-    def __init__(self, town: SlackTown, number: int) -> None:
+    def __init__(self, server: FakeSlackWorkspace, number: int) -> None:
         self.author, self.author_id = f"Person {number}", f"U{number}"
         self.session = f"slack:D{number}"
-        self._town = town
+        self._server = server
         self._channel = f"D{number}"
         self._me = f"U{number}"
         self._said: dict[str, Envelope] = {}
 
     async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
-        return self._sent(self._town.say(text, self._channel, self._me), deed)
+        return self._sent(self._server.say(text, self._channel, self._me), deed)
 
     async def picture(self, text: str, deed: Deed, album: str) -> str:
         raise NotImplementedError
 
     async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
-        self._town.files[token] = (recording, "audio/ogg")
-        files = [self._town.file(token, subtype="slack_audio")]
-        return self._sent(self._town.say("", self._channel, self._me, subtype="file_share", files=files), deed)
+        self._server.files[token] = (recording, "audio/ogg")
+        files = [self._server.file(token, subtype="slack_audio")]
+        return self._sent(self._server.say("", self._channel, self._me, subtype="file_share", files=files), deed)
 
     async def rewrite(self, message: str, text: str, deed: Deed) -> None:
-        self._town.expect(self._town.rewrite(self._said[message], text), deed)
+        self._server.expect(self._server.rewrite(self._said[message], text), deed)
 
     async def delete(self, message: str, deed: Deed) -> None:
-        self._town.expect(self._town.delete(self._said[message]), deed)
+        self._server.expect(self._server.delete(self._said[message]), deed)
 
     async def press(self, label: str, deed: Deed) -> Shown | None:
-        for message in reversed(self._town.ours(self._channel)[-20:]):
+        for message in reversed(self._server.ours(self._channel)[-20:]):
             for button in _buttons(message):
                 if label in str(button["text"]):
-                    self._town.interact(self._town.pressing(self._channel, message, button, self._me), deed)
+                    self._server.interact(self._server.pressing(self._channel, message, button, self._me), deed)
                     return _shown(message)
         return None
 
     def shown(self) -> list[Shown]:
-        return [_shown(message) for message in self._town.ours(self._channel)]
+        return [_shown(message) for message in self._server.ours(self._channel)]
 
     def _sent(self, envelope: Envelope, deed: Deed) -> str:
-        self._town.expect(envelope, deed)
+        self._server.expect(envelope, deed)
         name = str(envelope.body["payload"]["event"]["ts"])
         self._said[name] = envelope
         return name
@@ -138,15 +138,15 @@ def _shown(message: Json) -> Shown:
 
 
 @asynccontextmanager
-async def slack_town(chats: int, seed: int, trap: Trap) -> AsyncGenerator[SlackTown]:
+async def fake_slack(chats: int, seed: int, kill_point: KillPoint) -> AsyncGenerator[FakeSlackWorkspace]:
     """Serve until the end."""
-    town = SlackTown(chats, seed, trap)
-    runner = web.AppRunner(town.routes(), shutdown_timeout=0.1, access_log=None)
+    server = FakeSlackWorkspace(chats, seed, kill_point)
+    runner = web.AppRunner(server.routes(), shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    town.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     try:
-        yield town
+        yield server
     finally:
-        town.drop()
+        server.drop()
         await runner.cleanup()

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.fakes.webhook_program import Json, Program, Trouble, signed
 from tests.gateway_kills.expectations import Deed
-from tests.gateway_kills.kill_points import SENT, Trap
+from tests.gateway_kills.kill_points import SENT, KillPoint
 from tests.gateway_kills.platforms.api import ApiClient
 from tests.gateway_kills.platforms.platform import Habits, Shown
 
@@ -23,13 +23,13 @@ HOOK = "ci"
 class Programs(Program):
     """What they were told, by session: messages as they are after their edits."""
 
-    def __init__(self, seed: int, trap: Trap) -> None:
+    def __init__(self, seed: int, kill_point: KillPoint) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
         self.is_calm = False
         self.told: dict[str, dict[str, Shown]] = defaultdict(dict)
         self._random = random.Random(seed)
-        self._trap = trap
+        self._kill_point = kill_point
         self.gate.set()
 
     async def take(self, request: web.Request) -> web.StreamResponse:
@@ -49,10 +49,10 @@ class Programs(Program):
             name = event.get("message") or event["key"]
             number = told[name].place if name in told else len(told) + 1.0
             told[name] = Shown(name, event["text"], tuple(one["text"] for one in event["choices"]), number)
-            self._trap.at(SENT)
+            self._kill_point.at(SENT)
 
 
-class WebhookSeat:
+class WebhookFixture:
     """One program. What it was not answered it posts again."""
 
     author_id = ""
@@ -112,9 +112,9 @@ class WebhookSeat:
 
 
 @asynccontextmanager
-async def running_programs(seed: int, trap: Trap) -> AsyncGenerator[Programs]:
+async def running_programs(seed: int, kill_point: KillPoint) -> AsyncGenerator[Programs]:
     """Serve until the end."""
-    programs = Programs(seed, trap)
+    programs = Programs(seed, kill_point)
     app = web.Application(client_max_size=50_000_000)
     app.router.add_post("/hark", programs.take)
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)

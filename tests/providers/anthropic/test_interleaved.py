@@ -8,9 +8,9 @@ import pytest
 from hark.engine.turn.reply import Reply
 from hark.protocol.messages import AssistantMessage, CallResult, Effect, Message, Reasoning, UserMessage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningEnd, Request, TextChunk
-from hark.providers.anthropic import request as anthropic_request
+from hark.providers.anthropic import provider as anthropic_api
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai import responses_request
+from hark.providers.openai import responses as responses_api
 from tests.fakes.models.history_rules import check_anthropic, check_responses
 
 ENDPOINT = Endpoint("http://x/v1", "some-model")
@@ -44,11 +44,11 @@ def history(reply: AssistantMessage) -> list[Message]:
 
 
 def anthropic(reply: AssistantMessage) -> dict[str, Any]:
-    return json.loads(anthropic_request.encode_request(Request("", history(reply)), ENDPOINT))
+    return json.loads(anthropic_api.encode_request(Request("", history(reply)), ENDPOINT))
 
 
 def responses(reply: AssistantMessage) -> dict[str, Any]:
-    return json.loads(responses_request.encode_request(Request("", history(reply)), ENDPOINT))
+    return json.loads(responses_api.encode_request(Request("", history(reply)), ENDPOINT))
 
 
 def test_anthropic_gets_each_thought_back_in_its_place() -> None:

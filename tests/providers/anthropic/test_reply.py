@@ -33,8 +33,8 @@ def fold(*events: Wire, reason: str = "end_turn") -> list[Chunk]:
     reply = ReplyFold(AnthropicDialect())
     end = {"type": "message_delta", "delta": {"stop_reason": reason}}
     chunks = reply.take(encoded(*events, end, STOP))
-    assert reply.error is None
-    assert reply.is_done
+    assert reply.draft.error is None
+    assert reply.draft.is_done
     return chunks + reply.end()
 
 
@@ -100,8 +100,8 @@ def test_a_call_that_the_limit_cut_is_told_as_that() -> None:
 def test_a_call_without_a_name_is_an_error() -> None:
     reply = ReplyFold(AnthropicDialect())
     assert reply.take(encoded(opened(0, {"type": "tool_use", "id": "t"}))) == []
-    assert reply.error is not None
-    assert reply.error.code == "bad_stream"
+    assert reply.draft.error is not None
+    assert reply.draft.error.code == "bad_stream"
 
 
 def test_what_was_cached_counts_as_input_and_the_last_figures_win() -> None:
@@ -116,20 +116,20 @@ def test_an_error_event_ends_the_reply_behind_what_came_before() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     chunks = reply.take(encoded(opened(0, {"type": "text", "text": "so"}), error, *ended("end_turn", Usage())))
     assert chunks == [TextChunk("so")]
-    assert isinstance(reply.error, Overloaded)
-    assert "Overloaded" in str(reply.error)
+    assert isinstance(reply.draft.error, Overloaded)
+    assert "Overloaded" in str(reply.draft.error)
 
 
 def test_an_error_in_the_place_of_a_whole_message_is_one() -> None:
     reply = ReplyFold(AnthropicDialect())
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
     assert reply.take_whole(json.dumps(error).encode()) == []
-    assert isinstance(reply.error, BadRequest)
+    assert isinstance(reply.draft.error, BadRequest)
 
 
 def test_a_reason_without_the_last_event_is_a_good_end() -> None:
     reply = ReplyFold(AnthropicDialect())
     reply.take(encoded(*ended("end_turn", Usage())[:1]))
     assert reply.is_complete
-    assert not reply.is_done
+    assert not reply.draft.is_done
     assert reply.end() == [UsageChunk(Usage()), EndChunk("stop")]

@@ -17,7 +17,7 @@ from hark.protocol.messages import (
 )
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
-from hark.providers.anthropic.request import encode_request
+from hark.providers.anthropic.provider import encode_request
 from hark.providers.endpoint import Endpoint
 from tests.fakes.models.history_rules import check_anthropic
 

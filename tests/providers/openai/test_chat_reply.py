@@ -13,7 +13,7 @@ from tests.fakes.models.behaviours import call, call_part, delta, usage
 def fold(*events: Any) -> list[Chunk]:
     reply = ReplyFold(ChatDialect())
     chunks = reply.take([*(json.dumps(event).encode() for event in events), b"[DONE]"])
-    assert reply.error is None
+    assert reply.draft.error is None
     return chunks + reply.end()
 
 
@@ -137,5 +137,5 @@ def test_arguments_as_an_object_become_its_text() -> None:
 def test_a_call_without_a_name_is_an_error() -> None:
     reply = ReplyFold(ChatDialect())
     assert reply.take([json.dumps(delta(tool_calls=[call_part(0, "{}")])).encode()]) == []
-    assert reply.error is not None
-    assert reply.error.code == "bad_stream"
+    assert reply.draft.error is not None
+    assert reply.draft.error.code == "bad_stream"

@@ -16,7 +16,7 @@ from hark.protocol.messages import (
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai.chat_request import encode_request
+from hark.providers.openai.chat import encode_request
 from tests.fakes.models.history_rules import check_openai_chat
 
 ENDPOINT = Endpoint("http://127.0.0.1/v1", "small")

@@ -46,16 +46,16 @@ def done(item: Wire, index: int = 0) -> Wire:
 def fold(*events: Wire, end: Wire | None = None) -> list[Chunk]:
     reply = ReplyFold(ResponsesDialect())
     chunks = reply.take(encoded(*events, end or ending()))
-    assert reply.error is None
-    assert reply.is_done
+    assert reply.draft.error is None
+    assert reply.draft.is_done
     return chunks + reply.end()
 
 
 def failure(*events: Wire) -> ProviderError:
     reply = ReplyFold(ResponsesDialect())
     reply.take(encoded(*events))
-    assert reply.error is not None
-    return reply.error
+    assert reply.draft.error is not None
+    return reply.draft.error
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_usage_comes_with_the_end() -> None:
 def test_what_follows_the_end_is_not_heard() -> None:
     reply = ReplyFold(ResponsesDialect())
     assert reply.take([*encoded(ending()), b"[DONE]", b"nonsense"]) == []
-    assert reply.error is None
+    assert reply.draft.error is None
 
 
 @pytest.mark.parametrize(

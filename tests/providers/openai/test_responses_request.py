@@ -18,7 +18,7 @@ from hark.protocol.messages import (
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
 from hark.providers.endpoint import Endpoint
-from hark.providers.openai.responses_request import encode_request
+from hark.providers.openai.responses import encode_request
 from tests.fakes.models.history_rules import check_responses
 
 GO = UserMessage("1", "go")

@@ -3,8 +3,9 @@
 import asyncio
 from typing import Any
 
+from hark.engine.session.queue_rule import Waiting
 from hark.engine.session.session import Session, decide
-from hark.engine.session.state import SessionState, Waiting
+from hark.engine.session.state import SessionState
 from hark.engine.turn.step import Steps
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage

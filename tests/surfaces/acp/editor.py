@@ -15,6 +15,7 @@ from acp.schema import RequestPermissionRequest, SessionNotification
 from tests.cli.command_line import INHERITED, NO_CERTIFICATES
 from tests.fakes.models.behaviours import Behaviour
 from tests.fakes.models.server import ModelServer
+from tests.waiting import until
 
 Message = dict[str, Any]
 COMMAND = ("-m", "hark.cli.main", "acp")
@@ -137,10 +138,8 @@ class Editor:
 
     async def until(self, is_it: Callable[[Message], bool]) -> Message:
         """Return the first message that is it."""
-        while True:
-            for message in self.received:
-                if is_it(message):
-                    return message
+
+        async def next_message() -> None:
             self._changed.clear()
             waits = [asyncio.ensure_future(self._changed.wait()), self._reader]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -148,6 +147,13 @@ class Editor:
             if self._reader.done():
                 self._reader.result()
                 assert any(map(is_it, self.received)), f"the agent has left; it said {self.received[-5:]}"
+
+        found = await until(
+            lambda: [message for message in self.received if is_it(message)],
+            changed=next_message,
+            shows=lambda: self.received[-5:],
+        )
+        return found[0]
 
     @property
     def _reader(self) -> "asyncio.Task[None]":

@@ -12,6 +12,7 @@ from tests.fakes.models.behaviours import hanging, text
 from tests.fakes.models.server import ModelServer
 from tests.interrupts.points import shell
 from tests.surfaces.acp.editor import COMMAND, Editor
+from tests.waiting import until
 
 
 class Person:
@@ -59,9 +60,11 @@ async def test_the_library_drives_a_whole_conversation(tmp_path: Path) -> None:
             assert (folder / "made").exists()
 
             running = asyncio.create_task(connection.prompt(session_id=session.session_id, prompt=[text_block("hang")]))
-            while not any("tok1" in str(update) for update in person.updates):
-                person.came.clear()
-                await person.came.wait()
+            await until(
+                lambda: any("tok1" in str(update) for update in person.updates),
+                changed=person.came,
+                shows=lambda: person.updates,
+            )
             await connection.cancel(session_id=session.session_id)
             assert (await running).stop_reason == "cancelled"
             listed = await connection.list_sessions()

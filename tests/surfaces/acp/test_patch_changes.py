@@ -1,6 +1,6 @@
 """What a patch or a diff says, piece by piece."""
 
-from hark.surfaces.acp.patch_changes import read_hunks
+from hark.surfaces.acp.tool_calls import read_hunks
 
 UNIFIED = """\
 --- a/src/x.py

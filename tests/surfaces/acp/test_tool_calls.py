@@ -48,10 +48,12 @@ def test_a_call_that_was_cut_has_failed_and_says_what_is_known() -> None:
     assert "[cancelled]" in str(ended.content[0])
 
 
-def test_arguments_that_are_broken_do_no_harm() -> None:
-    for arguments in ("", "{", "[]", '{"path": 3}', '{"edits": [1, {"old": 2}]}'):
-        for tool in ("edit", "write", "patch", "read", "shell"):
-            ShownCall("c1", tool, arguments, "/work").begin("pending")
+@pytest.mark.parametrize("tool", ["edit", "write", "patch", "read", "shell"])
+@pytest.mark.parametrize("arguments", ["", "{", "[]", '{"path": 3}', '{"edits": [1, {"old": 2}]}'])
+def test_a_call_with_broken_arguments_is_shown_with_a_title(tool: str, arguments: str) -> None:
+    begun = ShownCall("c1", tool, arguments, "/work").begin("pending")
+    assert (begun.tool_call_id, begun.status) == ("c1", "pending")
+    assert begun.title
 
 
 def shown_text(text: str) -> str:

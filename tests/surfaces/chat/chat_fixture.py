@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import itertools
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from hark.surfaces.chat.settings import ChatSettings
 from hark.voice.inbox import VoiceIngress
 from hark.voice.pending_recordings import PendingRecordings
 from hark.voice.settings import VoiceSettings
+from tests.waiting import until
 
 ANN = Author("1", "Ann")
 HOME = Address("test", "home")
@@ -127,9 +128,7 @@ class TestChat:
         return [one.message.text for one in self.shown]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self.changed.clear()
-            await self.changed.wait()
+        await until(is_true, changed=self.changed, shows=lambda: self.texts)
 
     async def says(self, *texts: str) -> None:
         """Wait until the newest messages are these."""
@@ -138,8 +137,12 @@ class TestChat:
     async def steers(self, text: str) -> None:
         """Wait until a message with that text waits at the session."""
         assert self.agent is not None
-        while text not in [item.text for item in await self.agent.session("test:home").queue()]:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+        session = self.agent.session("test:home")
+
+        async def is_queued() -> bool:
+            return text in [item.text for item in await session.queue()]
+
+        await until(is_queued, shows=lambda: self.texts)
 
     def _change(self) -> None:
         self.changed.set()
@@ -152,9 +155,10 @@ async def chatting(
     chat: TestChat | None = None,
     settings: ChatSettings | None = None,
     ears: Transcriber | None = None,
+    timing: Mapping[str, float] | None = None,
     **sections: Any,
 ) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
-    """A platform on a real agent, whose owner has let Ann in by the settings."""
+    """A platform on a real agent, whose owner has let Ann in by the settings; `timing` is that of ChatServices."""
     chat = chat or TestChat()
     settings = settings or ChatSettings(allow=("1",))
     provider = ScriptedProvider(script)
@@ -163,7 +167,7 @@ async def chatting(
         ledger = SqliteChatLedger(home / "gateway.db")
         people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
         ingress = VoiceIngress(ears, PendingRecordings(home / "voice"), VoiceSettings())
-        platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress))
+        platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress, **(timing or {})))
         agent.bench.starts.listen(lambda start: platform.session_began(start.turn.rpartition(".t")[0]))
         chat.agent = agent
         async with anyio.create_task_group() as tasks:

@@ -23,6 +23,7 @@ from tests.surfaces.matrix.matrix_fixture import Person, home, matrix, person
 from tests.surfaces.matrix.synapse import Account, Synapse
 from tests.surfaces.slack.slack_fixture import DM, settings_for
 from tests.surfaces.webhook.webhook_fixture import CI, Hooked, hooked
+from tests.waiting import until
 
 load_library()  # as the surface does: without it these imports build all the types there are, for seconds
 import_module("hark.surfaces.telegram.receiving")  # and what it still takes is no test's
@@ -55,9 +56,7 @@ class Keeper:
         self.changed.set()
 
     async def until(self, is_true: Check) -> None:
-        while not is_true():
-            self.changed.clear()
-            await self.changed.wait()
+        await until(is_true, changed=self.changed, shows=lambda: (self.tried, self.kept))
 
 
 class Seat(Protocol):

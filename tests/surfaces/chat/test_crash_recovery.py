@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 import hark
 from hark.protocol.chat import ChatError, Incoming, Removed, Rewritten, Written
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
-from hark.surfaces.chat import chat as chat_module
 from hark.surfaces.chat.settings import ChatSettings
 from tests.surfaces.chat.chat_fixture import ANN, HOME, TestChat, chatting
 from tests.surfaces.chat.test_platform import said
@@ -68,11 +65,11 @@ async def test_a_split_text_whose_parts_were_said_together_is_not_said_again(tmp
     assert said(provider.requests[0]) == [LONG + "b", "hello"]
 
 
-async def test_an_edit_of_one_part_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_module, "WINDOW_SECONDS", 60.0)  # what follows ends it
+async def test_an_edit_of_one_part_leaves_the_others(tmp_path: Path) -> None:
+    timing = {"window_seconds": 60.0}  # what follows ends it
     hang = Hang()
     script = [[hang], ["done"], ["more"], ["more"]]
-    async with chatting(tmp_path, script, settings=ChatSettings(allow=("1",))) as (chat, provider):
+    async with chatting(tmp_path, script, settings=ChatSettings(allow=("1",)), timing=timing) as (chat, provider):
         await chat.write("work")
         await hang.reached.wait()
         await chat.write("/busy queue")

@@ -114,11 +114,9 @@ class Down(TestChat):
         await super().run(deliver)
 
 
-async def test_a_platform_that_is_down_is_told_of_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hark.surfaces.chat.platform.FIRST_PAUSE_SECONDS", 0.01)
-    async with asyncio.timeout(60), chatting(tmp_path, [["here"]], Down()) as (chat, _):
+async def test_a_platform_that_is_down_is_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    timing = {"first_pause_seconds": 0.01}
+    async with asyncio.timeout(60), chatting(tmp_path, [["here"]], Down(), timing=timing) as (chat, _):
         await chat.write("hi")
         await chat.says("here")
     told = [record for record in caplog.records if record.levelno >= logging.INFO and "reached" in record.message]

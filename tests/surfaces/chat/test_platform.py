@@ -13,8 +13,6 @@ from hark.protocol.provider import CallChunk, Request
 from hark.protocol.store import StoreError
 from hark.providers.scripted import Hang, ScriptedProvider
 from hark.store.chat_ledger import SqliteChatLedger
-from hark.surfaces.chat import chat as chat_module
-from hark.surfaces.chat import platform
 from hark.surfaces.chat.conversation import ChatConversation
 from hark.surfaces.chat.people import ANSWERS_TO_ALL, ANSWERS_TO_ONE
 from hark.surfaces.chat.settings import ChatSettings
@@ -163,11 +161,9 @@ async def test_a_group_is_listened_to_only_when_we_are_named(tmp_path: Path) -> 
     assert said(provider.requests[0]) == ["@hark hi"]
 
 
-async def test_an_album_and_a_text_that_was_split_are_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chat_module, "WINDOW_SECONDS", 60.0)  # what follows ends it
-    async with chatting(tmp_path, [["album"], ["long"]]) as (chat, provider):
+async def test_an_album_and_a_text_that_was_split_are_one_message(tmp_path: Path) -> None:
+    timing = {"window_seconds": 60.0}  # what follows ends it
+    async with chatting(tmp_path, [["album"], ["long"]], timing=timing) as (chat, provider):
         await chat.write("/busy queue")
         await chat.put(Written("1", HOME, ANN, "look", album="x"))
         await chat.put(Written("2", HOME, ANN, "at these", album="x"))
@@ -327,8 +323,7 @@ async def test_a_chat_whose_ledger_fails_opens_again_and_loses_nothing(
         return await real(ledger, address, session)
 
     monkeypatch.setattr(SqliteChatLedger, "line", line)
-    monkeypatch.setattr(platform, "FIRST_PAUSE_SECONDS", 0.01)
-    async with chatting(tmp_path, [["at last"]]) as (chat, provider):
+    async with chatting(tmp_path, [["at last"]], timing={"first_pause_seconds": 0.01}) as (chat, provider):
         await chat.write("hi")
         await chat.says("at last")
     assert len(provider.requests) == 1
@@ -341,10 +336,9 @@ async def test_a_long_notice_comes_in_pieces(tmp_path: Path) -> None:
     assert len(chat.texts) > 3
 
 
-async def test_a_chat_that_sleeps_wakes_with_what_came(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chat_module, "SLEEP_SECONDS", 0.01)
+async def test_a_chat_that_sleeps_wakes_with_what_came(tmp_path: Path) -> None:
     script = [[f"reply {number}"] for number in range(20)]
-    async with chatting(tmp_path, script) as (chat, provider):
+    async with chatting(tmp_path, script, timing={"sleep_seconds": 0.01}) as (chat, provider):
         for number in range(20):
             await chat.write(f"message {number}")
             await chat.says(f"reply {number}")

@@ -13,6 +13,7 @@ from hark.surfaces.chat.spoken_reply import Sentences
 from tests.surfaces.chat.chat_fixture import ANN, HOME, TestChat, chatting
 from tests.tools.context import living
 from tests.voice.voice_fixture import moonshine, recording
+from tests.waiting import until
 
 SPEAK = {"speak": True}
 PATIENCE_SECONDS = 60
@@ -67,12 +68,10 @@ async def test_an_interrupt_cuts_the_voice_and_what_makes_it(tmp_path: Path) -> 
         await chat.write("/voice on")
         await chat.write("tell me a story")
         await hang.reached.wait()
-        while not any("sleep 1000" in command for command in living(ours).values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: any("sleep 1000" in command for command in living(ours).values()))
         await chat.write("stop")
         await chat.until(lambda: any("stopped" in text for text in chat.texts))
-        while any("sleep 1000" in command for command in living(ours).values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not any("sleep 1000" in command for command in living(ours).values()))
         assert voices(chat) == []
 
 

@@ -1,6 +1,5 @@
 """Voice in a chat: echoed, in order with texts, a stop word like any other, and never lost."""
 
-import asyncio
 import base64
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hark.store.chat_ledger import SqliteChatLedger
 from tests.surfaces.chat.chat_fixture import ANN, HOME, chatting
 from tests.surfaces.chat.test_platform import said
 from tests.surfaces.web.test_voice import Ear
+from tests.waiting import until
 
 
 async def test_a_recording_is_echoed_and_interrupts_with_its_words(tmp_path: Path) -> None:
@@ -25,8 +25,7 @@ async def test_a_recording_is_echoed_and_interrupts_with_its_words(tmp_path: Pat
         await chat.until(lambda: "tabs it is" in chat.texts)
         await chat.until(lambda: '🎙️ "use tabs instead"' in chat.texts)
         await chat.until(lambda: ("v", "⚡") in chat.signs)
-        while list((tmp_path / "voice").iterdir()):  # noqa: ASYNC110  # a folder tells nobody
-            await asyncio.sleep(0.005)
+        await until(lambda: not list((tmp_path / "voice").iterdir()))
     assert said(provider.requests[-1]) == ["work", "use tabs instead"]
 
 
@@ -207,7 +206,7 @@ async def test_a_recording_given_as_an_answer_before_a_kill_is_echoed_and_not_wi
     async with chatting(tmp_path, [], ears=ear) as (chat, _):
         await ear.until(1)
         await chat.write("stop")
-        await chat.until(lambda: "Nothing was running." in chat.texts)
+        await chat.until(lambda: "No turn is running." in chat.texts)
         ear.gate.set()
         await chat.until(lambda: '🎙️ "(slow) blue"' in chat.texts or WITHDRAWN in chat.texts)
         assert WITHDRAWN not in chat.texts

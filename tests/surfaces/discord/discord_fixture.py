@@ -13,6 +13,7 @@ from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_payloads import DIRECT, GENERAL, THREAD
 from tests.fakes.discord_server import TOKEN, DiscordServer
+from tests.waiting import until
 
 HOME = Address("discord", DIRECT)
 ROOM = Address("discord", GENERAL)
@@ -47,9 +48,7 @@ class Taken:
         return [one.text for one in self.all if isinstance(one, Written)]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self.changed.clear()
-            await self.changed.wait()
+        await until(is_true, changed=self.changed, shows=lambda: self.all)
 
     async def count(self, number: int) -> list[Incoming]:
         await self.until(lambda: len(self.all) >= number)

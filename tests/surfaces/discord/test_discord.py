@@ -380,6 +380,7 @@ async def test_an_event_that_nobody_knows_does_no_harm() -> None:
         await world.server.gateway.dispatch("SOMETHING_NEW", {"a": [1]})
         await world.server.write("still here")
         await world.taken.count(1)
+    assert world.taken.texts == ["still here"]
 
 
 # Out.

@@ -14,6 +14,7 @@ from hark.protocol.chat import Address, Incoming
 from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.surface import Matrix
 from tests.surfaces.matrix.synapse import Account, Synapse
+from tests.waiting import until
 
 TEXT = "m.room.message"
 END_SECONDS = 20  # a second on an idle machine
@@ -85,8 +86,7 @@ class Person:
     async def until(self, is_true: Callable[[], bool]) -> None:
         """Wait until what was seen makes it true."""
         await self.sync()
-        while not is_true():
-            await self.sync(5000)
+        await until(is_true, changed=lambda: self.sync(5000), shows=lambda: self.seen)
 
     def texts_of(self, author: str) -> list[str]:
         """Return the messages of somebody as they read now, the oldest first."""
@@ -139,9 +139,7 @@ class Inbox:
         self._changed.set()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self._changed.clear()
-            await self._changed.wait()
+        await until(is_true, changed=self._changed, shows=lambda: (self.begun, self.taken))
 
     async def of(self, count: int) -> list[Incoming]:
         """Return what was taken, when it is so many."""

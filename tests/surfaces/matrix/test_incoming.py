@@ -1,6 +1,5 @@
 """What people do in rooms comes in once, as what it means."""
 
-import asyncio
 import base64
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from hark.protocol.chat import Address, Button, ChatError, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
 from tests.surfaces.matrix.matrix_fixture import Inbox, at_work, home, matrix, person
 from tests.surfaces.matrix.synapse import Account, Synapse
+from tests.waiting import until
 
 
 def written(incoming: Incoming) -> Written:
@@ -192,8 +192,7 @@ async def test_threads_are_addresses_of_their_own_also_for_edits_and_deletions(
             message = await ann.write(room, "in it", **{"m.relates_to": relation})
             await ann.edit(room, message, "in there")
             taken = await inbox.of(3)
-            while root not in next((tmp_path / "matrix").glob("*.json")).read_text():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(lambda: root in next((tmp_path / "matrix").glob("*.json")).read_text())
         await ann.redact(room, message)
         async with at_work(matrix(synapse, bot, tmp_path)) as later:
             await later.until(lambda: any(isinstance(one, Removed) for one in later.taken))

@@ -17,6 +17,7 @@ from hark.surfaces.slack.platform import SlackSettings
 from hark.surfaces.slack.surface import SlackSurface
 from tests.fakes.slack_payloads import APP_TOKEN, BOT_TOKEN
 from tests.fakes.slack_server import FakeSlack, slack_server
+from tests.waiting import until
 
 ANN = Author("UANN", "Ann")
 DM = Address("slack", "DANN")
@@ -40,9 +41,7 @@ class Ear:
         self.changed.set()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self.changed.clear()
-            await self.changed.wait()
+        await until(is_true, changed=self.changed, shows=lambda: self.heard)
 
 
 def settings_for(slack: FakeSlack) -> SlackSettings:

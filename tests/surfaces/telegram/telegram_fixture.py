@@ -11,6 +11,7 @@ from hark.surfaces.telegram.platform import TelegramSettings
 from hark.surfaces.telegram.surface import Telegram
 from tests.fakes.telegram_payloads import TOKEN
 from tests.fakes.telegram_server import TelegramServer, telegram_server
+from tests.waiting import until
 
 HOME = Address("telegram", "1")
 
@@ -37,9 +38,7 @@ class Taken:
         self.changed.set()
 
     async def until(self, is_true: Callable[[], bool]) -> None:
-        while not is_true():
-            self.changed.clear()
-            await self.changed.wait()
+        await until(is_true, changed=self.changed, shows=lambda: self.incoming)
 
     async def number(self, count: int) -> list[Incoming]:
         """Wait until so many came."""

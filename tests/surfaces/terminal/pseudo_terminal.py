@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from tests.surfaces.terminal.screen_emulator import Screen
+from tests.waiting import until
 
 PASTE = b"\x1b[200~%s\x1b[201~"
 LOOK_SECONDS = 60.0
@@ -20,11 +21,14 @@ LOOK_SECONDS = 60.0
 class Terminal:
     """A terminal with a program in it."""
 
-    def __init__(self, master: int, other_end: int, process: asyncio.subprocess.Process, screen: Screen) -> None:
+    def __init__(
+        self, master: int, other_end: int, process: asyncio.subprocess.Process, screen: Screen, usual: list[object]
+    ) -> None:
+        """`usual` are the terminal's settings from before the program, which changes them as soon as it starts."""
         self.process = process
         self.screen = screen
         self.written = bytearray()
-        self.usual = termios.tcgetattr(other_end)
+        self.usual = usual
         self._master = master
         self._other_end = other_end
         self._more = asyncio.Event()
@@ -77,13 +81,7 @@ class Terminal:
     async def until(self, words: str | Callable[[], bool], seconds: float = LOOK_SECONDS) -> float:
         """Return when these words are on the screen, or this is true; when that was."""
         is_there = words if callable(words) else lambda: words in self.text
-        try:
-            async with asyncio.timeout(seconds):
-                while not is_there():
-                    self._more.clear()
-                    await self._more.wait()
-        except TimeoutError:
-            raise AssertionError(f"not seen within {seconds} s: {words!r}\n{self.text}") from None
+        await until(is_there, seconds=seconds, changed=self._more, shows=lambda: (words, self.text))
         return time.perf_counter()
 
     async def left(self, seconds: float = LOOK_SECONDS) -> int:
@@ -138,6 +136,7 @@ async def terminal(
     """Run `hark` in a terminal; at the end it is killed if it is still there."""
     master, other_end = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    usual = list[object](termios.tcgetattr(other_end))
     process = await asyncio.create_subprocess_exec(
         *command,
         *words,
@@ -149,7 +148,7 @@ async def terminal(
         start_new_session=True,
         preexec_fn=_be_controlled,
     )
-    one = Terminal(master, other_end, process, Screen(*size))
+    one = Terminal(master, other_end, process, Screen(*size), usual)
     try:
         yield one
     finally:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from hark.protocol.provider import CallChunk
 from hark.providers.scripted import Reply, ScriptedProvider
 from hark.surfaces.terminal.app import TerminalApp
 from hark.surfaces.terminal.environment import TerminalEnvironment
+from tests.waiting import until
 
 LOOK_SECONDS = 60.0
 
@@ -62,11 +62,17 @@ class Seat:
     async def until(self, wanted: str | Callable[[], object]) -> None:
         """Return when these words are in the conversation, or this is true."""
         is_there = wanted if callable(wanted) else lambda: wanted in self.log
-        ends_at = time.monotonic() + LOOK_SECONDS
-        while not is_there():
-            assert time.monotonic() < ends_at, f"not seen: {wanted!r}\n{self.log}\n---\n{self.screen}"
+
+        async def look_again() -> None:
             self.app.log_view.flush()
             await self.pilot.pause(0.01)
+
+        await until(
+            is_there,
+            seconds=LOOK_SECONDS,
+            changed=look_again,
+            shows=lambda: f"{wanted!r} in {self.log}\n---\n{self.screen}",
+        )
 
     async def rest(self) -> None:
         """Return when nothing runs."""

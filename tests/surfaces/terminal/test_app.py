@@ -376,7 +376,7 @@ async def test_a_command_is_completed(tmp_path: Path) -> None:
         await one.press("enter")
         assert one.line == "/status "
         await one.press("enter")
-        await one.until("No turn is running.")
+        await one.until("nothing runs")
 
 
 async def test_a_picture_goes_along_by_its_path(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hark.protocol.messages import Effect
 from tests.cli.command_line import gated, shell_call
 from tests.fakes.models.behaviours import failing, hanging, text, tokens
 from tests.surfaces.web.web_fixture import World, served
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 PATH = "/v1/chat/completions"
 HI = [{"role": "user", "content": "hi"}]
@@ -79,8 +79,7 @@ async def test_the_clients_messages_are_the_history(tmp_path: Path) -> None:
         assert "Be brief." in sent[1]["content"]
         rows = await world.messages(body["hark"]["session"])
         assert [row["role"] for row in rows] == ["note", "user", "assistant", "user", "assistant"]
-        while world.agent.is_open(body["hark"]["session"]):  # noqa: ASYNC110 nobody else needs it
-            await asyncio.sleep(0.005)
+        await until(lambda: not world.agent.is_open(body["hark"]["session"]))
         _, other = await world.call("POST", PATH, {"messages": HI})
         assert other["hark"]["session"] != body["hark"]["session"]
         assert len(world.model.requests[1].body["messages"]) == 2
@@ -123,6 +122,10 @@ def vars_of(outcome: Any) -> dict[str, Any]:
     return {"source": outcome.source}
 
 
+async def is_queue_empty(world: World) -> bool:
+    return not (await world.call("GET", "/api/sessions/mine/queue"))[1]["queue"]
+
+
 async def test_a_client_that_leaves_takes_back_what_waits_and_nothing_of_others(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with served(tmp_path, [gated(gate, "all of it")], delivery={"api": "queue"}) as world:
@@ -134,8 +137,7 @@ async def test_a_client_that_leaves_takes_back_what_waits_and_nothing_of_others(
             await response.content.readline()
             response.close()
             await events.until("receipt", turn=None)
-            while (await world.call("GET", "/api/sessions/mine/queue"))[1]["queue"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+            await until(lambda: is_queue_empty(world))
             gate.set()
             end = await events.until("turn.ended")
         assert end["outcome"] == {"type": "completed", "text": "well, all of it"}

@@ -13,6 +13,7 @@ from hark.surfaces.web.live.feed import Feed
 from tests.cli.command_line import gated
 from tests.fakes.models.behaviours import hanging, text, tokens
 from tests.surfaces.web.web_fixture import served
+from tests.waiting import until
 
 
 async def test_events_are_numbered_and_two_readers_agree(tmp_path: Path) -> None:
@@ -75,8 +76,7 @@ async def test_a_reader_that_leaves_detaches_and_the_turn_goes_on(tmp_path: Path
             await events.until("reply.delta")
         feed = world.place.feeds.known("demo")
         assert feed is not None
-        while feed.readers:  # noqa: ASYNC110 the server learns of it in its own time
-            await asyncio.sleep(0.005)
+        await until(lambda: not feed.readers)
         gate.set()
         await world.idle("demo")
         assert (await world.messages("demo"))[-1]["text"] == "well, all of it"
@@ -129,6 +129,5 @@ async def test_a_feed_that_nobody_uses_is_let_go(tmp_path: Path) -> None:
             assert feeds.known("demo") is feed
         feed.used_at = -1000.0
         feeds.let_go()
-        while feeds.known("demo") is not None:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+        await until(lambda: feeds.known("demo") is None)
         assert feed.is_over

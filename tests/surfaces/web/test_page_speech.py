@@ -16,6 +16,7 @@ from hark.protocol.provider import TextChunk
 from tests.cli.command_line import opened
 from tests.fakes.models.behaviours import Behaviour, Exchange, echo, hanging, text
 from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, browser, gateway, visiting
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
 
@@ -51,15 +52,13 @@ async def listening(chromium: Browser, tmp_path: Path, *script: Behaviour) -> As
         await page.click("#speak")
         await page.fill("#input", "tell me")
         await page.press("#input", "Enter")
-        await until(page, "window.sounds >= 2 && window.sound.currentTime > 1")
+        await page_shows(page, "window.sounds >= 2 && window.sound.currentTime > 1")
         yield visit, page
 
 
-async def until(page: Page, truth: str) -> None:
+async def page_shows(page: Page, truth: str) -> None:
     """Return when it is true; the page's policy forbids the browser's own way to wait for that."""
-    async with asyncio.timeout(120):
-        while not await page.evaluate(truth):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await until(lambda: page.evaluate(truth), seconds=120, shows=lambda: truth)
 
 
 async def messages(visit: Visit) -> list[dict[str, Any]]:
@@ -83,7 +82,7 @@ async def test_the_reply_is_cut_to_what_was_heard(
     async with listening(chromium, tmp_path, echo(), echo()) as (visit, page):
         assert visit.hark
         await barge_in(page)
-        await until(page, "window.sound.paused")
+        await page_shows(page, "window.sound.paused")
         await expect(page.locator(".turn.interrupted")).to_have_count(1)
         if barge_in is press_escape:
             await send(page)
@@ -110,7 +109,7 @@ async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(
         await page.fill("#input", "tell me")
         await page.press("#input", "Enter")
         await expect(page.locator(".ending")).to_contain_text("done")
-        await until(page, "window.sounds >= 2 && window.sound.currentTime > 1")
+        await page_shows(page, "window.sounds >= 2 && window.sound.currentTime > 1")
         await expect(page.locator("#stop")).to_have_text("■ Stop speaking")
         await send(page)
         request = await visit.hark.server.request(2)
@@ -121,7 +120,7 @@ async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(
 async def test_recording_silences_the_reply_and_the_toggle_is_remembered(chromium: Browser, tmp_path: Path) -> None:
     async with listening(chromium, tmp_path, echo()) as (_, page):
         await page.click("#record")
-        await until(page, "window.sound.paused")
+        await page_shows(page, "window.sound.paused")
         await expect(page.locator("#recording")).to_contain_text("recording")
         await page.keyboard.press("Escape")
         await page.reload()

@@ -11,6 +11,7 @@ import pytest
 from hark.processes.cookies import this_process
 from tests.surfaces.web.web_fixture import served
 from tests.tools.context import living
+from tests.waiting import until
 
 SPEECH = "/api/speech"
 
@@ -44,10 +45,8 @@ async def test_a_listener_that_goes_away_ends_what_speaks(tmp_path: Path) -> Non
     ours = this_process(tmp_path / "home").home
     async with asyncio.timeout(60), served(tmp_path, voice=slow) as world:
         speaking = asyncio.create_task(world.client.post(SPEECH, json={"text": "Hello."}))
-        while not any("sleep 1000" in command for command in living(ours).values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: any("sleep 1000" in command for command in living(ours).values()))
         speaking.cancel()
         with pytest.raises((asyncio.CancelledError, aiohttp.ClientError)):
             await speaking
-        while any("sleep 1000" in command for command in living(ours).values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not any("sleep 1000" in command for command in living(ours).values()))

@@ -9,6 +9,7 @@ import pytest
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from tests.fakes.models.behaviours import echo, hanging
 from tests.surfaces.web.web_fixture import served
+from tests.waiting import until
 
 VOICE = "/api/sessions/demo/voice"
 OGG = {"Content-Type": "audio/ogg"}
@@ -26,9 +27,7 @@ class Ear:
 
     async def until(self, count: int) -> None:
         """Return when so many recordings came."""
-        while len(self.heard) < count:
-            self._changed.clear()
-            await self._changed.wait()
+        await until(lambda: len(self.heard) >= count, changed=self._changed, shows=lambda: self.heard)
 
     def warm_up(self) -> None:
         pass
@@ -117,8 +116,7 @@ async def test_a_stop_overtakes_and_what_waited_behind_the_recording_sets_nothin
         hearing = asyncio.create_task(world.call("POST", VOICE, data=b"(for ever)", headers=OGG))
         await ear.until(1)
         text = asyncio.create_task(world.say("demo", "behind it", id="t2"))
-        while world.place.ingress.waiting("demo") < 2:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+        await until(lambda: world.place.ingress.waiting("demo") >= 2)
         _, settled = await world.call("POST", "/api/sessions/demo/interrupt")
         assert settled["outcome"]["type"] == "interrupted"
         assert (await hearing)[0] == 409

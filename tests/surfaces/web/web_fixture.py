@@ -14,7 +14,7 @@ from yarl import URL
 
 from hark.app.agent import Agent
 from hark.app.build import open_agent
-from hark.app.voice.build import spoken
+from hark.app.voice import spoken
 from hark.protocol.speech import Transcriber
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.app import make_app

@@ -37,7 +37,7 @@ class Hooked:
 
 
 def webhook(hooks: dict[str, HookSettings], **settings: Any) -> Webhook:
-    return Webhook(WebhookSettings(hooks=hooks, **settings), lambda text: text == "halt")
+    return Webhook(WebhookSettings(hooks=hooks, **settings), lambda text: text in ("halt", "/stop"))
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
 from hark.tools.files.search import SearchTool
 from tests.tools.context import FakeContext, call_tool, living
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 RIPGREP = shutil.which("rg")
 WAYS = [
@@ -237,8 +237,7 @@ async def test_a_cut_ends_a_catastrophic_pattern_at_once(tmp_path: Path) -> None
     root = make_tree(tmp_path / "root", {"a": "a" * 60 + "b\n"})
     arguments = {"pattern": "(a+)+$"}
     task = asyncio.create_task(call_tool(SearchTool(owner, None), arguments, FakeContext(root)))
-    while not living(f"{owner.home}:"):  # noqa: ASYNC110 - only the system knows when it is there
-        await asyncio.sleep(0.01)
+    await until(lambda: living(f"{owner.home}:"))
     began = anyio.current_time()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

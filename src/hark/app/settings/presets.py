@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -56,7 +56,7 @@ LOCAL_SERVERS = (OLLAMA, LLAMA_CPP, LM_STUDIO, VLLM)
 PRESETS = {preset.name: preset for preset in (*WITH_KEYS, *LOCAL_SERVERS, EMBEDDED)}
 
 
-async def detect(http: "aiohttp.ClientSession") -> RouteSettings:
+async def detect(http: "aiohttp.ClientSession", *, servers: Sequence[Preset] = LOCAL_SERVERS) -> RouteSettings:
     """Return the route to use: by a key in the environment, a local server that answers, or the embedded model.
 
     Raises:
@@ -65,7 +65,7 @@ async def detect(http: "aiohttp.ClientSession") -> RouteSettings:
     route = from_environment(os.environ)
     if route is not None:
         return route
-    for _, found in await local_servers(http):
+    for _, found in await local_servers(http, servers=servers):
         return found
     return _embedded()
 
@@ -81,14 +81,14 @@ def from_environment(environ: Mapping[str, str]) -> RouteSettings | None:
     return preset.route(model) if preset else None
 
 
-async def local_servers(http: "aiohttp.ClientSession") -> list[tuple[Preset, RouteSettings]]:
+async def local_servers(
+    http: "aiohttp.ClientSession", *, servers: Sequence[Preset] = LOCAL_SERVERS
+) -> list[tuple[Preset, RouteSettings]]:
     """Return the servers on this machine that answer, each with a route to it."""
-    found = await asyncio.gather(*(models_of(http, preset.base_url) for preset in LOCAL_SERVERS))
+    found = await asyncio.gather(*(models_of(http, preset.base_url) for preset in servers))
     wanted = os.environ.get("HARK_MODEL", "")
     return [
-        (preset, preset.route(wanted or models[0]))
-        for preset, models in zip(LOCAL_SERVERS, found, strict=True)
-        if models
+        (preset, preset.route(wanted or models[0])) for preset, models in zip(servers, found, strict=True) if models
     ]
 
 

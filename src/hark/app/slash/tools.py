@@ -1,7 +1,7 @@
 """Slash commands about what the agent can do, and what it has running."""
 
 from hark.app.sessions.handle import SessionHandle
-from hark.app.voice.narrator import SpeechPreference
+from hark.app.voice import SpeechPreference
 from hark.processes.background import BackgroundRefused
 from hark.tools.notes.notes import notes_of_person, notes_of_project
 

@@ -23,7 +23,7 @@ from hark.app.settings.check import Chosen, address_of, choose, require
 from hark.app.settings.config import home_directory
 from hark.app.settings.secrets import known_secrets
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
-from hark.app.voice.build import spoken
+from hark.app.voice import spoken
 from hark.cli.io.printing import print_error
 from hark.cli.serve.reload import Load, ServeReload
 from hark.cli.serve.systemd import notify, ping_watchdog

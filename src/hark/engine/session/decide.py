@@ -1,16 +1,11 @@
 """What a session does about a command: pure functions from state and command to records.
 
-The rule of the queue, in one place:
-- Messages wait in the order of their arrival. An interrupting one goes before all that is queued, behind earlier
-  interrupting ones, and takes along the steers that the running turn has not taken.
-- A steer that its turn did not take keeps its place in that order.
-- When a turn ends, the first message starts the next, unless the queue is held. Interrupting and steering messages that
-  stand together at the head start one turn together, in order; a queued one starts a turn of its own.
-- A stop holds what waits (or lets it run, or hands it back: `after_stop`). The next message of any kind releases it.
+In which order messages run is the queue rule (`queue_rule.py`).
 """
 
 from dataclasses import dataclass
 
+from hark.engine.session.queue_rule import next_messages
 from hark.engine.session.state import SessionState
 from hark.engine.turn.transcript import CRASH, close_calls
 from hark.protocol.commands import (
@@ -210,7 +205,7 @@ def _after(state: SessionState, records: list[AnyRecord], moment: Moment) -> lis
             preview.apply(record)
     if preview.is_held or not preview.queue:
         return []
-    return [_start(state, preview.next_messages(), Moment(moment.at, moment.session))]
+    return [_start(state, next_messages(preview.queue), Moment(moment.at, moment.session))]
 
 
 def _start(state: SessionState, messages: tuple[UserMessage, ...], moment: Moment) -> TurnStarted:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from hark.engine.session.state import SessionState, Waiting
+from hark.engine.session.queue_rule import Waiting
+from hark.engine.session.state import SessionState
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState
 from hark.protocol.records import (

@@ -23,8 +23,9 @@ BEHIND_THE_SCENES = Restrictions(("memory",))
 class Router:
     """Opens doors as they are asked for; `run` keeps them going. With `sweeps`, it also adopts work left by others."""
 
-    def __init__(self, bench: EngineServices, *, sweeps: bool) -> None:
+    def __init__(self, bench: EngineServices, *, sweeps: bool, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
         self._bench = bench
+        self._heartbeat_seconds = heartbeat_seconds
         self._sweeps = sweeps
         self._doors: dict[str, SessionProxy] = {}
         self._charters: dict[str, Restrictions] = {}
@@ -137,7 +138,7 @@ class Router:
         When very many are idle, those that were so for longest go earlier: the memory that thousands take at the same
         time is hardly ever given back to the system.
         """
-        beats = max(1, round(self._bench.rules.limits.sleep_seconds / HEARTBEAT_SECONDS))
+        beats = max(1, round(self._bench.rules.limits.sleep_seconds / self._heartbeat_seconds))
         self._idle_beats = {
             door.id: self._idle_beats.get(door.id, 0) + 1 for door in self._doors.values() if door.is_unneeded
         }
@@ -150,7 +151,7 @@ class Router:
 
     async def _heartbeat(self) -> None:
         while True:
-            await anyio.sleep(HEARTBEAT_SECONDS)
+            await anyio.sleep(self._heartbeat_seconds)
             if not self._is_closing:
                 self.put_to_sleep()
             with suppress(StoreError):  # the lease outlasts a beat that fails, and the next one may not

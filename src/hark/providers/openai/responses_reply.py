@@ -6,10 +6,9 @@ import msgspec
 from msgspec import Struct
 
 from hark.protocol.messages import Reasoning
-from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, ReasoningChunk, ReasoningEnd, TextChunk
 from hark.providers.errors import reply_error
-from hark.providers.reply_fold import ReplyDraft
+from hark.providers.reply_fold import ReplyDraft, TokenDetails, usage_of
 
 _REASONS = {"max_output_tokens": "length", "content_filter": "refusal"}
 _BETWEEN_PARTS = "\n\n"
@@ -33,14 +32,10 @@ class _Item(Struct, gc=False):
     status: str | None = None
 
 
-class _InputDetails(Struct, gc=False):
-    cached_tokens: int | None = None
-
-
 class _Usage(Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
+    input_tokens_details: TokenDetails | None = None
 
 
 class _Incomplete(Struct, gc=False):
@@ -150,7 +145,8 @@ class ResponsesDialect:
 
     def _end(self, response: _Response, draft: ReplyDraft) -> None:
         if response.usage is not None:
-            draft.usage = _usage(response.usage)
+            usage = response.usage
+            draft.usage = usage_of(usage.input_tokens, usage.output_tokens, usage.input_tokens_details)
         if response.status == "failed" or response.error:
             draft.error = reply_error(response.error)
             return
@@ -169,9 +165,3 @@ def _kept(item: _Item) -> Reasoning:
 
 def _summary(item: _Item) -> str:
     return _BETWEEN_PARTS.join(part.text for part in item.summary or () if part.text)
-
-
-def _usage(usage: _Usage) -> Usage:
-    details = usage.input_tokens_details
-    cached = details.cached_tokens if details is not None else None
-    return Usage(usage.input_tokens or 0, usage.output_tokens or 0, cached or 0)

@@ -1,21 +1,27 @@
 """The protocol's methods: what an editor can ask of the agent."""
 
 import asyncio
-from collections.abc import Iterable
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
 from acp import PROTOCOL_VERSION, Client, RequestError
 from acp.schema import (
+    AcpMcpServer,
     AgentCapabilities,
     AuthenticateResponse,
     ClientCapabilities,
     CloseSessionResponse,
+    HttpMcpServer,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
     McpCapabilities,
+    McpServerStdio,
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
@@ -27,19 +33,63 @@ from acp.schema import (
     SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
+    SseMcpServer,
 )
 from anyio.abc import TaskGroup
 
-from hark.protocol.agent import UnknownSession, Workspace, WorkspaceError
+from hark.protocol.agent import CommandLine, UnknownSession, Workspace, WorkspaceError
 from hark.protocol.receipts import Refusal
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.session import Session
 from hark.protocol.store import SessionLine
 from hark.surfaces.acp.conversation import EditorConversation
 from hark.surfaces.acp.options import MODE, MODEL, commands, config_options, modes
-from hark.surfaces.acp.prompt_blocks import Block, read_prompt
-from hark.surfaces.acp.replay import replay
-from hark.surfaces.acp.workspace import EditorServices, Server, normal, read_place
+from hark.surfaces.acp.prompt import Block, read_prompt
+from hark.surfaces.acp.view import replay
+
+Server = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+NAME_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class EditorServices:
+    """What an editor needs: the slash commands, a new session, one that exists, and the list of sessions with folders.
+
+    The last three raise WorkspaceError; the list is of one folder or, with None, of all, the last changed first.
+    """
+
+    commands: Callable[[], Sequence[CommandLine]]
+    create: Callable[[Workspace], Awaitable[Session]]
+    open: Callable[[str, Workspace], Awaitable[Session]]
+    listed: Callable[[str | None], Awaitable[list[tuple[SessionLine, str]]]]
+
+
+def read_place(folder: str, servers: Sequence[Server] | None) -> Workspace:
+    """Return the place. A server of a kind that we did not offer to take is left out."""
+    tables: dict[str, dict[str, Any]] = {}
+    for server in servers or ():
+        match server:
+            case McpServerStdio():
+                environment = {variable.name: variable.value for variable in server.env}
+                table: dict[str, Any] = {"command": server.command, "args": server.args, "env": environment}
+            case HttpMcpServer():
+                table = {"url": server.url, "headers": {header.name: header.value for header in server.headers}}
+            case _:
+                continue
+        tables[_name(server.name)] = table
+    return Workspace(normal(folder), tables)
+
+
+def normal(folder: str) -> str:
+    """Return a folder as it is written without needless signs."""
+    return str(PurePath(folder))
+
+
+def _name(name: str) -> str:
+    return _NOT_IN_NAMES.sub("-", name).strip("-_")[:NAME_CHARACTERS] or "editor"
+
 
 PAGE = 100
 INVALID = -32602
@@ -105,11 +155,7 @@ class EditorAgent:
             session = await self._services.create(read_place(cwd, mcp_servers))
         except WorkspaceError as error:
             raise RequestError(INVALID, str(error)) from error
-        conversation = await self._converse(session)
-        # Sent behind the response, as nothing is awaited from here on.
-        conversation.outbox.put(commands(self._services.commands()))
-        standing = conversation.standing
-        return NewSessionResponse(session_id=session.id, modes=modes(standing), config_options=config_options(standing))
+        return NewSessionResponse(session_id=session.id, **self._offered(await self._converse(session)))
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[Server] | None = None, **_: Any
@@ -119,18 +165,14 @@ class EditorAgent:
         for update in replay((await conversation.session.history()).messages, conversation.standing.folder):
             conversation.outbox.put(update)
         await conversation.outbox.flushed()
-        conversation.outbox.put(commands(self._services.commands()))
-        standing = conversation.standing
-        return LoadSessionResponse(modes=modes(standing), config_options=config_options(standing))
+        return LoadSessionResponse(**self._offered(conversation))
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: list[Server] | None = None, **_: Any
     ) -> ResumeSessionResponse:
         """Open a session again, and show nothing."""
         conversation = await self._opened(session_id, read_place(cwd, mcp_servers))
-        conversation.outbox.put(commands(self._services.commands()))
-        standing = conversation.standing
-        return ResumeSessionResponse(modes=modes(standing), config_options=config_options(standing))
+        return ResumeSessionResponse(**self._offered(conversation))
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         """List the sessions that editors had, page by page."""
@@ -226,6 +268,15 @@ class EditorAgent:
         conversation = EditorConversation(session, self._client, standing, self._tasks)
         self._conversations[session.id] = conversation
         return conversation
+
+    def _offered(self, conversation: EditorConversation) -> dict[str, Any]:
+        """Show the slash commands and return the choices for the response.
+
+        The commands are sent behind the response, as nothing is awaited from here on.
+        """
+        conversation.outbox.put(commands(self._services.commands()))
+        standing = conversation.standing
+        return {"modes": modes(standing), "config_options": config_options(standing)}
 
     def _known(self, session_id: str) -> EditorConversation:
         conversation = self._conversations.get(session_id)

@@ -25,9 +25,7 @@ from hark.protocol.session import Session, SessionStatus
 from hark.protocol.store import StoreError
 from hark.surfaces.acp.options import changes
 from hark.surfaces.acp.permission_requests import PermissionRequests
-from hark.surfaces.acp.prompt import EditorPrompt, End
-from hark.surfaces.acp.prompt_blocks import PromptMessage
-from hark.surfaces.acp.stop_reasons import failure, respond
+from hark.surfaces.acp.prompt import EditorPrompt, End, PromptMessage, failure, respond
 from hark.surfaces.acp.update_queue import Update, UpdateQueue
 from hark.surfaces.acp.view import View
 

@@ -1,13 +1,14 @@
 """What a person can choose in the editor: the mode, the model, slash commands."""
 
 from collections.abc import Sequence
+from typing import Literal
 
+from acp.helpers import update_available_commands, update_current_mode
 from acp.schema import (
     AvailableCommand,
     AvailableCommandInput,
     AvailableCommandsUpdate,
     ConfigOptionUpdate,
-    CurrentModeUpdate,
     SessionConfigOptionBoolean,
     SessionConfigOptionSelect,
     SessionConfigSelectOption,
@@ -44,30 +45,22 @@ def config_options(standing: SessionStatus) -> list[SessionConfigOptionSelect | 
     mode_values = [
         SessionConfigSelectOption(value=mode, name=name, description=words) for mode, (name, words) in _MODES.items()
     ]
+    routes = [SessionConfigSelectOption(value=route, name=route) for route in standing.routes]
     return [
-        _select(MODE, "Approvals", "mode", standing.mode, mode_values),
-        _select(
-            MODEL,
-            "Model",
-            "model",
-            standing.route,
-            [SessionConfigSelectOption(value=route, name=route) for route in standing.routes],
-        ),
+        _select(MODE, "Approvals", standing.mode, mode_values),
+        _select(MODEL, "Model", standing.route, routes),
     ]
 
 
 def commands(lines: Sequence[CommandLine]) -> AvailableCommandsUpdate:
     """Return the slash commands."""
-    return AvailableCommandsUpdate(
-        session_update="available_commands_update",
-        available_commands=[
-            AvailableCommand(
-                name=line.name,
-                description=line.help,
-                input=AvailableCommandInput(UnstructuredCommandInput(hint=line.takes)) if line.takes else None,
-            )
-            for line in lines
-        ],
+    return update_available_commands(
+        AvailableCommand(
+            name=line.name,
+            description=line.help,
+            input=AvailableCommandInput(UnstructuredCommandInput(hint=line.takes)) if line.takes else None,
+        )
+        for line in lines
     )
 
 
@@ -75,7 +68,7 @@ def changes(before: SessionStatus, now: SessionStatus) -> list[Update]:
     """Return what to tell of a session that stands otherwise than before."""
     updates: list[Update] = []
     if now.mode is not before.mode:
-        updates.append(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=now.mode))
+        updates.append(update_current_mode(now.mode))
     if (now.mode, now.route) != (before.mode, before.route):
         options = config_options(now)
         updates.append(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
@@ -85,9 +78,8 @@ def changes(before: SessionStatus, now: SessionStatus) -> list[Update]:
 
 
 def _select(
-    name: str, title: str, category: str, value: str, values: list[SessionConfigSelectOption]
+    kind: Literal["mode", "model"], title: str, value: str, values: list[SessionConfigSelectOption]
 ) -> SessionConfigOptionSelect:
-    kind = "mode" if category == "mode" else "model"
     return SessionConfigOptionSelect(
-        type="select", id=name, name=title, category=kind, current_value=value, options=values
+        type="select", id=kind, name=title, category=kind, current_value=value, options=values
     )

@@ -3,63 +3,37 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
-from acp.schema import (
-    AgentMessageChunk,
-    AgentPlanUpdate,
-    AgentThoughtChunk,
-    AvailableCommandsUpdate,
-    ConfigOptionUpdate,
-    CurrentModeUpdate,
-    SessionInfoUpdate,
-    TextContentBlock,
-    ToolCallProgress,
-    ToolCallStart,
-    UserMessageChunk,
-)
+from acp import update_agent_message_text, update_agent_thought_text
+from acp.helpers import SessionUpdate
+from acp.schema import ConfigOptionUpdate
 
 from hark.surfaces.acp.tool_calls import ShownCall
 
-Update = (
-    AgentMessageChunk
-    | AgentThoughtChunk
-    | UserMessageChunk
-    | ToolCallStart
-    | ToolCallProgress
-    | AgentPlanUpdate
-    | AvailableCommandsUpdate
-    | ConfigOptionUpdate
-    | CurrentModeUpdate
-    | SessionInfoUpdate
-)
+Update = SessionUpdate | ConfigOptionUpdate
 Send = Callable[[Update], Awaitable[None]]
 
 
+@dataclass(slots=True)
 class Words:
     """Text of the model that waits to be sent, as one piece."""
 
-    def __init__(self, *, is_thought: bool) -> None:
-        self.is_thought = is_thought
-        self._pieces: list[str] = []
-
-    def add(self, text: str) -> None:
-        """Put a piece behind the others."""
-        self._pieces.append(text)
+    is_thought: bool
+    pieces: list[str] = field(default_factory=list[str])
 
     def as_update(self) -> Update:
         """Return all of it in one update."""
-        content = TextContentBlock(type="text", text="".join(self._pieces))
-        if self.is_thought:
-            return AgentThoughtChunk(session_update="agent_thought_chunk", content=content)
-        return AgentMessageChunk(session_update="agent_message_chunk", content=content)
+        text = "".join(self.pieces)
+        return update_agent_thought_text(text) if self.is_thought else update_agent_message_text(text)
 
 
+@dataclass(slots=True)
 class OutputUpdate:
     """The newest of a running tool's output that waits to be sent."""
 
-    def __init__(self, call: ShownCall) -> None:
-        self.call = call
-        self.text = ""
+    call: ShownCall
+    text: str = ""
 
     def as_update(self) -> Update:
         """Return it as it is now."""
@@ -78,24 +52,26 @@ class UpdateQueue:
         self._came = asyncio.Event()
         self._went = asyncio.Event()
 
-    def put(self, update: Update) -> None:
+    def put(self, update: Update | Words | OutputUpdate) -> None:
         """Add an update."""
-        self._add(update)
+        self._items.append(update)
+        self._put += 1
+        self._came.set()
 
     def say(self, text: str, *, is_thought: bool = False) -> None:
         """Add a piece of the model's text or thinking."""
         last = self._items[-1] if self._items else None
         if not isinstance(last, Words) or last.is_thought != is_thought:
-            last = Words(is_thought=is_thought)
-            self._add(last)
-        last.add(text)
+            last = Words(is_thought)
+            self.put(last)
+        last.pieces.append(text)
 
     def print(self, call: ShownCall, text: str) -> None:
         """Add a running tool's output; it takes the place of what still waits of the same tool."""
         item = self._printed.get(call.name)
         if item is None:
             item = self._printed[call.name] = OutputUpdate(call)
-            self._add(item)
+            self.put(item)
         item.text = text
 
     async def flushed(self) -> None:
@@ -120,8 +96,3 @@ class UpdateQueue:
         if isinstance(item, OutputUpdate):
             del self._printed[item.call.name]
         return item.as_update() if isinstance(item, Words | OutputUpdate) else item
-
-    def _add(self, item: Update | Words | OutputUpdate) -> None:
-        self._items.append(item)
-        self._put += 1
-        self._came.set()

@@ -1,6 +1,15 @@
-"""A session's events as the editor is shown them."""
+"""A session's events, and its past, as the editor is shown them."""
 
-from acp.schema import TextContentBlock, UserMessageChunk
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from acp import (
+    image_block,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_user_message,
+    update_user_message_text,
+)
 
 from hark.protocol.events import (
     AnyEvent,
@@ -15,12 +24,82 @@ from hark.protocol.events import (
     RouteChanged,
     TurnEnd,
 )
+from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.outcomes import Interrupted, LimitReached
 from hark.protocol.session import Session
-from hark.surfaces.acp.live_output import LiveOutput
-from hark.surfaces.acp.plan import as_plan
-from hark.surfaces.acp.tool_calls import ShownCall, todo_items
-from hark.surfaces.acp.update_queue import UpdateQueue
+from hark.surfaces.acp.tool_calls import ShownCall, plan_in
+from hark.surfaces.acp.update_queue import Update, UpdateQueue
+
+PAUSE_SECONDS = 0.1
+KEPT_CHARACTERS = 20_000
+
+
+class LiveOutput:
+    """One call's output: `show` gets the end of it, at once at first, then after a pause."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._text = ""
+        self._is_news = False
+        self._pause: asyncio.TimerHandle | None = None
+
+    def add(self, text: str) -> None:
+        """Take a piece."""
+        self._text = (self._text + text)[-KEPT_CHARACTERS:]
+        self._is_news = True
+        if self._pause is None:
+            self._tell()
+
+    def close(self) -> None:
+        """Tell no more: the result has it all."""
+        if self._pause is not None:
+            self._pause.cancel()
+
+    def _tell(self) -> None:
+        self._pause = None
+        if self._is_news:
+            self._is_news = False
+            self._show(self._text)
+            self._pause = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._tell)
+
+
+def replay(messages: Iterable[Message], folder: str) -> Iterator[Update]:
+    """Yield the updates, in order. Notes are for the model alone."""
+    calls: dict[str, ShownCall] = {}
+    for message in messages:
+        match message:
+            case UserMessage():
+                yield from _user(message)
+            case AssistantMessage():
+                yield from _assistant(message, calls, folder)
+            case CallResult():
+                call = calls.get(message.call)
+                if call is not None:
+                    yield call.ended(message.text, message.effect, is_error=message.is_error)
+            case Note():
+                pass
+
+
+def _user(message: UserMessage) -> Iterator[Update]:
+    if message.text:
+        yield update_user_message_text(message.text)
+    for file in message.attachments:
+        if file.data and file.media_type.startswith("image/"):
+            yield update_user_message(image_block(file.data, file.media_type))
+
+
+def _assistant(message: AssistantMessage, calls: dict[str, ShownCall], folder: str) -> Iterator[Update]:
+    thoughts = "\n\n".join(thought.text for thought in message.reasoning if thought.text)
+    if thoughts:
+        yield update_agent_thought_text(thoughts)
+    if message.text:
+        yield update_agent_message_text(message.text)
+    for call in message.calls:
+        calls[call.id] = ShownCall(call.id, call.name, call.arguments, folder)
+        yield calls[call.id].begin("pending")
+        if plan := plan_in(call.name, call.arguments):
+            yield plan
+
 
 RESTARTED = "The connection broke: the reply starts anew."
 
@@ -62,8 +141,7 @@ class View:
 
     def show_message(self, event: MessageAccepted) -> None:
         """Show a message that came by another way than this editor."""
-        content = TextContentBlock(type="text", text=event.text)
-        self._outbox.put(UserMessageChunk(session_update="user_message_chunk", content=content))
+        self._outbox.put(update_user_message_text(event.text))
 
     def ask_about(self, call: str) -> ShownCall:
         """Return a call that a question is about; it is shown from now on."""
@@ -89,9 +167,8 @@ class View:
         else:
             self._outbox.put(call.started())
         self._outputs[event.call] = LiveOutput(lambda text: self._outbox.print(call, text))
-        items = todo_items(event.name, event.arguments)
-        if items is not None:
-            self._outbox.put(as_plan(items))
+        if plan := plan_in(event.name, event.arguments):
+            self._outbox.put(plan)
 
     def _end(self, event: CallEnd) -> None:
         output = self._outputs.pop(event.call, None)

@@ -24,9 +24,6 @@ from hark.surfaces.chat.questions import OpenQuestions
 from hark.surfaces.chat.spoken_reply import Spoken
 from hark.surfaces.chat.voice import ChatListener, Echo, note_of
 
-WINDOW_SECONDS = 0.8
-SLEEP_SECONDS = 300.0
-
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
@@ -38,6 +35,9 @@ class ChatServices:
     ingress: Ingress
     is_stop: Callable[[str, str], bool]
     narrator: Narrator | None = None
+    first_pause_seconds: float = 1.0  # before a platform or a chat that failed is tried again
+    window_seconds: float = 0.8  # for the next part of a message that the client split
+    sleep_seconds: float = 300.0  # after which a quiet chat is closed
 
 
 class Chat:
@@ -100,7 +100,7 @@ class Chat:
         """Return False when something is to be dealt with, True when for a long while there was nothing."""
         while not self._waiting:
             try:
-                async with asyncio.timeout(SLEEP_SECONDS):
+                async with asyncio.timeout(self._house.sleep_seconds):
                     self._changed.clear()
                     await self._changed.wait()
             except TimeoutError:
@@ -114,7 +114,7 @@ class Chat:
         characters = self._line.surface.manners.characters
         while isinstance(last := batch[-1].incoming, Written) and may_go_on(last, characters):
             try:
-                async with asyncio.timeout(WINDOW_SECONDS):
+                async with asyncio.timeout(self._house.window_seconds):
                     while not self._waiting:
                         self._changed.clear()
                         await self._changed.wait()

@@ -13,7 +13,6 @@ from hark.surfaces.chat.people import People
 from hark.surfaces.chat.settings import ChatSettings
 from hark.timing.backoff import Backoff
 
-FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ class Platform:
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             is_taken_up = False
-            backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+            backoff = Backoff(self._house.first_pause_seconds, LONGEST_PAUSE_SECONDS)
             while True:
                 began, asked = anyio.current_time(), 0.0
                 try:
@@ -149,7 +148,7 @@ class Platform:
 
         One that fails is opened anew after a pause, with all that was kept for it.
         """
-        backoff = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        backoff = Backoff(self._house.first_pause_seconds, LONGEST_PAUSE_SECONDS)
         while True:
             try:
                 await room.run()

@@ -11,7 +11,7 @@ from acp import (
 )
 
 from hark.protocol.messages import Attachment
-from hark.surfaces.acp.prompt_blocks import PromptMessage, read_prompt
+from hark.surfaces.acp.prompt import PromptMessage, read_prompt
 
 
 def test_links_stay_in_their_place_and_files_come_behind() -> None:

@@ -2,10 +2,7 @@
 
 import asyncio
 
-import pytest
-
-from hark.surfaces.acp import incoming
-from hark.surfaces.acp.incoming import TOO_LONG, Incoming
+from hark.surfaces.acp.serve import TOO_LONG, Incoming
 
 
 async def lines(source: Incoming) -> list[bytes]:
@@ -41,9 +38,8 @@ async def test_what_has_come_is_not_read_any_more_after_an_end() -> None:
     assert await lines(source) == []
 
 
-async def test_a_line_without_bounds_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming, "LONGEST_BYTES", 10)
-    source = Incoming()
+async def test_a_line_without_bounds_is_let_go() -> None:
+    source = Incoming(longest_bytes=10)
     source.data_received(b"x" * 8)
     source.data_received(b"x" * 8 + b"\nshort\n")
     source.eof_received()

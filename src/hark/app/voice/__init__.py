@@ -1,1 +1,0 @@
-"""Voice services, built from the settings when they are needed."""
