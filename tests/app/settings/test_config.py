@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hark.app.settings.surface_check import surface_errors
 
 from hark.app.settings import SettingsError, config
+from hark.app.settings.check import surface_errors
 from hark.app.settings.config import load, read_routes, trust
 from hark.app.settings.secrets import without_secrets
 from hark.protocol.commands import Delivery
