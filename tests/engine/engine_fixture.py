@@ -29,7 +29,8 @@ from hark.protocol.records import AnyRecord
 from hark.protocol.rules import Rules
 from hark.protocol.store import Accepted, Lease, Store, StoreError, Summary
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
-from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
+from hark.store.memory import MemoryStore, SharedMemory
+from hark.store.sqlite import SqliteInbox, SqliteJournal
 from hark.tools.toolbox import Toolbox
 from tests.engine.null_services import GrantsInMemory, NoSnapshots
 from tests.waiting import until
@@ -75,11 +76,11 @@ class Gate:
         await self._open.wait()
 
 
-class GatedInbox(MemoryInbox):
+class GatedInbox(SqliteInbox):
     """An inbox whose puts can be held up, or fail."""
 
     def __init__(self, memory: SharedMemory) -> None:
-        super().__init__(memory)
+        super().__init__(memory, memory)
         self.gate = Gate()
         self.error: StoreError | None = None
 
@@ -90,11 +91,11 @@ class GatedInbox(MemoryInbox):
         return await super().put(session, command)
 
 
-class GatedJournal(MemoryJournal):
+class GatedJournal(SqliteJournal):
     """A journal whose reads and appends can be held up, or fail."""
 
     def __init__(self, memory: SharedMemory) -> None:
-        super().__init__(memory)
+        super().__init__(memory, memory)
         self.gate = Gate()
         self.read_gate = Gate()
         self.held_kind: type[AnyRecord] | None = None
@@ -118,22 +119,15 @@ class GatedJournal(MemoryJournal):
         return await super().read(session, after)
 
 
-class GatedStore(MemoryStore):
+class GatedStore:
     """A store in memory that can be as slow as a disk, exactly when a test wants it."""
 
     def __init__(self, memory: SharedMemory | None = None, owner: str = "test") -> None:
         memory = memory or SharedMemory()
-        super().__init__(memory, owner, TestClock())
-        self._gated_inbox = GatedInbox(memory)
-        self._gated_journal = GatedJournal(memory)
-
-    @property
-    def inbox(self) -> GatedInbox:
-        return self._gated_inbox
-
-    @property
-    def journal(self) -> GatedJournal:
-        return self._gated_journal
+        store = MemoryStore(memory, owner, TestClock())
+        self.inbox = GatedInbox(memory)
+        self.journal = GatedJournal(memory)
+        self.search, self.leases, self.bus, self.close = store.search, store.leases, store.bus, store.close
 
 
 class FakeTool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hark.mcp.results import TEXT_CHARACTERS
+from hark.mcp.sdk_requests import TEXT_CHARACTERS
 from hark.protocol.messages import Attachment, Effect
 from tests.mcp.mcp_fixture import Person, noted, running, small
 from tests.tools.context import FakeContext

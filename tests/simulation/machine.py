@@ -53,7 +53,6 @@ class Machine:
         self._failing = link.failing
         link.failing = 0.0
         self._ledger = ledger
-        self._vault = vault
         self._store = vault.open(link, lambda: ledger.catch_up(link.now(), link.owner))
         self._bench = EngineServices(
             store=self._store,
@@ -141,7 +140,7 @@ class Machine:
     async def _run(self) -> None:
         try:
             with self._scope:
-                await self._vault.enter(self._store)
+                await self._store.leases.enter()
                 self.link.failing = self._failing  # a process that can't open its store does not start
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(self._router.run)

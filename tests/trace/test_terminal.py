@@ -5,8 +5,7 @@ import pytest
 from hark.protocol.messages import AssistantMessage, Call, UserMessage
 from hark.protocol.records import AnyRecord, CallStarted, Replied, TurnStarted
 from hark.text.columns import TerminalStyle, width
-from hark.trace.terminal import trace_text
-from hark.trace.turn_list import turns_text
+from hark.trace.terminal import trace_text, turns_text
 from tests.trace.example_turn import AT, CHILD, child, rich
 
 ESCAPE = "\x1b"

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from hark.disk.cached_file import CachedFile
 from hark.disk.private_files import open_private, replace_private
 from hark.protocol.chat import Author
 from hark.text.columns import one_line
@@ -49,12 +50,11 @@ class Pairing:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._book = Book()
-        self._stamp = (0, 0)
+        self._file = CachedFile(path, lambda path: msgspec.json.decode(path.read_bytes(), type=Book))
 
     def is_let_in(self, surface: str, person: str) -> bool:
         """Tell whether the owner has let this person in."""
-        return any((guest.surface, guest.person) == (surface, person) for guest in self._read().guests)
+        return any((guest.surface, guest.person) == (surface, person) for guest in self.book.guests)
 
     def knock(self, surface: str, author: Author, code: str) -> str:
         """Keep that somebody unknown wrote; return their code, the same as long as it holds."""
@@ -94,27 +94,19 @@ class Pairing:
     @property
     def book(self) -> Book:
         """The book as it is now."""
-        return self._read()
-
-    def _read(self) -> Book:
         try:
-            status = self._path.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
-            if stamp != self._stamp:
-                self._book = msgspec.json.decode(self._path.read_bytes(), type=Book)
-                self._stamp = stamp
+            return self._file.read()
         except FileNotFoundError:
-            self._book, self._stamp = Book(), (0, 0)
-        return self._book
+            return Book()
 
     @contextmanager
     def _changing(self) -> Generator[Book]:
         lock = open_private(self._path.with_suffix(".lock"), os.O_RDWR)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            book = self._read()
+            book = self.book
             yield book
             replace_private(self._path, msgspec.json.encode(book), is_durable=False)
-            self._stamp = (0, 0)
+            self._file.forget()
         finally:
             os.close(lock)

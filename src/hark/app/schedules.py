@@ -2,8 +2,7 @@
 
 from hark.app.agent import Agent
 from hark.app.slash.meaning import is_command
-from hark.schedules.firing import ScheduleServices
-from hark.schedules.runner import ScheduleRunner
+from hark.schedules.runner import ScheduleRunner, ScheduleServices
 
 SURFACE = "schedule"
 

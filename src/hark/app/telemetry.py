@@ -41,9 +41,8 @@ async def opened_telemetry(
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
         raise SettingsError(NEEDED)
     from hark.app.settings.secrets import known_secrets
-    from hark.trace.otel_export import Exporter
+    from hark.trace.otel_export import EndedTurns, Exporter
     from hark.trace.otel_spans import SpanWriter
-    from hark.trace.otel_turns import EndedTurns
     from hark.version import __version__
 
     exporter = Exporter(wanted.endpoint, __version__)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from anyio import to_thread
 
+from hark.disk.cached_file import CachedFile
 from hark.disk.private_files import create_private, replace_private
 from hark.processes.piped import Spawn
 from hark.protocol.speech import Audio, Speaker, SpeechError, Transcriber
@@ -28,21 +29,17 @@ class SpeechPreferences:
     """The wishes of each session, in a file; `usual` is that of a session that has none."""
 
     def __init__(self, path: Path, usual: SpeechPreference) -> None:
-        self._path = path
+        decoder = msgspec.json.Decoder(dict[str, SpeechPreference])
+        self._file = CachedFile(path, lambda path: decoder.decode(path.read_bytes()))
         self._usual = usual
         self._known: dict[str, SpeechPreference] = {}
-        self._stamp: tuple[int, int] | None = None
 
     def of(self, session: str) -> SpeechPreference:
         """Return what is wished in a session."""
         try:
-            status = self._path.stat()
-            stamp = status.st_mtime_ns, status.st_size
-            if stamp != self._stamp:
-                self._known = msgspec.json.decode(self._path.read_bytes(), type=dict[str, SpeechPreference])
-                self._stamp = stamp
+            self._known = self._file.read()
         except FileNotFoundError:
-            self._known, self._stamp = {}, None
+            self._known = {}
         except (OSError, msgspec.MsgspecError):
             pass  # what was known stays
         return self._known.get(session, self._usual)
@@ -54,7 +51,7 @@ class SpeechPreferences:
             OSError: It could not be kept.
         """
         self.of(session)
-        replace_private(self._path, msgspec.json.encode({**self._known, session: wish}))
+        replace_private(self._file.path, msgspec.json.encode({**self._known, session: wish}))
 
 
 class AgentNarrator:

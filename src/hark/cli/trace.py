@@ -11,8 +11,7 @@ from hark.protocol.names import short_name
 from hark.protocol.records import AnyRecord
 from hark.text.columns import look_of_output
 from hark.trace.from_journal import children_of, find_turn, story_of, turns_of
-from hark.trace.terminal import trace_text
-from hark.trace.turn_list import turns_text
+from hark.trace.terminal import trace_text, turns_text
 from hark.trace.turn_trace import TurnTrace, as_json
 
 

@@ -1,7 +1,11 @@
-"""One life of a server: from the first message to the last, with the requests that come in between."""
+"""One life of a server: from the first message to the last, with the requests that come in between.
+
+Importing this loads the SDK, which takes a second: do it when a server is wanted, in a thread.
+"""
 
 import contextlib
-from typing import Protocol, cast
+from collections.abc import Callable
+from typing import Protocol
 
 import anyio
 import httpx2
@@ -14,16 +18,21 @@ from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.exceptions import MCPError
 from pydantic import FileUrl, ValidationError
 
+from hark.mcp.auth import LOGIN_SECONDS, OAuthLogin
 from hark.mcp.failures import ServerFailure
 from hark.mcp.forms import DECLINED, Form, read_form
+from hark.mcp.logs import quiet_sdk
 from hark.mcp.offers import ServerOffer
 from hark.mcp.requests import CallTool, Errand, Lost
 from hark.mcp.sdk_requests import listed_offer, perform
 from hark.mcp.server_context import ServerPlace
 from hark.mcp.settings import ServerSettingsError
+from hark.mcp.transports.piped import PipedLink
+from hark.mcp.transports.remote import RemoteLink
 from hark.mcp.transports.transport import McpTransport, MonitoredReader
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
+from hark.text.clean import first_of
 
 LISTING_SECONDS = 30.0
 CALM_SECONDS = 0.2
@@ -57,7 +66,7 @@ class McpConnection:
 
     def __init__(self, place: ServerPlace, link: McpTransport, keeper: ConnectionListener) -> None:
         self._place = place
-        self._link = link
+        self.link = link
         self._keeper = keeper
         self._starting = anyio.CancelScope()
         self._ended = anyio.Event()
@@ -65,11 +74,6 @@ class McpConnection:
         self._errands: dict[Errand, None] = {}
         self._session: ClientSession | None = None
         self._tasks: TaskGroup | None = None
-
-    @property
-    def pid(self) -> int | None:
-        """The server's process, if it is one of ours."""
-        return self._link.pid
 
     def wait_longer(self, seconds: float) -> None:
         """Give the start more time: a person has to do something for it."""
@@ -89,11 +93,11 @@ class McpConnection:
         try:
             try:
                 await self._live()
-                failure = ServerFailure(self._link.why() or "it closed the connection")
+                failure = ServerFailure(self.link.why() or "it closed the connection")
             finally:
                 self._go_down()
         except Exception as error:  # noqa: BLE001 the connection's boundary: whatever the SDK raises ends this life only
-            failure = failure_of(error, self._link.why())
+            failure = failure_of(error, self.link.why())
         finally:
             for errand in self._errands:
                 errand.finish(Lost(str(failure)))
@@ -103,7 +107,7 @@ class McpConnection:
         place = self._place
         with self._starting:
             self._starting.deadline = anyio.current_time() + place.settings.start_seconds
-            async with self._link.opened() as (incoming, outgoing):
+            async with self.link.opened() as (incoming, outgoing):
                 session = ClientSession(
                     MonitoredReader(incoming, self._ended),
                     outgoing,
@@ -111,7 +115,7 @@ class McpConnection:
                     list_roots_callback=self._roots,
                     logging_callback=self._log,
                     message_handler=self._hear,
-                    client_info=types.Implementation(name="hark", version=place.version),
+                    client_info=types.Implementation(name="hark", version="0"),
                 )
                 async with session, anyio.create_task_group() as tasks:
                     await _greet(session)
@@ -149,7 +153,7 @@ class McpConnection:
                     # It is known to have refused this one unread; a new connection can take it.
                     self._go_down()
                     self._ended.set()
-                    errand.finish(Lost(self._link.why(), is_untouched=True))
+                    errand.finish(Lost(self.link.why(), is_untouched=True))
                 elif not self._ended.is_set():
                     errand.finish(self._answer_to(error))
             except Exception as error:  # noqa: BLE001 the errand's boundary: it fails alone, the connection goes on
@@ -160,13 +164,13 @@ class McpConnection:
             self._errands.pop(errand, None)
 
     async def _is_forgotten(self, session: ClientSession) -> bool:
-        if self._link.is_doubtful:
+        if self.link.is_doubtful:
             with contextlib.suppress(MCPError, ValidationError, TimeoutError), anyio.fail_after(LISTING_SECONDS):
                 await session.send_ping()
-        return self._link.is_expired
+        return self.link.is_expired
 
     def _answer_to(self, error: MCPError | ValidationError) -> ToolOutput:
-        known = self._link.why()
+        known = self.link.why()
         text = f"{explained(error)}; {known}" if known else explained(error)
         is_begun = not isinstance(error, MCPError) or error.error.code not in _NEVER_BEGUN
         return self._refusal(text, Effect.UNKNOWN if is_begun else Effect.NOT_STARTED)
@@ -241,7 +245,7 @@ async def _greet(session: ClientSession) -> None:
 
 def failure_of(error: BaseException, known: str) -> ServerFailure:
     """Return why a connection failed. `known` is what the way to the server knows of it, and says more than errors."""
-    first = _first(error)
+    first = first_of(error)
     match first:
         case ServerFailure():
             return first
@@ -272,8 +276,22 @@ def explained(error: BaseException) -> str:
     return text[:ERROR_CHARACTERS]
 
 
-def _first(error: BaseException) -> BaseException:
-    """Return the error that a group is about: task groups wrap even a single one."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
+def make_connection(
+    place: ServerPlace, keeper: ConnectionListener, wants_login: Callable[[str], None]
+) -> McpConnection:
+    """Return a connection that is still to be run. `wants_login` hears the page that a person has to open."""
+
+    def begun(page: str) -> None:
+        connection.wait_longer(LOGIN_SECONDS)
+        wants_login(page)
+
+    quiet_sdk()
+    connection = McpConnection(place, _link(place, begun), keeper)
+    return connection
+
+
+def _link(place: ServerPlace, begun: Callable[[str], None]) -> McpTransport:
+    settings = place.settings
+    if settings.command:
+        return PipedLink(settings, place.places.workspace, place.log, place.spawn)
+    return RemoteLink(settings, OAuthLogin(settings.login, place.token_file, begun) if settings.login else None)

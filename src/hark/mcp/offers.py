@@ -69,36 +69,34 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class OfferCache:
-    """One file for each server. What can't be read or written is as if it was never there."""
+    """What one server offered with these very settings. What can't be read or written is as if it was never there."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, file: Path, settings: ServerSettings) -> None:
+        self._file = file
+        self._fingerprint = settings.fingerprint
 
-    def load(self, name: str, settings: ServerSettings) -> ServerOffer | None:
-        """Return what the server offered with these very settings."""
-        kept = self._kept(name, settings)
+    def load(self) -> ServerOffer | None:
+        """Return what it offered."""
+        kept = self._kept()
         return kept.offer if kept else None
 
-    def was_late(self, name: str, settings: ServerSettings) -> bool:
+    def was_late(self) -> bool:
         """Tell whether it kept everybody waiting in vain the last time."""
-        kept = self._kept(name, settings)
+        kept = self._kept()
         return kept is not None and kept.offer is None
 
-    def _kept(self, name: str, settings: ServerSettings) -> _Kept | None:
+    def _kept(self) -> _Kept | None:
         try:
-            kept = msgspec.json.decode(self._file(name).read_bytes(), type=_Kept)
+            kept = msgspec.json.decode(self._file.read_bytes(), type=_Kept)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
-        return kept if kept.fingerprint == settings.fingerprint else None
+        return kept if kept.fingerprint == self._fingerprint else None
 
-    def save(self, name: str, settings: ServerSettings, offer: ServerOffer | None) -> None:
+    def save(self, offer: ServerOffer | None) -> None:
         """Keep what the server offers; None when it was waited for in vain."""
-        kept = msgspec.json.encode(_Kept(settings.fingerprint, offer))
+        kept = msgspec.json.encode(_Kept(self._fingerprint, offer))
         with contextlib.suppress(OSError):
-            replace_private(self._file(name), kept, is_durable=False)
-
-    def _file(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
+            replace_private(self._file, kept, is_durable=False)
 
 
 class Names:

@@ -58,6 +58,7 @@ class Errand:
 
     def __init__(self, wish: Wish, context: CallContext) -> None:
         self.wish = wish
+        self.session = context.session
         self.scope = anyio.CancelScope()  # entered by the connection's task, cancelled by the call's
         self._context = context
         self._outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -65,11 +66,6 @@ class Errand:
         self._replies: list[asyncio.Future[Filled]] = []
         self._lines = 0
         self._is_over = False
-
-    @property
-    def session(self) -> str:
-        """The session whose call it is."""
-        return self._context.session
 
     @property
     def is_finished(self) -> bool:

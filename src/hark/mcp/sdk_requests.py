@@ -1,6 +1,6 @@
-"""Sends requests with a session of the SDK, and reads a server's lists page by page."""
+"""Sends requests with a session of the SDK, and returns the answers as a tool's output: bounded text, and files."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import anyio
@@ -12,21 +12,106 @@ from pydantic import TypeAdapter
 
 from hark.mcp.offers import RemoteTool, ServerOffer
 from hark.mcp.requests import CallTool, Errand, GetPrompt, ListPrompts, ListResources, ReadResource
-from hark.mcp.results import prompt_output, prompts_output, resource_output, resources_output, tool_output
+from hark.protocol.messages import Attachment, Effect
 from hark.protocol.tool import ToolOutput
 
+TEXT_CHARACTERS = 100_000
+ATTACHMENT_CHARACTERS = 14_000_000  # of base64: some 10 MB
+ATTACHMENTS = 20
+Content = types.ContentBlock | types.TextResourceContents | types.BlobResourceContents
 PAGES = 200
 DESCRIPTION_CHARACTERS = 8_000
 # Model APIs take plain objects only; the server checks the rest by itself.
 _NOT_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "not", "enum", "$schema")
-
 Page = TypeVar("Page", bound=types.PaginatedResult)
 ROUNDS = 20
 ROUND_SECONDS = 0.1
-
 _CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
+
+
+def tool_output(result: types.CallToolResult) -> ToolOutput:
+    """Return what a tool of the server said."""
+    output = _output(result.content, is_error=result.is_error)
+    if result.structured_content is None or any(isinstance(block, types.TextContent) for block in result.content):
+        # Servers that send structure send its text as well, for those who don't read the structure.
+        return output
+    structure = msgspec.json.encode(result.structured_content).decode()
+    return msgspec.structs.replace(output, text=bounded("\n".join(filter(None, (output.text, structure)))))
+
+
+def prompt_output(result: types.GetPromptResult) -> ToolOutput:
+    """Return a prompt's messages, each with who says it."""
+    blocks: list[Content] = []
+    for message in result.messages:
+        blocks += [types.TextContent(text=f"{message.role}:"), message.content]
+    return _output(blocks)
+
+
+def resources_output(
+    resources: Iterable[types.Resource], templates: Iterable[types.ResourceTemplate], server: str
+) -> ToolOutput:
+    """Return the names of resources, one a line."""
+    lines = [_line(resource.uri, resource.title or resource.name, resource.description) for resource in resources]
+    lines += [_line(one.uri_template, one.title or one.name, one.description) for one in templates]
+    return ToolOutput(bounded("\n".join(lines) or f"The server {server} has no resources."))
+
+
+def prompts_output(prompts: Sequence[types.Prompt], server: str) -> ToolOutput:
+    """Return the names of prompts with their arguments, one a line."""
+    lines = [
+        _line(f"{prompt.name}({', '.join(_argument(one) for one in prompt.arguments or ())})", "", prompt.description)
+        for prompt in prompts
+    ]
+    return ToolOutput(bounded("\n".join(lines) or f"The server {server} has no prompts."))
+
+
+def bounded(text: str) -> str:
+    """Return the text, without its middle when it is too long."""
+    cut = len(text) - TEXT_CHARACTERS
+    if cut <= 0:
+        return text
+    half = TEXT_CHARACTERS // 2
+    return f"{text[:half]}\n[... {cut:,} characters cut here ...]\n{text[-half:]}"
+
+
+def _output(blocks: Iterable[Content], *, is_error: bool = False) -> ToolOutput:
+    texts: list[str] = []
+    attachments: list[Attachment] = []
+    for block in blocks:
+        text, attachment = _read(block)
+        if attachment and (len(attachments) >= ATTACHMENTS or len(attachment.data) > ATTACHMENT_CHARACTERS):
+            text, attachment = f"[left out, as it is too much: {attachment.media_type} {attachment.name}]", None
+        if text:
+            texts.append(text)
+        if attachment:
+            attachments.append(attachment)
+    return ToolOutput(bounded("\n".join(texts)), is_error, Effect.COMPLETED, tuple(attachments))
+
+
+def _read(block: Content) -> tuple[str, Attachment | None]:
+    match block:
+        case types.TextContent() | types.TextResourceContents():
+            return block.text, None
+        case types.ImageContent() | types.AudioContent():
+            return f"[{block.mime_type}, attached]", Attachment(block.mime_type, data=block.data)
+        case types.ResourceLink():
+            return _line(block.uri, block.title or block.name, block.description), None
+        case types.EmbeddedResource():
+            text, attachment = _read(block.resource)
+            return (text if attachment else f"[{block.resource.uri}]\n{text}"), attachment
+        case types.BlobResourceContents():
+            media_type = block.mime_type or "application/octet-stream"
+            return f"[{block.uri}, attached]", Attachment(media_type, name=block.uri, data=block.blob)
+
+
+def _line(name: str, title: str, description: str | None) -> str:
+    return " - ".join(part for part in (name, title, (description or "").strip()) if part)
+
+
+def _argument(argument: types.PromptArgument) -> str:
+    return argument.name if argument.required else f"{argument.name}?"
 
 
 async def listed_offer(session: ClientSession) -> ServerOffer:
@@ -42,22 +127,12 @@ async def listed_offer(session: ClientSession) -> ServerOffer:
     return ServerOffer(tuple(_remote(tool) for tool in tools), has_resources, has_prompts)
 
 
-async def listed_resources(session: ClientSession) -> list[types.Resource]:
-    """Return all resources."""
-    return [one for page in await _pages(session.list_resources) for one in page.resources]
-
-
 async def listed_templates(session: ClientSession) -> list[types.ResourceTemplate]:
     """Return all patterns of resources; many servers don't know the question."""
     try:
         return [one for page in await _pages(session.list_resource_templates) for one in page.resource_templates]
     except MCPError:
         return []
-
-
-async def listed_prompts(session: ClientSession) -> list[types.Prompt]:
-    """Return all prompts."""
-    return [one for page in await _pages(session.list_prompts) for one in page.prompts]
 
 
 async def _listed_tools(session: ClientSession) -> list[types.Tool]:
@@ -119,11 +194,13 @@ async def perform(session: ClientSession, errand: Errand, server: str) -> ToolOu
         case CallTool():
             return await _call(session, errand, errand.wish)
         case ListResources():
-            return resources_output(await listed_resources(session), await listed_templates(session), server)
+            resources = [one for page in await _pages(session.list_resources) for one in page.resources]
+            return resources_output(resources, await listed_templates(session), server)
         case ReadResource(uri):
-            return resource_output(await session.read_resource(uri))
+            return _output((await session.read_resource(uri)).contents)
         case ListPrompts():
-            return prompts_output(await listed_prompts(session), server)
+            prompts = [one for page in await _pages(session.list_prompts) for one in page.prompts]
+            return prompts_output(prompts, server)
         case GetPrompt(name, arguments):
             return prompt_output(await session.get_prompt(name, arguments))
 

@@ -11,7 +11,7 @@ from hark.mcp.failures import RetryPolicy, ServerFailure
 from hark.mcp.offers import OfferCache, RemoteTool, ServerOffer, ServerState, ServerStatus
 from hark.mcp.requests import Errand, Lost, Wish
 from hark.mcp.server_context import ServerPlace
-from hark.mcp.settings import ServerSettings, Start
+from hark.mcp.settings import Start
 from hark.processes.process_table import ProcessActivity
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput
@@ -25,7 +25,10 @@ ConnectResult = asyncio.Future["McpConnection | ServerFailure"]
 
 
 class McpServer:
-    """A server of the app. `run` owns all that it starts; calls come from other tasks, and hold nothing of it."""
+    """A server of the app. `run` owns all that it starts; calls come from other tasks, and hold nothing of it.
+
+    `settled` is set when it is connected, has failed once, is known from the last time, or is not waited for.
+    """
 
     def __init__(
         self,
@@ -36,13 +39,15 @@ class McpServer:
     ) -> None:
         """`notice` gets lines for a person; `changed` is called when another offer is made."""
         self.name = place.name
+        self.settings = place.settings
+        self.settled = asyncio.Event()
         self._place = place
         self._policy = policy
         self._backoff = policy.backoff()
         self._notice = notice
         self._changed = changed
-        self._cache = OfferCache(place.places.cache)
-        self._offer = self._cache.load(place.name, place.settings)
+        self._cache = OfferCache(place.places.cache / f"{place.name}.json", place.settings)
+        self._offer = self._cache.load()
         self._state = ServerState.IDLE if place.settings.enabled else ServerState.DISABLED
         self._moved = asyncio.Event()
         self._connection: McpConnection | None = None
@@ -50,7 +55,6 @@ class McpServer:
         self._activity: ProcessActivity | None = None
         self._result: ConnectResult = asyncio.get_running_loop().create_future()
         self._wanted = asyncio.Event()
-        self._settled = asyncio.Event()
         self._failures = 0
         self._lives = 0
         self._up_at: float | None = None
@@ -60,23 +64,18 @@ class McpServer:
         self._requests = 0
         self._is_unused = asyncio.Event()
         self._is_unused.set()
-        if self._offer is not None or not place.settings.enabled or self._cache.was_late(place.name, place.settings):
-            self._settled.set()
-
-    @property
-    def is_enabled(self) -> bool:
-        """Whether it may be used at all."""
-        return self._place.settings.enabled
+        if self._offer is not None or not place.settings.enabled or self._cache.was_late():
+            self.settled.set()
 
     @property
     def offer(self) -> ServerOffer | None:
         """What it offers as far as is known; None when nothing is."""
-        return self._offer if self.is_enabled else None
+        return self._offer if self.settings.enabled else None
 
     @property
     def tools(self) -> list[RemoteTool]:
         """The tools that the settings let through."""
-        return [tool for tool in self.offer.tools if self.is_offered(tool.name)] if self.offer else []
+        return [tool for tool in self.offer.tools if self.settings.is_offered(tool.name)] if self.offer else []
 
     @property
     def status(self) -> ServerStatus:
@@ -85,38 +84,20 @@ class McpServer:
             name=self.name,
             state=self._state,
             tools=tuple(tool.name for tool in self.tools),
-            pid=self._connection.pid if self._connection else None,
+            pid=self._connection.link.pid if self._connection else None,
             restarts=max(0, self._lives - 1),
             last_error=self._last_error,
         )
-
-    @property
-    def settings(self) -> ServerSettings:
-        """What it was made from."""
-        return self._place.settings
 
     async def unused(self) -> None:
         """Return when nothing that was asked of it is under way. Safe to cancel."""
         await self._is_unused.wait()
 
-    def is_offered(self, tool: str) -> bool:
-        """Tell whether the settings let a tool of that name through."""
-        return self._place.settings.is_offered(tool)
-
-    async def settled(self) -> None:
-        """Return when it is connected, has failed once, or is known from the last time. Safe to cancel."""
-        await self._settled.wait()
-
-    @property
-    def is_coming(self) -> bool:
-        """True when it is not known yet what it offers, and it may still tell."""
-        return not self._settled.is_set()
-
     def has_progressed(self) -> bool:
         """Return whether a server that starts has worked since the last call; loading the SDK is work, too."""
         if self._starting is None:
             return True
-        pid = self._starting.pid
+        pid = self._starting.link.pid
         if pid is None:
             return False
         if self._activity is None or self._activity.session != pid:
@@ -125,9 +106,9 @@ class McpServer:
 
     def give_up_waiting(self) -> None:
         """Nobody waits for it any more, at the next start neither, until it has told what it offers."""
-        self._settled.set()
+        self.settled.set()
         if self._offer is None:
-            self._cache.save(self.name, self._place.settings, None)
+            self._cache.save(None)
 
     async def reached(self, *states: ServerState) -> None:
         """Return when it stands like that. Safe to cancel."""
@@ -137,7 +118,7 @@ class McpServer:
     async def run(self) -> None:
         """Keep it alive until cancelled; then it is ended whole, in less than a second."""
         try:
-            if self._offer is not None and self._place.settings.start is Start.LAZY:
+            if self._offer is not None and self.settings.start is Start.LAZY:
                 await self._wanted.wait()
             while True:
                 await self._run_once()
@@ -184,7 +165,7 @@ class McpServer:
         self._connection = connection
         self._move(ServerState.CONNECTED)
         self._up_at = anyio.current_time()
-        self._settled.set()
+        self.settled.set()
         self._give(connection)
 
     def is_down(self) -> None:
@@ -195,9 +176,9 @@ class McpServer:
 
     def offers(self, offer: ServerOffer) -> None:
         """This is what the server offers now."""
-        if offer != self._offer or self._cache.was_late(self.name, self._place.settings):
+        if offer != self._offer or self._cache.was_late():
             self._offer = offer
-            self._cache.save(self.name, self._place.settings, offer)
+            self._cache.save(offer)
             self._changed()
 
     def has_answered(self) -> None:
@@ -220,7 +201,7 @@ class McpServer:
 
     def _wants_login(self, page: str) -> None:
         self._last_error = f"a person has to log in first, on this machine: {page}"
-        self._settled.set()
+        self.settled.set()
         self._move(ServerState.LOGIN)
         self._give(ServerFailure(self._last_error))
         self._notice(f"The MCP server {self.name} wants you to log in. Open this page: {page}")
@@ -233,7 +214,7 @@ class McpServer:
         if self._state is ServerState.PARKED and anyio.current_time() < self._rests_until:
             raise ServerFailure(f"{self._last_error} (tried a moment ago)")
         self._wanted.set()
-        seconds = self._place.settings.start_seconds + ROOM_SECONDS
+        seconds = self.settings.start_seconds + ROOM_SECONDS
         try:
             with anyio.fail_after(seconds):
                 result = await asyncio.shield(self._result)  # many may wait for it
@@ -272,7 +253,7 @@ class McpServer:
         if self._up_at is None or is_given_up:
             self._give(failure)
             self._renew_result()
-        self._settled.set()
+        self.settled.set()
         if not is_given_up:
             await anyio.sleep(self._backoff.next_delay())
             return
@@ -286,9 +267,9 @@ class McpServer:
     async def _live(self) -> ServerFailure:
         try:
             # In a thread, as loading the SDK for the first time takes a second that nobody else should lose.
-            opening = await asyncio.to_thread(importlib.import_module, "hark.mcp.opening")
+            module = await asyncio.to_thread(importlib.import_module, "hark.mcp.connection")
         except ImportError as error:
             return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
-        connection: McpConnection = opening.make_connection(self._place, self, self._wants_login)
+        connection: McpConnection = module.make_connection(self._place, self, self._wants_login)
         self._starting = connection
         return await connection.run()

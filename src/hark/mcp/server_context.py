@@ -32,12 +32,6 @@ class ServerPlace:
     places: ServerPaths
     log: ServerLog
     spawn: Spawn
-    version: str = "0"
-
-    @property
-    def workspace(self) -> Path:
-        """What it works on."""
-        return self.places.workspace
 
     @property
     def roots(self) -> list[Path]:
@@ -46,7 +40,7 @@ class ServerPlace:
         Some servers take the roots in place of their arguments: what the person opened to them must stay open.
         """
         named = [Path(word).expanduser() for word in self.settings.args if word.startswith(("/", "~"))]
-        return [self.workspace.resolve(), *(path.resolve() for path in named if path.is_dir())]
+        return [self.places.workspace.resolve(), *(path.resolve() for path in named if path.is_dir())]
 
     @property
     def token_file(self) -> Path:

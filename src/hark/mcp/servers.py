@@ -7,12 +7,11 @@ from anyio.abc import TaskGroup
 
 from hark.mcp.failures import RetryPolicy
 from hark.mcp.logs import ServerLog
-from hark.mcp.mcp_tool import McpTool
 from hark.mcp.offers import SEPARATOR, Names, RemoteTool, ServerState, ServerStatus, plain_name
 from hark.mcp.server import McpServer
 from hark.mcp.server_context import ServerPaths, ServerPlace
 from hark.mcp.settings import ServerSettings
-from hark.mcp.shared_tools import PromptTool, ResourceTool
+from hark.mcp.tools import McpTool, prompt_tool, resource_tool
 from hark.processes.piped import Spawn
 from hark.protocol.tool import Tool
 
@@ -70,7 +69,7 @@ class Servers:
         return McpServer(place, self._patience, self._notice, self._forget)
 
     def _start(self, server: McpServer) -> None:
-        if self._tasks is not None and server.is_enabled:
+        if self._tasks is not None and server.settings.enabled:
             self._ends[server] = anyio.Event()
             self._tasks.start_soon(self._keep, server, self._ends[server])
 
@@ -94,9 +93,9 @@ class Servers:
 
     async def _settled(self, server: McpServer) -> None:
         last_sign = anyio.current_time()
-        while server.is_coming:
+        while not server.settled.is_set():
             with anyio.move_on_after(LOOK_SECONDS):
-                await server.settled()
+                await server.settled.wait()
             if server.has_progressed():
                 last_sign = anyio.current_time()
             if anyio.current_time() - last_sign > SILENT_SECONDS:
@@ -124,7 +123,7 @@ class Servers:
         return [server.status for server in self._servers.values()]
 
     def _enabled(self) -> list[McpServer]:
-        return [server for server in self._servers.values() if server.is_enabled]
+        return [server for server in self._servers.values() if server.settings.enabled]
 
     def _forget(self) -> None:
         self._tools = None
@@ -137,9 +136,9 @@ class Servers:
             for remote in server.tools
         ]
         if having := [server for server in self._enabled() if server.offer and server.offer.has_resources]:
-            tools.append(ResourceTool(having))
+            tools.append(resource_tool(having))
         if having := [server for server in self._enabled() if server.offer and server.offer.has_prompts]:
-            tools.append(PromptTool(having))
+            tools.append(prompt_tool(having))
         return {tool.spec.name: tool for tool in tools}
 
     def _unknown(self, name: str) -> Tool | None:
@@ -147,6 +146,6 @@ class Servers:
         for server in self._enabled():
             tool = name.removeprefix(f"{server.name}{SEPARATOR}")
             is_its_own = tool not in ("", name) and name == plain_name(server.name, tool)
-            if is_its_own and server.offer is None and server.is_offered(tool):
+            if is_its_own and server.offer is None and server.settings.is_offered(tool):
                 return McpTool(name, RemoteTool(tool, f"A tool of {server.name}.", {"type": "object"}), server)
         return None

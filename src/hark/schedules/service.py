@@ -1,15 +1,18 @@
 """The desk for schedules: checks what a person wants, and keeps it in the book."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import assert_never
 
 from msgspec import structs
 
 from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
 from hark.protocol.names import check_name, is_schedule_name, scheduled_id
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.receipts import Receipt
+from hark.protocol.records import AnyRecord, Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from hark.protocol.schedules import (
     MOST_PROMPT,
     Run,
@@ -21,18 +24,50 @@ from hark.protocol.schedules import (
     ScheduleRow,
 )
 from hark.protocol.store import Journal
-from hark.schedules.runs import progressed
 from hark.schedules.settings import ScheduleSettings
 from hark.schedules.time_phrases import read_when
-from hark.schedules.time_zones import local_zone, zone_of
-from hark.schedules.times import moments_of
+from hark.schedules.times import local_zone, moments_of, zone_of
 from hark.text.clean import clean
 
 MOST_SCHEDULES = 1_000
 NAME_WORDS = 4
-
 SayTo = Callable[[str, Say], Awaitable[Receipt]]
 IsCommand = Callable[[str], bool]  # whether a text is a slash command
+
+
+def progressed(run: Run, records: Sequence[AnyRecord]) -> Run:
+    """Return the run as it stands behind these records of its session."""
+    for record in records:
+        if run.is_over:
+            break
+        match record:
+            case Queued(message=message) if message.id == run.message:
+                run = structs.replace(run, state=RunState.WAITING)
+            case TurnStarted(turn=turn, messages=messages) | Steered(turn=turn, messages=messages):
+                if any(message.id == run.message for message in messages):
+                    run = structs.replace(run, state=RunState.RUNNING, turn=turn)
+            case Withdrawn(message=message) if message == run.message:
+                run = structs.replace(run, state=RunState.WITHDRAWN, detail=record.reason)
+            case TurnEnded(turn=turn, outcome=outcome) if turn == run.turn:
+                state, detail = _ended(outcome)
+                run = structs.replace(run, state=state, detail=detail)
+            case _:
+                pass
+    return run
+
+
+def _ended(outcome: Outcome) -> tuple[RunState, str]:
+    match outcome:
+        case Completed():
+            return RunState.COMPLETED, ""
+        case Interrupted(source=source):
+            return RunState.INTERRUPTED, source
+        case Failed(error=error):
+            return RunState.FAILED, error.message
+        case LimitReached(limit=limit):
+            return RunState.LIMIT_REACHED, limit
+        case _:
+            assert_never(outcome)
 
 
 class ScheduleDesk:

@@ -7,8 +7,7 @@ from hark.protocol.commands import Delivery
 from hark.protocol.names import child_name, session_of, short_name
 from hark.protocol.records import AnyRecord, CallStarted, Queued, TurnStarted
 from hark.protocol.store import Journal
-from hark.trace.segments import parts_of
-from hark.trace.turn_records import TurnRecords
+from hark.trace.segments import TurnRecords, parts_of
 from hark.trace.turn_trace import MessageArrival, Segment, TurnTrace, time_words
 
 Journals = Mapping[str, Sequence[AnyRecord]]

@@ -1,21 +1,110 @@
 """The parts of a turn: each measured stretch, with what the records say about it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
 
 from hark.protocol.messages import Call
-from hark.protocol.outcomes import Failed, Span
-from hark.protocol.records import CallEnded, Replied
+from hark.protocol.outcomes import Failed, Span, Timings, Usage
+from hark.protocol.records import (
+    AnyRecord,
+    CallEnded,
+    CallStarted,
+    Progress,
+    Quarantined,
+    Queued,
+    Replied,
+    Steered,
+    TurnEnded,
+    TurnStarted,
+    Withdrawn,
+)
 from hark.text.clean import clean, cut_middle
 from hark.text.status_text import call_title, effect_words
-from hark.trace.turn_records import TurnRecords
 from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, time_words, token_words
 
+Own = Steered | Replied | Progress | CallStarted | CallEnded | TurnEnded
 SHOWN_CHARACTERS = 2_000
-
 Details = tuple[tuple[str, str], ...]
+
+
+class TurnRecords:
+    """One turn's records, and those of messages that met it; by id where they have one."""
+
+    def __init__(self, turn: str, records: Iterable[AnyRecord]) -> None:
+        self.turn = turn
+        self.start = TurnStarted(turn=turn, messages=())
+        self.end: TurnEnded | None = None
+        self.replies: list[Replied] = []
+        self.calls: dict[str, Call] = {}
+        self.call_starts: dict[str, float] = {}
+        self.call_ends: dict[str, CallEnded] = {}
+        self.late: dict[str, str] = {}
+        self.queued: dict[str, Queued] = {}
+        self.steered: dict[str, Steered] = {}
+        self.started_by: dict[str, str] = {}
+        self.withdrawn: dict[str, str] = {}
+        self._times: list[float] = []
+        for record in records:
+            self._take(record)
+
+    @property
+    def timings(self) -> Timings | None:
+        """What was measured. A crash leaves nothing, and a running turn has nothing yet."""
+        return self.end.timings if self.end and self.end.timings.total > 0 else None
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all its replies."""
+        return self.end.usage if self.end else sum((reply.usage for reply in self.replies), Usage())
+
+    @property
+    def known_total(self) -> float:
+        """The ms from its start to the last sign of life; what settled a crash came later, from another process."""
+        is_crash = self.end is not None and self.timings is None
+        end_at = self.end.at if self.end and is_crash else float("inf")
+        return max((self.since(at) for at in self._times if at < end_at), default=0.0)
+
+    def since(self, at: float) -> float:
+        """Return the ms from the turn's start."""
+        return max(0.0, (at - self.start.at) * 1000)
+
+    def _take(self, record: AnyRecord) -> None:
+        match record:
+            case Queued(message=message):
+                self.queued[message.id] = record
+            case Withdrawn(message=name, reason=reason):
+                self.withdrawn[name] = reason
+            case TurnStarted(turn=turn, messages=messages):
+                self.started_by.update((message.id, turn) for message in messages)
+                if turn == self.turn:
+                    self.start = record
+            case Quarantined(turn=turn, call=call, text=text):
+                if turn == self.turn:
+                    self.late[call] = text
+            case Steered() | Replied() | Progress() | CallStarted() | CallEnded() | TurnEnded():
+                if record.turn == self.turn:
+                    self._take_own(record)
+            case _:
+                pass
+
+    def _take_own(self, record: Own) -> None:
+        match record:
+            case Steered(messages=messages):
+                self.steered.update((message.id, record) for message in messages)
+            case Replied(message=message):
+                self.replies.append(record)
+                self.calls.update((call.id, call) for call in message.calls)
+            case CallStarted(call=call, at=at):
+                self.call_starts[call] = at
+            case CallEnded(result=result):
+                self.call_ends[result.call] = record
+            case TurnEnded():
+                self.end = record
+            case Progress():
+                pass
+        self._times.append(record.at)
 
 
 def parts_of(records: TurnRecords) -> list[Segment]:
@@ -94,21 +183,17 @@ def _called(part: Segment, records: TurnRecords, call: Call | None) -> Segment:
         return part
     title = call_title(call.name, call.arguments).removeprefix(call.name).strip()
     end = records.call_ends.get(call.id)
+    words = effect_words(end.result.effect, is_error=end.result.is_error) if end else "it runs"
     details: Details = (
         ("arguments", _shown(_laid_out(call.arguments))),
-        *(_end_details(end) if end else (("effect", "it runs"),)),
+        ("effect", words),
+        ("result", _shown(end.result.text if end else "")),
         ("said after the turn was over", _shown(records.late.get(call.id, ""))),
     )
     part = replace(part, title=title, details=_filled(details), call=call.id, request=call)
     if end is None:
         return part
-    words = effect_words(end.result.effect, is_error=end.result.is_error)
     return replace(part, note="" if words == "done" else words, is_bad=end.result.is_error, result=end.result)
-
-
-def _end_details(end: CallEnded) -> Details:
-    result = end.result
-    return (("effect", effect_words(result.effect, is_error=result.is_error)), ("result", _shown(result.text)))
 
 
 def _never_started(records: TurnRecords) -> Iterator[Segment]:

@@ -1,15 +1,21 @@
-"""Draws a turn's timeline with letters: what ran when, what came in, where the interrupt fell and what it cost."""
+"""Draws turns with letters: one as a timeline of what ran when and what an interrupt cost, or all with a bar each."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from hark.protocol.records import AnyRecord
 from hark.text.columns import BOLD, CYAN, DIM, RED, TerminalStyle, cut, fit, one_line, width, wrap
 from hark.text.status_text import outcome_words
-from hark.trace.from_journal import Journals, find_turn, story_of
-from hark.trace.terminal_symbols import COLOURS, RESULT_COLOURS, signs_for
+from hark.trace.from_journal import Journals, find_turn, story_of, turns_of
 from hark.trace.turn_trace import (
+    COMPACTION,
+    MODEL,
+    PAUSE,
+    QUESTION,
+    SNAPSHOT,
     TOOL,
+    WAITS,
     MessageArrival,
     Segment,
     TurnTrace,
@@ -20,11 +26,74 @@ from hark.trace.turn_trace import (
     time_words,
 )
 
+COLOURS = {MODEL: "34", TOOL: "32", QUESTION: "35", PAUSE: "33", SNAPSHOT: CYAN, COMPACTION: CYAN}
+RESULT_COLOURS = {"runs": BOLD, "good": COLOURS[TOOL], "wrong": RED, "cut": COLOURS[PAUSE]}
 TIME_COLUMNS = 8
+OUTCOME_COLUMNS = 11
 TICK_COLUMNS = 8
 LEAST_WORDS_COLUMNS = 8
-
 _Cell = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What bars are made of: a bar must be readable without colours, too."""
+
+    model: str = "█"
+    tool: str = "▓"
+    wait: str = "▒"
+    other: str = "░"
+    settle: str = "▞"
+    message: str = "◆"
+    interrupt: str = "▲"
+    line: str = "╎"
+    between: str = " · "
+
+    def of(self, kind: str) -> str:
+        """Return the sign for a kind of part."""
+        return {MODEL: self.model, COMPACTION: self.model, TOOL: self.tool}.get(kind, self.wait)
+
+
+_ASCII = Signs("#", "=", "-", ".", "x", "*", "^", "!", "; ")
+
+
+def signs_for(look: TerminalStyle) -> Signs:
+    """Return what the reader's place can show."""
+    return Signs() if look.has_unicode else _ASCII
+
+
+def turns_text(records: Sequence[AnyRecord], look: TerminalStyle = TerminalStyle()) -> str:  # noqa: B008 - it never changes
+    """Return a line for each turn: how it ended, how long it took, where that time went, and what was asked."""
+    stories = [story_of(records, turn) for turn in turns_of(records)]
+    if not stories:
+        return "No turn has run in this session yet."
+    signs, numbers = signs_for(look), max(width(story.number) for story in stories)
+    room = look.columns - numbers - TIME_COLUMNS - OUTCOME_COLUMNS - 4
+    longest = max(story.total for story in stories)
+    lines: list[str] = []
+    for story in stories:
+        how = "running" if story.outcome is None else outcome_words(story.outcome).split()[0].rstrip(":")
+        painted = look.paint(fit(how, OUTCOME_COLUMNS), RESULT_COLOURS[story.result])
+        took, bar = f"{time_words(story.total):>{TIME_COLUMNS}}", _turn_bar(story, longest, room // 2, look)
+        lines.append(
+            f"{fit(story.number, numbers)} {painted} {took} {bar} {cut(story.prompt, room - room // 2)}".rstrip()
+        )
+    cost = sum(story.cost or 0.0 for story in stories)
+    total = time_words(sum(story.total for story in stories))
+    sums = f"{len(stories)} turns, {total}" + (f", ${cost:.4f}" if cost else "")
+    bars = f"{signs.model} model  {signs.tool} tools  {signs.wait} waits  {signs.other} other"
+    return look.sayable("\n".join([*lines, "", sums, bars]))
+
+
+def _turn_bar(story: TurnTrace, longest: float, columns: int, look: TerminalStyle) -> str:
+    """Return a bar as long as the turn, divided by what its time went into; the longest turn takes all columns."""
+    signs, whole = signs_for(look), max(1, round(story.total / longest * columns))
+    bar, left = "", whole
+    for kinds in ((MODEL, COMPACTION), (TOOL,), WAITS):
+        piece = min(left, round(story.took(*kinds) / story.total * whole))
+        bar += look.paint(signs.of(kinds[0]) * piece, COLOURS[kinds[0]])
+        left -= piece
+    return bar + look.paint(signs.other * left, DIM) + " " * (columns - whole)
 
 
 def trace_text(
@@ -64,15 +133,11 @@ class Drawing:
         yield f"{paint(cut(story.turn, self._look.columns - 22), BOLD)}  {paint(began, DIM)}"
         for line in self._wrapped(f"{outcome_words(story.outcome)}, {time_words(story.total)}"):
             yield paint(line, RESULT_COLOURS[story.result])
-        for line in self._wrapped(self._facts()):
+        facts = (words if name == "cost" else f"{name} {words}" for name, words in story.facts())
+        for line in self._wrapped(self._signs.between.join(facts)):
             yield paint(line, DIM)
         if why := story.how_measured():
             yield from self._wrapped(why)
-
-    def _facts(self) -> str:
-        return self._signs.between.join(
-            words if name == "cost" else f"{name} {words}" for name, words in self._story.facts()
-        )
 
     def _wrapped(self, text: str) -> list[str]:
         return wrap(text, self._look.columns)

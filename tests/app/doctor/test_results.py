@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from hark.app.doctor.machine import terminal
 from hark.app.doctor.results import Finding, Level, in_time, reach
-from hark.app.doctor.terminal import terminal
 from hark.text.columns import TerminalStyle, width
 from tests.waiting import at_most
 
@@ -37,9 +37,9 @@ async def test_a_look_that_fails_is_a_finding() -> None:
 async def test_an_address_where_nothing_listens_is_told_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert await reach("127.0.0.1", port) == ""
-    assert "nothing listens" in await reach("127.0.0.1", port)
-    assert "is not known" in await reach("no-such-host.invalid", 443)
+        assert await reach(f"http://127.0.0.1:{port}") == ""
+    assert "nothing listens" in await reach(f"http://127.0.0.1:{port}")
+    assert "is not known" in await reach("https://no-such-host.invalid")
 
 
 async def test_a_server_that_does_not_even_connect_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ async def test_a_server_that_does_not_even_connect_is_given_up(monkeypatch: pyte
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         async with asyncio.timeout(at_most(5)):
-            assert await reach("127.0.0.1", full.getsockname()[1])
+            assert await reach(f"http://127.0.0.1:{full.getsockname()[1]}")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hark.app.settings import SettingsError, config
+from hark.app.settings.check import surface_errors
 from hark.app.settings.config import load, read_routes, trust
 from hark.app.settings.secrets import without_secrets
-from hark.app.settings.surface_check import surface_errors
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, ApprovalMode
 from tests.cli.command_line import opened

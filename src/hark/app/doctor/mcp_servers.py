@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import anyio
 import msgspec
@@ -25,28 +24,25 @@ TRY_SECONDS = 2.0
 ENDS = (ServerState.CONNECTED, ServerState.PARKED, ServerState.LOGIN)
 
 
-async def mcp_servers(home: Path, settings: Settings | None) -> list[Finding]:
+async def mcp_servers(home: Path, settings: Settings) -> list[Finding]:
     """Try every server. One that fails costs its own tools and no turn; settings that are wrong cost the start."""
     try:
-        servers = read_servers(settings.mcp if settings else {})
+        servers = read_servers(settings.mcp)
     except ServerSettingsError as error:
         return [Finding("mcp", Level.BAD, str(error), "Mend that in config.toml; docs/mcp.md has examples.")]
     if not servers:
         return [Finding("mcp", Level.OK, "no servers in the settings")]
     with suppress(ImportError):  # told of each server
         # The time that our own libraries take to load is none that a server has lost.
-        await asyncio.to_thread(import_module, "hark.mcp.opening")
+        await asyncio.to_thread(import_module, "hark.mcp.connection")
     return await asyncio.gather(*(_tried(home, name, one) for name, one in servers.items()))
 
 
 async def _tried(home: Path, name: str, settings: ServerSettings) -> Finding:
     if not settings.enabled:
         return Finding("mcp", Level.OK, f"{name}: disabled in the settings")
-    if settings.url:
-        place = urlsplit(settings.url)
-        problem = await reach(place.hostname or "", place.port or (443 if place.scheme == "https" else 80))
-        if problem:
-            return Finding("mcp", Level.WARN, f"{name}: {problem}", "Check its url and the network.")
+    if settings.url and (problem := await reach(settings.url)):
+        return Finding("mcp", Level.WARN, f"{name}: {problem}", "Check its url and the network.")
     return _told(await try_server(home, name, settings, TRY_SECONDS))
 
 

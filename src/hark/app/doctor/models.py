@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 ANSWER = "answer"
+UNREACHABLE = "Check the address and the network, or choose another model: hark setup."
 # A server that can be reached may have to load its model first.
 TRIAL_SECONDS = 60.0
 # A reply is cut at its first piece; some servers refuse to promise fewer tokens.
@@ -79,20 +80,15 @@ def _described(given: RouteSettings, *, is_detected: bool) -> str:
 
 async def _trial(route: Route, base_url: str) -> Finding:
     """Reach the server first, which is known soon; then have the model say something."""
-    place = urlsplit(base_url)
-    if place.hostname:
-        problem = await reach(place.hostname, place.port or (443 if place.scheme == "https" else 80))
-        if problem:
-            advice = "Check the address and the network, or choose another model: hark setup."
-            return Finding(ANSWER, Level.BAD, f"{route.name}: {problem}", advice)
+    if urlsplit(base_url).hostname and (problem := await reach(base_url)):
+        return Finding(ANSWER, Level.BAD, f"{route.name}: {problem}", UNREACHABLE)
     begin = time.perf_counter()
     try:
         async with asyncio.timeout(TRIAL_SECONDS), aclosing(route.provider.stream(TRIAL)) as chunks:
             async for _ in chunks:
                 break
     except TransientProviderError as error:
-        advice = "Check the address and the network, or choose another model: hark setup."
-        return Finding(ANSWER, Level.BAD, f"{route.name}: {error}", advice)
+        return Finding(ANSWER, Level.BAD, f"{route.name}: {error}", UNREACHABLE)
     except ProviderError as error:
         return Finding(ANSWER, Level.BAD, f"{route.name}: {error}", "Choose another key or model: hark setup.")
     except TimeoutError:

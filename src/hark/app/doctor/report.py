@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hark.app.doctor import machine
+from hark.app.doctor.machine import terminal
 from hark.app.doctor.models import ANSWER, models
 from hark.app.doctor.results import Finding, Level, in_time
-from hark.app.doctor.terminal import terminal
 from hark.app.settings import SettingsError, config
 from hark.app.settings.types import Settings
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -69,8 +70,10 @@ async def in_time(name: str, look: Callable[[], Iterable[Finding]], seconds: flo
         return [Finding(name, Level.WARN, text, "Look whether its disk, or the network, hangs.")]
 
 
-async def reach(host: str, port: int) -> str:
-    """Return why nothing listens at that address, or "". Bounded, also where no name server answers."""
+async def reach(url: str) -> str:
+    """Return why nothing listens at the host of a URL, or "". Bounded, also where no name server answers."""
+    place = urlsplit(url)
+    host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
 
     def look() -> list[Finding]:
         try:

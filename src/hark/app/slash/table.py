@@ -36,18 +36,6 @@ async def _help(session: Any, words: str) -> str:
     return help_text()
 
 
-def _lazily(module: str, name: str) -> Run:
-    """Return a command whose code is imported when it is first run: most runs of the program need none of it."""
-
-    async def run(session: Any, words: str) -> str:
-        from importlib import import_module
-
-        command: Run = vars(import_module(f"hark.app.{module}"))[name]
-        return await command(session, words)
-
-    return run
-
-
 def _own(name: str, takes: str, words: str) -> SlashCommand:
     """Return a command that a surface does by itself, where it can."""
 
@@ -57,8 +45,16 @@ def _own(name: str, takes: str, words: str) -> SlashCommand:
     return SlashCommand(name, takes, words, run)
 
 
-def _row(name: str, takes: str, words: str, module: str) -> SlashCommand:
-    return SlashCommand(name, takes, words, _lazily(module, name))
+def _row(name: str, takes: str, words: str, module: str, function: str = "") -> SlashCommand:
+    """Return a command whose code is imported when it is first run: most runs of the program need none of it."""
+
+    async def run(session: Any, words: str) -> str:
+        from importlib import import_module
+
+        command: Run = vars(import_module(f"hark.app.{module}"))[function or name]
+        return await command(session, words)
+
+    return SlashCommand(name, takes, words, run)
 
 
 # The terminal runs these by itself; other surfaces have none of them.
@@ -81,11 +77,8 @@ COMMANDS = {
         _row("approve", "[session|always]", "allow what is asked", "slash.turn"),
         _row("deny", "[WHY]", "don't allow what is asked", "slash.turn"),
         _row("mode", "[ask|auto|all]", "how often you are asked in this session", "slash.turn"),
-        SlashCommand(
-            "continue",
-            "[TURN]",
-            "go on with a turn that a restart or a crash cut",
-            _lazily("sessions.continue_turn", "go_on"),
+        _row(
+            "continue", "[TURN]", "go on with a turn that a restart or a crash cut", "sessions.continue_turn", "go_on"
         ),
         _row("retry", "", "take the last turn back and run it anew", "slash.session"),
         _row("rewind", "[TURN]", "go back to before a turn; its file changes stay (/undo)", "slash.session"),
@@ -104,11 +97,11 @@ COMMANDS = {
         _row("children", "[stop NAME]", "list the child agents, or stop one alone", "slash.tools"),
         _row("processes", "[stop ID | detach ID]", "list what runs in the background, or let go of it", "slash.tools"),
         _row("voice", "[on|off|auto]", "have replies spoken: always, never, or those to voice messages", "slash.tools"),
-        SlashCommand(
+        _row(
             "schedule",
             '[add "WHEN" PROMPT | remove NAME | pause NAME | resume NAME]',
             "list what comes here by itself, or change it",
-            _lazily("slash.schedule", "schedule"),
+            "slash.schedule",
         ),
         _row("trace", "[TURN]", "where a turn's time went", "slash.session"),
         _row("doctor", "", "see whether all is well, and what to do when not", "slash.session"),

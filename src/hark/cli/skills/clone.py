@@ -8,7 +8,6 @@ from pathlib import Path
 import anyio
 
 from hark.app.settings.secrets import without_secrets
-from hark.cli.skills.index import SourceError
 from hark.processes.cookies import Owner, with_cookie
 from hark.processes.start import Command, Launch
 
@@ -24,6 +23,10 @@ _QUIET = {
     "SSH_ASKPASS": "/bin/false",
 }
 _LEADING = re.compile(r"^(fatal|error|remote|ssh): ")
+
+
+class SourceError(Exception):
+    """A source could not be asked; the text says why."""
 
 
 class Clones:

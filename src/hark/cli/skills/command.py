@@ -12,9 +12,8 @@ from msgspec import Struct
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED, INTERRUPTED, Signals, Watchdog
 from hark.cli.skills.clone import Clones
-from hark.cli.skills.index import SkillOffer, SourceResult
 from hark.cli.skills.install import Installed, NotInstalled, install
-from hark.cli.skills.sources import ask_all, is_address, shown_source
+from hark.cli.skills.sources import SkillOffer, SourceResult, ask_all, is_address, shown_source
 from hark.processes.cookies import this_process
 from hark.tools.skills.catalog import SkillCatalogs, short, skill_places
 from hark.tools.skills.folder import is_skill_name
@@ -82,7 +81,7 @@ async def _search(options: argparse.Namespace, room: SkillsContext) -> int:
     if not sources:
         return _no_sources()
     with tempfile.TemporaryDirectory(prefix="hark-skills-") as scratch:
-        answers = await ask_all(sources, _clones(scratch, room), room.ask_seconds)
+        answers = await ask_all(sources, Clones(Path(scratch), this_process(room.home)), room.ask_seconds)
     found = _matching([offer for answer in answers for offer in answer.offers], options.value)
     here = SkillCatalogs(skill_places(room.workspace, room.home, room.settings.folders)).look().skills
     for offer in found:
@@ -113,7 +112,7 @@ async def _install(options: argparse.Namespace, room: SkillsContext) -> int:
     if not sources:
         return _no_sources()
     with tempfile.TemporaryDirectory(prefix="hark-skills-") as scratch:
-        clones = _clones(scratch, room)
+        clones = Clones(Path(scratch), this_process(room.home))
         # One source that was named may take its time; many are asked in passing.
         seconds = FETCH_SECONDS if len(sources) == 1 else room.ask_seconds
         answers = await ask_all(sources, clones, seconds)
@@ -179,10 +178,6 @@ def _tell_problems(answers: Sequence[SourceResult]) -> None:
 def _no_sources() -> int:
     _warn('there are no sources: add some to config.toml ([skills] sources = ["..."]), or name one with --from')
     return BAD_USAGE
-
-
-def _clones(scratch: str, room: SkillsContext) -> Clones:
-    return Clones(Path(scratch), this_process(room.home))
 
 
 def _print(text: str) -> None:

@@ -34,21 +34,10 @@ class RemoteLink(McpTransport):
         self._session = ""
         self._pass: dict[str, str] = {}
         self._refusal = 0
-        self._is_expired = False
-
-    @property
-    def is_expired(self) -> bool:
-        """True when the server has forgotten our session."""
-        return self._is_expired
-
-    @property
-    def is_doubtful(self) -> bool:
-        """True when it refused as bad what may be right: some servers say so to a session that they don't know."""
-        return self._refusal == 400 and not self._is_expired
 
     def why(self) -> str:
         """Say how it refused."""
-        if self._is_expired:
+        if self.is_expired:
             return "it has forgotten the session"
         match self._refusal:
             case 0:
@@ -89,11 +78,13 @@ class RemoteLink(McpTransport):
         sent_session = response.request.headers.get(MCP_SESSION_ID)
         if sent_session and response.request.method == "POST":
             # By the book it is 404; twice 400 in a row, the second time for a mere ping, means it as well.
-            self._is_expired |= response.status_code == 404 or self._refusal == response.status_code == 400
+            self.is_expired |= response.status_code == 404 or self._refusal == response.status_code == 400
         self._refusal = response.status_code if response.status_code >= 400 else 0
+        # Some servers say 400 to a session that they don't know.
+        self.is_doubtful = self._refusal == 400 and not self.is_expired
 
     async def _say_goodbye(self, client: httpx2.AsyncClient) -> None:
-        if not self._session or self._is_expired:
+        if not self._session or self.is_expired:
             return
         try:
             # With the pass that it took last, and no new one: nobody has to log in to leave.

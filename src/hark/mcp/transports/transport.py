@@ -46,22 +46,19 @@ Streams = tuple[MessageReader, MessageWriter]
 
 
 class McpTransport(ABC):
-    """A way to a server."""
+    """A way to a server.
+
+    `is_expired`: the server has forgotten us; what it refused because of that, it never began with. `is_doubtful`: the
+    last message was refused in a way that may mean this; another message would tell.
+    """
+
+    is_expired = False
+    is_doubtful = False
 
     @property
     def pid(self) -> int | None:
         """The server's process, if it is one of ours."""
         return None
-
-    @property
-    def is_expired(self) -> bool:
-        """True when the server has forgotten us: what it refused because of that, it never began with."""
-        return False
-
-    @property
-    def is_doubtful(self) -> bool:
-        """True when the last message was refused in a way that may mean this; another message would tell."""
-        return False
 
     @abstractmethod
     def opened(self) -> AbstractAsyncContextManager[Streams]:
