@@ -160,7 +160,7 @@ class ChatSurface(ChatWriter, Protocol):
         ...
 
     @property
-    def manners(self) -> PlatformLimits:
+    def limits(self) -> PlatformLimits:
         """What it allows."""
         ...
 

@@ -46,7 +46,7 @@ class TestChat:
     """A platform: what is put into `inbox` is delivered, what is sent is shown."""
 
     __test__ = False
-    manners: PlatformLimits = field(default_factory=lambda: PlatformLimits(260, 0.01, has_reactions=True))
+    limits: PlatformLimits = field(default_factory=lambda: PlatformLimits(260, 0.01, has_reactions=True))
     name: str = "test"
     shown: list[Shown] = field(default_factory=list[Shown])
     signs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -70,13 +70,13 @@ class TestChat:
         if self.failing:
             self._change()
             raise self.failing.pop(0)
-        assert len(message.text) <= self.manners.characters
+        assert len(message.text) <= self.limits.characters
         self.shown.append(Shown(f"m{next(self.names)}", address, message))
         self._change()
         return self.shown[-1].id
 
     async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        assert len(new.text) <= self.manners.characters
+        assert len(new.text) <= self.limits.characters
         if self.failing_edits:
             self._change()
             raise self.failing_edits.pop(0)

@@ -89,7 +89,7 @@ async def test_a_message_is_shown_and_changed_under_the_id_that_sending_returned
 
 async def test_a_message_of_the_longest_length_is_taken_whole(sit: Sit) -> None:
     async with sit() as seat:
-        text = "a" * seat.surface.manners.characters
+        text = "a" * seat.surface.limits.characters
         await seat.surface.send(seat.address, Outgoing(text, key="s.t1:0"))
         assert await seat.shown(1) == [text]
 
@@ -135,7 +135,7 @@ async def test_a_message_whose_answer_was_lost_is_never_lost_and_never_doubled_w
         first, *others = await seat.shown(1)
         assert first == "hello"
         assert others in ([], [f"{AGAIN}hello"])
-        assert not (others and seat.surface.manners.knows_keys)
+        assert not (others and seat.surface.limits.knows_keys)
     await ledger.close()
 
 

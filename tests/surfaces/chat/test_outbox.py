@@ -22,7 +22,7 @@ async def growing(home: Path, chat: TestChat) -> AsyncGenerator[tuple[GrowingRep
     """A reply that grows, and has said its first words."""
     ledger = SqliteChatLedger(home / "gateway.db")
     outbox = Outbox(chat, HOME, ledger)
-    reply = GrowingReply("s.t1", chat.manners, outbox)
+    reply = GrowingReply("s.t1", chat.limits, outbox)
     growing = asyncio.create_task(reply.grow())
     try:
         reply.add("some")

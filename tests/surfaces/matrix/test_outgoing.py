@@ -93,7 +93,7 @@ async def test_markdown_is_shown_and_html_of_the_model_is_not(synapse: Synapse, 
 async def test_the_longest_message_fits_in_whatever_script(synapse: Synapse, tmp_path: Path, letter: str) -> None:
     bot = synapse.register("hark")
     surface = matrix(synapse, bot, tmp_path)
-    assert surface.manners.characters == CHARACTERS
+    assert surface.limits.characters == CHARACTERS
     text = (letter * CHARACTERS)[:CHARACTERS].strip()
     async with person(synapse) as ann, at_work(surface):
         room = await ann.room_with(bot)

@@ -34,7 +34,7 @@ async def test_an_edit_takes_the_buttons_away() -> None:
 @pytest.mark.parametrize("letters", ["word ", "<&> ", "```\n" + "x & y\n" * 600 + "```"])
 @pytest.mark.parametrize("buttons", [(), (Button("b" * 100, "v"),)])
 async def test_the_longest_text_that_we_allow_fits_whatever_it_says(letters: str, buttons: tuple[Button, ...]) -> None:
-    text = (letters * 3900)[: SlackSurface(SlackSettings()).manners.characters]
+    text = (letters * 3900)[: SlackSurface(SlackSettings()).limits.characters]
     async with slacking() as (slack, surface, _):
         ts = await surface.send(DM, Outgoing(text, buttons))
         await surface.edit(DM, ts, Outgoing(text, buttons))

@@ -82,7 +82,7 @@ async def test_a_long_text_goes_in_pieces_that_are_taken() -> None:
     code = "```python\n" + "print('<&>')  # \U0001f600\n" * 500 + "```"
     table = "| a | b |\n|---|---|\n" + f"| x | {'y' * 500} |\n| z | |\n" * 5
     async with telegram_bot() as bot:
-        parts = pieces(f"{'words & more ' * 700}\n\n{code}\n\n{table}", Telegram.manners.characters)
+        parts = pieces(f"{'words & more ' * 700}\n\n{code}\n\n{table}", Telegram.limits.characters)
         for part in parts:
             await bot.send(part)
         await bot.send("\U0001f600" * 3000)

@@ -86,7 +86,7 @@ class Chat:
     async def _next_batch(self) -> list[PendingIncoming]:
         """Return the next thing, with what belongs to it: as long as more of the same may follow, it is waited for."""
         batch = [self.waiting.pop(0)]
-        characters = self._line.surface.manners.characters
+        characters = self._line.surface.limits.characters
         while isinstance(last := batch[-1].incoming, Written) and may_go_on(last, characters):
             try:
                 async with asyncio.timeout(self._house.window_seconds):

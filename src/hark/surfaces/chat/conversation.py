@@ -82,7 +82,7 @@ class ChatConversation:
         """Deliver the replies of the turns that ended behind this one; return the last one's number."""
         last = 0
         for turn, outcome in await self._line.session.ended_turns(delivered):
-            await self._finish(GrowingReply(turn, self._line.surface.manners, self._outbox), outcome)
+            await self._finish(GrowingReply(turn, self._line.surface.limits, self._outbox), outcome)
             last = number_of(turn)
         return last
 
@@ -129,7 +129,7 @@ class ChatConversation:
             self._reply.is_late = False  # it was heard from its start after all
             return
         await self._stop_showing()
-        self._reply = GrowingReply(turn, self._line.surface.manners, self._outbox, is_late=is_late)
+        self._reply = GrowingReply(turn, self._line.surface.limits, self._outbox, is_late=is_late)
         self._showing = asyncio.create_task(self._show_work(self._reply), name=f"reply {turn}")
 
     async def _show_work(self, reply: GrowingReply) -> None:
@@ -147,7 +147,7 @@ class ChatConversation:
     async def _end(self, event: TurnEnd) -> None:
         turn, reply = event.turn or "", self._reply
         if reply is None or reply.turn != turn:  # one whose start was not heard, before the one that is shown
-            await self._finish(GrowingReply(turn, self._line.surface.manners, self._outbox), event.outcome)
+            await self._finish(GrowingReply(turn, self._line.surface.limits, self._outbox), event.outcome)
             return
         await self._stop_showing()
         self._spoken.finish(await self._finish(reply, event.outcome), event.outcome)
@@ -192,7 +192,7 @@ class ChatConversation:
         sign = SIGNS.get(receipt.state)
         if not message or sign is None or self._line.settings.receipts == "off":
             return
-        if self._line.settings.receipts == "reactions" and self._line.surface.manners.has_reactions:
+        if self._line.settings.receipts == "reactions" and self._line.surface.limits.has_reactions:
             self._outbox.sign(lambda: self._line.surface.react(self._line.address, message, sign))
         elif receipt.state is not ReceiptState.STARTED:
             place = f" #{receipt.position}" if receipt.position else ""

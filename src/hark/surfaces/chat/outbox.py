@@ -58,7 +58,7 @@ class Outbox:
     @property
     def characters(self) -> int:
         """How long a message may be, with room for the word that it may have come before."""
-        return self._surface.manners.characters - len(AGAIN)
+        return self._surface.limits.characters - len(AGAIN)
 
     async def send(self, key: str, message: Outgoing) -> Posted:
         """Send a message once, ever, under this key.
@@ -123,8 +123,8 @@ class Outbox:
         Return the platform's id, None when the chat is closed to us; and whether it was said.
         """
         while True:
-            manners = self._surface.manners
-            is_known = manners.knows_keys and time.time() - tried_at < manners.key_seconds
+            limits = self._surface.limits
+            is_known = limits.knows_keys and time.time() - tried_at < limits.key_seconds
             is_told = is_doubtful and not is_known
             wanted = structs.replace(message, text=AGAIN + message.text) if is_told else message
             try:

@@ -56,9 +56,9 @@ class GrowingReply:
     was said before now was not heard here, until it ends.
     """
 
-    def __init__(self, turn: str, manners: PlatformLimits, outbox: Outbox, *, is_late: bool = False) -> None:
+    def __init__(self, turn: str, limits: PlatformLimits, outbox: Outbox, *, is_late: bool = False) -> None:
         self.turn = turn
-        self._manners = manners
+        self._limits = limits
         self._outbox = outbox
         self.is_late = is_late
         self._steps: list[str] = [""]
@@ -112,7 +112,7 @@ class GrowingReply:
             work = f"🔧 {', '.join(dict.fromkeys(self._calls.values()))}" if self._calls else ""
             so_far = "\n\n".join(part for part in (self.text, work) if part)
             await self._show((so_far + CURSOR).lstrip(), (Button(STOP, f"{STOP_VALUE}{self.turn}"),), is_last=False)
-            pause = self._manners.edit_seconds - (time.monotonic() - began)
+            pause = self._limits.edit_seconds - (time.monotonic() - began)
             await asyncio.sleep(max(0.0, pause, self._outbox.pause_seconds))
 
     async def finish(self, text: str, outcome: Outcome) -> None:

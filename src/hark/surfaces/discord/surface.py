@@ -21,7 +21,7 @@ class DiscordSurface(ConnectedSurface):
 
     name = "discord"
     # Its nonces are our keys: it takes the same one once, for "a few minutes".
-    manners = PlatformLimits(CHARACTERS, 1.2, knows_keys=True, key_seconds=KEY_SECONDS, has_reactions=True)
+    limits = PlatformLimits(CHARACTERS, 1.2, knows_keys=True, key_seconds=KEY_SECONDS, has_reactions=True)
 
     def __init__(self, settings: DiscordSettings, token: str, position: Path | None = None) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ class Matrix:
     """A ChatSurface for one account. `send` and the others work while `run` does; else they say that it does not."""
 
     name = "matrix"
-    manners = PlatformLimits(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
+    limits = PlatformLimits(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
 
     def __init__(
         self, settings: MatrixSettings, token: str, folder: Path, is_allowed: Callable[[Author], bool]

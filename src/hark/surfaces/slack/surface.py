@@ -20,7 +20,7 @@ class SlackSurface(Sender):
     """A ChatSurface: a sender that receives, too."""
 
     name = "slack"
-    manners = PlatformLimits(characters=3900, edit_seconds=1.2, knows_keys=False, has_buttons=True, has_reactions=True)
+    limits = PlatformLimits(characters=3900, edit_seconds=1.2, knows_keys=False, has_buttons=True, has_reactions=True)
 
     def __init__(self, settings: SlackSettings) -> None:
         super().__init__(Web(secret(settings.token, settings.token_env), settings.api_base))

@@ -19,15 +19,19 @@ from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
 from hark.surfaces.chat.recent_values import ButtonValues
 from hark.surfaces.chat.reply import count_message
 from hark.surfaces.telegram.client import ChatMigrated, RequestRefused, TelegramClient, Unanswered
+from hark.surfaces.telegram.limits import (
+    MOST_CHARACTERS,
+    MOST_LETTERS,
+    ROW_BUTTONS,
+    ROW_LETTERS,
+    bot_limit,
+    group_limit,
+)
 from hark.surfaces.telegram.markup import as_html, shown_length, utf16_length
 from hark.timing.rate_limit import RateLimit, RateLimits
 
 T = TypeVar("T")
 
-MOST_CHARACTERS = 4096
-MOST_LETTERS = 60  # of a button
-ROW_LETTERS = 26
-ROW_BUTTONS = 3
 CUT = "\n… (cut: too long for Telegram)"
 # Telegram has a fixed set of reactions; these are the nearest to ours.
 SIGNS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
@@ -44,8 +48,8 @@ class Writer:
         self._client = client
         self._values = values
         self._moved: dict[int, int] = {}
-        self._limit = RateLimit(10, 20.0)  # Telegram takes 30 a second
-        self._group_limits = RateLimits(lambda: RateLimit(5, 15 / 60, reserve=2))  # Telegram takes 20 a minute
+        self._limit = bot_limit()
+        self._group_limits = RateLimits(group_limit)
 
     async def send(self, address: Address, message: Outgoing) -> str:
         """Send a message; return its id.

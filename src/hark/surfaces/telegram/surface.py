@@ -7,10 +7,11 @@ from typing import Any
 
 import anyio
 
-from hark.protocol.chat import ChatError, ChatSurface, Deliver, PlatformLimits
+from hark.protocol.chat import ChatError, ChatSurface, Deliver
 from hark.surfaces.chat.connected import ConnectedSurface
 from hark.surfaces.chat.recent_values import ButtonValues
 from hark.surfaces.chat.settings import PlatformServices, secret
+from hark.surfaces.telegram.limits import BUTTON_BYTES, LIMITS
 from hark.surfaces.telegram.platform import TelegramSettings
 
 # What we ask for, and what we put into our calls; what stands in these is built with them.
@@ -22,7 +23,6 @@ CALLED = (
     *("SendMessage", "EditMessageText", "SendVoice", "SendDocument", "SendChatAction", "SetMessageReaction"),
     *("AnswerCallbackQuery", "GetFile", "GetMe", "GetUpdates"),
 )
-BUTTON_BYTES = 64
 END_SECONDS = 0.8
 NO_TOKEN = "Telegram needs the token of a bot: set token_env or token in [surfaces.telegram]."  # noqa: S105
 NO_LIBRARY = 'Telegram needs the extra package: pip install "hark-agent[telegram]"'
@@ -32,8 +32,7 @@ class Telegram(ConnectedSurface):
     """One bot. It sends while it runs; before and after, sending is refused for a moment."""
 
     name = "telegram"
-    # Of 4096: signs such as 😀 count twice, and some markup shows a little more than its source.
-    manners = PlatformLimits(characters=3800, edit_seconds=1.2, has_reactions=True)
+    limits = LIMITS
 
     def __init__(self, settings: TelegramSettings) -> None:
         super().__init__()

@@ -55,7 +55,7 @@ class Webhook:
     """A ChatSurface. Who knows a hook's secret may talk; there is no pairing. The receiver takes each key once."""
 
     name = NAME
-    manners = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_reactions=True)
+    limits = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_reactions=True)
 
     def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
         """`is_stop` tells whether a text stops. Raises ChatError without a secret, ValueError for a wrong template."""
