@@ -29,8 +29,7 @@ from hark.protocol.records import AnyRecord
 from hark.protocol.rules import Rules
 from hark.protocol.store import Accepted, Lease, Store, StoreError, Summary
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
-from hark.store.memory import MemoryStore, SharedMemory
-from hark.store.sqlite import SqliteInbox, SqliteJournal
+from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
 from hark.tools.toolbox import Toolbox
 from tests.engine.null_services import GrantsInMemory, NoSnapshots
 from tests.waiting import until
@@ -76,11 +75,11 @@ class Gate:
         await self._open.wait()
 
 
-class GatedInbox(SqliteInbox):
+class GatedInbox(MemoryInbox):
     """An inbox whose puts can be held up, or fail."""
 
     def __init__(self, memory: SharedMemory) -> None:
-        super().__init__(memory, memory)
+        super().__init__(memory)
         self.gate = Gate()
         self.error: StoreError | None = None
 
@@ -91,11 +90,11 @@ class GatedInbox(SqliteInbox):
         return await super().put(session, command)
 
 
-class GatedJournal(SqliteJournal):
+class GatedJournal(MemoryJournal):
     """A journal whose reads and appends can be held up, or fail."""
 
     def __init__(self, memory: SharedMemory) -> None:
-        super().__init__(memory, memory)
+        super().__init__(memory)
         self.gate = Gate()
         self.read_gate = Gate()
         self.held_kind: type[AnyRecord] | None = None

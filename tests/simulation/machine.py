@@ -53,6 +53,7 @@ class Machine:
         self._failing = link.failing
         link.failing = 0.0
         self._ledger = ledger
+        self._vault = vault
         self._store = vault.open(link, lambda: ledger.catch_up(link.now(), link.owner))
         self._bench = EngineServices(
             store=self._store,
@@ -140,7 +141,7 @@ class Machine:
     async def _run(self) -> None:
         try:
             with self._scope:
-                await self._store.leases.enter()
+                await self._vault.enter(self._store)
                 self.link.failing = self._failing  # a process that can't open its store does not start
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(self._router.run)

@@ -1,4 +1,4 @@
-"""What a seed decides before the run: how many machines, who sees deaths, which rules, and how much goes wrong."""
+"""What a seed decides before the run: how many machines, which store, which rules, and how much goes wrong."""
 
 from dataclasses import dataclass
 from random import Random
@@ -14,7 +14,7 @@ class Plan:
 
     seed: int
     machines: int
-    sees_deaths: bool
+    is_sql: bool
     rules: Rules
     tempo: float
     people: int
@@ -42,7 +42,7 @@ def plan_of(seed: int) -> Plan:
     return Plan(
         seed=seed,
         machines=machines,
-        sees_deaths=random.random() < 0.35,
+        is_sql=random.random() < 0.35,
         rules=rules,
         tempo=random.choice([0.2, 1.0, 1.0, 3.0]),
         people=random.choice([1, 1, 2]),

@@ -17,7 +17,7 @@ from tests.simulation.network_link import Link
 from tests.simulation.observations import Ledger
 from tests.simulation.plan import Plan, plan_of
 from tests.simulation.promises.promises import check
-from tests.simulation.storage import LEASE_SECONDS, Vault
+from tests.simulation.storage import LEASE_SECONDS, MemoryVault, SqlVault
 from tests.simulation.users import Person, Screen
 
 SESSION = "s"
@@ -31,7 +31,7 @@ class World:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.vault = Vault(sees_deaths=plan.sees_deaths)
+        self.vault = SqlVault() if plan.is_sql else MemoryVault()
         self.ledger = Ledger(SESSION, self.vault)
         self.quiet = Quiet()
         self.machines: list[Machine] = []
@@ -195,6 +195,7 @@ def run_seed(seed: int) -> Ledger:
         world.ledger.violate(str(stuck))
     finally:
         _discard(loop)
+        world.vault.close()
         asyncio.set_event_loop(None)
     return world.ledger
 

@@ -1,15 +1,19 @@
-"""What lasts in a simulated world: the real store's logic, with commits that take virtual time and can be lost."""
+"""What lasts in a simulated world: the real stores' logic, with commits that take virtual time and can be lost."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar, cast
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar, cast
 
 from hark.engine.session.router import HEARTBEAT_SECONDS
+from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Entry
+from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Store, StoreError, Summary
 from hark.store import rows
 from hark.store.committer import PendingCommit, answer, commit_together
-from hark.store.memory import MemoryBus, SharedMemory
+from hark.store.database_file import migrate
+from hark.store.memory import MemoryBus, MemoryStore, SharedMemory
 from hark.store.sqlite import SqliteLeases, SqliteStore
 from tests.simulation.network_link import Link
 
@@ -64,6 +68,34 @@ class Disk:
             self._link.later(self._link.delay("commit"), self._commit_waiting)
 
 
+class Vault(Protocol):
+    """What all machines share, whatever holds it; it outlives them."""
+
+    def open(self, link: Link, committed: Callable[[], None]) -> Store:
+        """Return one machine's store; `committed` is called in the moment of each of its commits."""
+        ...
+
+    async def enter(self, store: Store) -> None:
+        """Say that the machine lives."""
+        ...
+
+    def records(self, session: str, after: int) -> list[AnyRecord]:
+        """Look at the journal, without any delay."""
+        ...
+
+    def entries(self, session: str, after: int) -> list[Entry]:
+        """Look at the inbox, without any delay."""
+        ...
+
+    def owner(self, session: str) -> str:
+        """Return who owns a session in this moment."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what holds it."""
+        ...
+
+
 class LossyBus:
     """A bus whose wakes come late, twice or not at all."""
 
@@ -85,38 +117,148 @@ class LossyBus:
         self._inner.close()
 
 
-class Vault:
-    """What all machines share: the SQLite store's own SQL on a database in memory. It outlives them."""
+class SqlVault:
+    """The SQLite store's own SQL on a database in memory."""
 
-    def __init__(self, *, sees_deaths: bool) -> None:
-        """A machine that died loses its leases at once if the others see it, and else when they run out."""
+    def __init__(self) -> None:
         self._memory = SharedMemory()
-        self._sees_deaths = sees_deaths
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        migrate(self._connection, "memory")
 
-    def open(self, link: Link, committed: Callable[[], None]) -> SqliteStore:
-        """Return one machine's store; `committed` is called in the moment of each of its commits."""
-
+    def open(self, link: Link, committed: Callable[[], None]) -> Store:
         def commit(jobs: Sequence[PendingCommit]) -> None:
-            commit_together(self._memory.connection, jobs, "BEGIN IMMEDIATE")
+            commit_together(self._connection, jobs, "BEGIN IMMEDIATE")
 
         writes, reads = Disk(link, commit, committed), Disk(link, commit)
-        is_alive: Callable[[str], bool] = link.is_alive if self._sees_deaths else lambda _: True
-        leases = SqliteLeases(writes, link.owner, link, is_alive, LEASE_SECONDS)
+        leases = SqliteLeases(writes, link.owner, link, link.is_alive, LEASE_SECONDS)
         return SqliteStore(writes, reads, leases, LossyBus(MemoryBus(self._memory, link.owner), link))
 
+    async def enter(self, store: Store) -> None:
+        await cast("SqliteLeases", store.leases).enter()
+
     def records(self, session: str, after: int) -> list[AnyRecord]:
-        """Look at the journal, without any delay."""
-        return rows.read(self._memory.connection, session, after)
+        return rows.read(self._connection, session, after)
 
     def entries(self, session: str, after: int) -> list[Entry]:
-        """Look at the inbox, without any delay."""
-        return rows.after(self._memory.connection, session, after)
+        return rows.after(self._connection, session, after)
+
+    def close(self) -> None:
+        self._connection.close()
 
     def owner(self, session: str) -> str:
-        """Return who owns a session in this moment."""
-        query = "SELECT owner FROM leases WHERE session = ?"
-        row = self._memory.connection.execute(query, (session,)).fetchone()
+        row = self._connection.execute("SELECT owner FROM leases WHERE session = ?", (session,)).fetchone()
         return str(row[0]) if row else ""
+
+
+class MemoryVault:
+    """The store in memory, with the same delays in front of it."""
+
+    def __init__(self) -> None:
+        self._memory = SharedMemory()
+
+    def open(self, link: Link, committed: Callable[[], None]) -> Store:
+        return DelayedStore(MemoryStore(self._memory, link.owner, link, LEASE_SECONDS), link, committed)
+
+    async def enter(self, store: Store) -> None:
+        await store.leases.renew()
+
+    def records(self, session: str, after: int) -> list[AnyRecord]:
+        kept = self._memory.kept.get(session)
+        return kept.records[after:] if kept else []
+
+    def entries(self, session: str, after: int) -> list[Entry]:
+        kept = self._memory.kept.get(session)
+        return kept.entries[after:] if kept else []
+
+    def close(self) -> None:
+        pass
+
+    def owner(self, session: str) -> str:
+        lease = self._memory.leases.get(session)
+        return lease.owner if lease else ""
+
+
+class DelayedStore:
+    """A store in memory whose every act goes through a disk. It is its own inbox, journal and leases."""
+
+    def __init__(self, inner: MemoryStore, link: Link, committed: Callable[[], None]) -> None:
+        self._inner = inner
+        self._writes = Disk(link, _commit_in_memory, committed)
+        self._reads = Disk(link, _commit_in_memory)
+        self._bus = LossyBus(inner.bus, link)
+
+    @property
+    def inbox(self) -> "DelayedStore":
+        return self
+
+    @property
+    def journal(self) -> "DelayedStore":
+        return self
+
+    @property
+    def search(self) -> Search:
+        return self._inner.search
+
+    @property
+    def leases(self) -> "DelayedStore":
+        return self
+
+    @property
+    def bus(self) -> LossyBus:
+        return self._bus
+
+    async def put(self, session: str, command: Command) -> Accepted:
+        return await self._writes.submit(lambda _: _now(self._inner.inbox.put(session, command)))
+
+    async def after(self, session: str, seq: int) -> list[Entry]:
+        return await self._reads.submit(lambda _: _now(self._inner.inbox.after(session, seq)))
+
+    async def unread(self) -> list[str]:
+        return await self._reads.submit(lambda _: _now(self._inner.inbox.unread()))
+
+    async def unfinished(self) -> list[str]:
+        return await self._reads.submit(lambda _: _now(self._inner.inbox.unfinished()))
+
+    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
+        kept = tuple(records)
+        await self._writes.submit(lambda _: _now(self._inner.journal.append(lease, expected, kept, summary)))
+
+    async def read(self, session: str, after: int = 0) -> list[AnyRecord]:
+        return await self._reads.submit(lambda _: _now(self._inner.journal.read(session, after)))
+
+    async def sessions(self) -> list[SessionLine]:
+        return await self._reads.submit(lambda _: _now(self._inner.journal.sessions()))
+
+    async def delete(self, session: str) -> bool:
+        return await self._writes.submit(lambda _: _now(self._inner.journal.delete(session)))
+
+    @property
+    def seconds(self) -> float:
+        return self._inner.leases.seconds
+
+    async def acquire(self, session: str) -> Lease | None:
+        return await self._writes.submit(lambda _: _now(self._inner.leases.acquire(session)))
+
+    async def is_owned(self, session: str) -> bool:
+        return await self._reads.submit(lambda _: _now(self._inner.leases.is_owned(session)))
+
+    async def renew(self) -> None:
+        await self._writes.submit(lambda _: _now(self._inner.leases.renew()))
+
+    async def release(self, lease: Lease) -> None:
+        await self._writes.submit(lambda _: _now(self._inner.leases.release(lease)))
+
+    async def close(self) -> None:
+        with suppress(StoreError):
+            await self._writes.submit(lambda _: _now(self._inner.close()))
+
+
+def _commit_in_memory(jobs: Sequence[PendingCommit]) -> None:
+    for job in jobs:
+        try:
+            job.result = job.operation(cast("sqlite3.Connection", None))
+        except StoreError as refusal:
+            job.error = refusal
 
 
 def _now(act: Coroutine[Any, Any, T]) -> T:

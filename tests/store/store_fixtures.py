@@ -1,5 +1,6 @@
 """What the tests of the stores share: a clock in their hand, and places where several owners open one store."""
 
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.records import Queued
 from hark.protocol.store import Bus, Lease, Store
-from hark.store.memory import MemoryStore, SharedMemory
-from hark.store.sqlite import SqliteStore
+from hark.store.database_file import migrate
+from hark.store.memory import MemoryBus, MemoryStore, SharedMemory
+from hark.store.sqlite import SqliteLeases, SqliteStore
+from tests.store.inline_committer import InlineCommitter
 
 
 class TestClock:
@@ -68,7 +71,26 @@ class FileWorld:
             await store.close()
 
 
-WORLDS: list[Callable[[Path], World]] = [MemoryWorld, FileWorld]
+class InlineWorld:
+    """The SQL of the file, on the caller's loop: what a simulation uses."""
+
+    def __init__(self, directory: Path) -> None:
+        self.clock = TestClock()
+        self._memory = SharedMemory()
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(self._connection, "memory")
+
+    async def open(self, owner: str) -> Store:
+        committer = InlineCommitter(self._connection)
+        leases = SqliteLeases(committer, owner, self.clock, lambda _: True, 10.0)
+        await leases.enter()
+        return SqliteStore(committer, committer, leases, MemoryBus(self._memory, owner))
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+WORLDS: list[Callable[[Path], World]] = [MemoryWorld, FileWorld, InlineWorld]
 
 
 @asynccontextmanager

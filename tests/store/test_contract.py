@@ -14,7 +14,7 @@ from hark.protocol.store import Accepted, Entry, JournalConflict, Lease, LeaseLo
 from tests.store.store_fixtures import WORLDS, World, next_wake, opened, owned, record, say
 
 
-@pytest.fixture(params=WORLDS, ids=["memory", "file"])
+@pytest.fixture(params=WORLDS, ids=["memory", "file", "inline"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     make: Callable[[Path], World] = request.param
     return make(tmp_path)

@@ -56,7 +56,7 @@ ODD = [
 ]
 
 
-@pytest.fixture(params=WORLDS, ids=["memory", "file"])
+@pytest.fixture(params=WORLDS, ids=["memory", "file", "inline"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     make: Callable[[Path], World] = request.param
     return make(tmp_path)

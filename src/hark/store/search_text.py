@@ -74,6 +74,16 @@ def phrases(query: str) -> list[Phrase]:
     return list(dict.fromkeys(piece for piece in pieces if piece))
 
 
+def has_phrase(kept: list[str], phrase: Phrase) -> bool:
+    """Tell whether words have a phrase; its last word may be the beginning of a longer one."""
+    *begin, last = phrase
+    count = len(begin)
+    return any(
+        kept[place : place + count] == begin and _is_begun(last, kept[place + count])
+        for place in range(len(kept) - count)
+    )
+
+
 def is_prefix(word: str) -> bool:
     """Tell whether a word of a query also means the words that begin with it."""
     return len(word) >= PREFIX_CHARACTERS

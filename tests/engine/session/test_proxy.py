@@ -18,7 +18,6 @@ from hark.protocol.receipts import Refusal
 from hark.protocol.store import StoreError
 from hark.protocol.tool import CallContext, Question, Tool, ToolOutput
 from hark.providers.scripted import Hang, ScriptedProvider
-from hark.store import rows
 from hark.store.memory import SharedMemory
 from tests.engine.engine_fixture import (
     NO_HEARTBEAT,
@@ -235,13 +234,13 @@ async def test_an_owner_that_lost_its_lease_stops_its_turn_at_once_and_writes_no
     async with process(memory, "a", ScriptedProvider([["par", hang]])) as owner:
         await owner.person.say("go", name="m1")
         await hang.reached.wait()
-        rows.beat(memory.connection, "a", 0.0)
+        memory.expiry["a"] = 0.0
         async with process(memory, "b", ScriptedProvider([["after"]])) as thief:
             await thief.person.screen.until(lambda: thief.person.door.state.turn is None)
-            count = len(rows.read(memory.connection, "demo", 0))
+            count = len(memory.kept["demo"].records)
             stopped = await owner.person.stop()
             await hang.closed.wait()
-            assert len(rows.read(memory.connection, "demo", 0)) == count
+            assert len(memory.kept["demo"].records) == count
             assert stopped is None
             await thief.person.say("on", name="m2")
             assert await thief.person.door.idle() == Completed("after")

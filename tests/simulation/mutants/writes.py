@@ -4,12 +4,20 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from hark.protocol.store import Accepted, Lease
+from hark.protocol.commands import Command
+from hark.protocol.store import Accepted, Entry, Lease
 from hark.store import rows
+from hark.store.memory import MemoryInbox, MemoryJournal, _Kept
 from tests.simulation.mutants.mutant import Mutant
 
 _put = rows.put
 _names = itertools.count()
+
+
+async def _append_anyway(self: Any, lease: Lease, expected: int, records: Sequence[Any], summary: Any) -> None:
+    kept = self._kept.setdefault(lease.session, _Kept())
+    kept.records.extend(records)
+    kept.summary = summary
 
 
 def _insert_anyway(connection: Any, lease: Lease, expected: int, bodies: Sequence[bytes], summary: Any) -> None:
@@ -21,6 +29,13 @@ def _insert_anyway(connection: Any, lease: Lease, expected: int, bodies: Sequenc
         connection.execute("INSERT INTO journal (session, seq, body) VALUES (?, ?, ?)", (session, seq, body))
 
 
+async def _put_anyway(self: Any, session: str, command: Command) -> Accepted:
+    kept = self._kept.setdefault(session, _Kept())
+    seq = len(kept.entries) + 1
+    kept.entries.append(Entry(seq, command))
+    return Accepted(seq, is_new=True)
+
+
 def _put_row_anyway(connection: Any, session: str, command: str, body: bytes) -> Accepted:
     return _put(connection, session, f"{command} {next(_names)}", body)
 
@@ -28,7 +43,7 @@ def _put_row_anyway(connection: Any, session: str, command: str, body: bytes) ->
 MUTANTS = (
     Mutant(
         "A machine that lost its lease still writes",
-        ((rows, "append", _insert_anyway),),
+        ((MemoryJournal, "append", _append_anyway), (rows, "append", _insert_anyway)),
     ),
-    Mutant("A redelivered message is taken twice", ((rows, "put", _put_row_anyway),)),
+    Mutant("A redelivered message is taken twice", ((MemoryInbox, "put", _put_anyway), (rows, "put", _put_row_anyway))),
 )
