@@ -20,13 +20,18 @@ async def _append_anyway(self: Any, lease: Lease, expected: int, records: Sequen
     kept.summary = summary
 
 
-def _insert_anyway(connection: Any, lease: Lease, expected: int, bodies: Sequence[bytes], summary: Any) -> None:
-    session = lease.session
+def _insert_anyway(self: rows.Append, connection: Any) -> None:
+    session, summary = self.lease.session, self.summary
     [length] = connection.execute("SELECT count(*) FROM journal WHERE session = ?", (session,)).fetchone()
-    line = (session, length + len(bodies), summary.cursor, summary.is_open, summary.is_waiting, summary.turns, "", 0.0)
+    end = length + len(self.bodies)
+    line = (session, end, summary.cursor, summary.is_open, summary.is_waiting, summary.turns, "", 0.0)
     connection.execute("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", line)
-    for seq, body in enumerate(bodies, length + 1):
+    for seq, body in enumerate(self.bodies, length + 1):
         connection.execute("INSERT INTO journal (session, seq, body) VALUES (?, ?, ?)", (session, seq, body))
+
+
+def _one_by_one(connection: Any, appends: Sequence[rows.Append]) -> bool:
+    return False
 
 
 async def _put_anyway(self: Any, session: str, command: Command) -> Accepted:
@@ -43,7 +48,11 @@ def _put_row_anyway(connection: Any, session: str, command: str, body: bytes) ->
 MUTANTS = (
     Mutant(
         "A machine that lost its lease still writes",
-        ((MemoryJournal, "append", _append_anyway), (rows, "append", _insert_anyway)),
+        (
+            (MemoryJournal, "append", _append_anyway),
+            (rows.Append, "__call__", _insert_anyway),
+            (rows.Append, "together", _one_by_one),
+        ),
     ),
     Mutant("A redelivered message is taken twice", ((MemoryInbox, "put", _put_anyway), (rows, "put", _put_row_anyway))),
 )
