@@ -75,3 +75,24 @@ async def test_with_nobody_there_a_tool_is_told_so_at_once() -> None:
         assert await person.door.idle() == Completed("ok")
         assert person.results["c1"].text == "nobody"
     assert person.screen.all(QuestionAsked) == []
+
+
+async def test_an_answer_stays_in_the_transcript_when_a_stop_cancels_the_tool_that_asked() -> None:
+    got = asyncio.Event()
+
+    async def work(context: CallContext) -> ToolOutput:
+        await context.ask(Question("which?"))
+        got.set()
+        await asyncio.Event().wait()
+        return ToolOutput("never")
+
+    async with running(
+        make_bench(ScriptedProvider([asks_for("ask"), ["ok"]]), tools=[FakeTool("ask", work)])
+    ) as person:
+        await person.say("go")
+        asked = await person.screen.shows(QuestionAsked)
+        assert await person.door.answer(Answer("1", asked.question, "the blue one")) is None
+        await got.wait()
+        await person.stop()
+        assert person.results["c1"].text == "The answer was: the blue one\n[cancelled]"
+        assert person.results["c1"].effect is Effect.CANCELLED

@@ -1,6 +1,7 @@
 """Questions that a turn asks a person: open until answered, out of time, or withdrawn with the turn."""
 
 import asyncio
+from collections.abc import Callable
 
 from hark.engine.session.fanout import Fanout
 from hark.protocol.clock import Clock
@@ -16,10 +17,21 @@ class Questions:
         self._clock = clock
         self._can_ask = can_ask
         self._open: dict[str, asyncio.Future[str]] = {}
+        self._on_answer: dict[str, Callable[[str], None]] = {}
         self._asked: dict[str, tuple[str, Question, str]] = {}  # whoever comes later can still read them
 
-    async def ask(self, turn: str, question: Question, call: str = "", seconds: float | None = None) -> str:
+    async def ask(
+        self,
+        turn: str,
+        question: Question,
+        call: str = "",
+        seconds: float | None = None,
+        on_answer: Callable[[str], None] = lambda _: None,
+    ) -> str:
         """Return the answer. Cancelling withdraws the question on every surface.
+
+        `on_answer` gets the answer in the moment in which it is accepted. A cancel that comes right behind it takes the
+        returned answer away, and the words of a user must not get lost.
 
         Raises:
             NobodyToAsk: The rules say that no person is there, or none answered within `seconds`.
@@ -29,6 +41,7 @@ class Questions:
         name = self._clock.new_id()
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open[name] = answer
+        self._on_answer[name] = on_answer
         self._asked[name] = turn, question, call
         self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices, question.kind, call)
         reason = "withdrawn"
@@ -40,7 +53,7 @@ class Questions:
             reason = "unanswered"
             raise NobodyToAsk from error
         finally:
-            del self._open[name], self._asked[name]
+            del self._open[name], self._on_answer[name], self._asked[name]
             self._fanout.emit(QuestionClosed, turn, name, reason)
         return text
 
@@ -50,6 +63,7 @@ class Questions:
         if answer is None or answer.done():
             return False
         answer.set_result(text)
+        self._on_answer[question](text)
         return True
 
     @property
@@ -76,10 +90,10 @@ class TurnQuestions:
         self._turn = turn
         self._seconds = seconds
 
-    async def ask(self, question: Question, call: str) -> str:
-        """Return the answer. Cancelling withdraws the question.
+    async def ask(self, question: Question, call: str, on_answer: Callable[[str], None] = lambda _: None) -> str:
+        """Return the answer; see `Questions.ask`. Cancelling withdraws the question.
 
         Raises:
             NobodyToAsk: No person is there, or none answered in time.
         """
-        return await self._questions.ask(self._turn, question, call, self._seconds)
+        return await self._questions.ask(self._turn, question, call, self._seconds, on_answer)

@@ -60,7 +60,11 @@ class Context:
         """
         if not self._is_live:
             raise NobodyToAsk
-        return await self._lines.questions.ask(question, self.call)
+        return await self._lines.questions.ask(question, self.call, self._keep_answer)
+
+    def _keep_answer(self, text: str) -> None:
+        """Keep an answer in case the call is cut before its tool returns it."""
+        self.said = f"{self.said}\nThe answer was: {clean(text)}".lstrip()[-KEPT_CHARACTERS:]
 
     async def steered(self) -> None:
         """Return when a message for this turn waits."""
