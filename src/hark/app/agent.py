@@ -24,11 +24,9 @@ from hark.protocol.commands import Say
 from hark.protocol.meaning import StopMeaning
 from hark.protocol.names import check_name, child_depth, is_child_of, is_listed, session_of
 from hark.protocol.receipts import Receipt
+from hark.protocol.schedules import Schedules
 from hark.protocol.store import Hit, Query, SessionLine
-from hark.schedules.service import ScheduleDesk
 from hark.tools.delegate import ChildOrder
-from hark.trace.from_journal import children_of, story_of, turns_of
-from hark.trace.turn_trace import as_json
 
 REFLECTS = ChildOrder(tools=("memory",), steps=6, seconds=60)
 
@@ -64,8 +62,9 @@ class Agent:
         return [CommandLine(command.name, command.takes, command.help) for command in COMMANDS.values()]
 
     @property
-    def schedules(self) -> ScheduleDesk:
+    def schedules(self) -> Schedules:
         """The schedules of the agent's home."""
+        from hark.schedules.service import ScheduleDesk
 
         async def say(session: str, message: Say) -> Receipt:
             handle = self.session(session, "schedule")
@@ -140,6 +139,9 @@ class Agent:
 
     async def timeline(self, turn: str) -> dict[str, Any] | None:
         """Return where a turn's time went; None when there is no such turn."""
+        from hark.trace.from_journal import children_of, story_of, turns_of
+        from hark.trace.turn_trace import as_json
+
         journal = self.bench.store.journal
         try:
             records = await journal.read(check_name(session_of(turn)))
