@@ -4,12 +4,12 @@ import time
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from hark.protocol.agent import GatewayState, Lag, RouteRow, ServerRow
-from hark.protocol.messages import Message
+from hark.protocol.messages import AssistantMessage, Message
 from hark.protocol.session import RunningTurn
 from hark.protocol.store import Hit, SessionLine
 from hark.surfaces.web.api.context import WebContext
@@ -118,8 +118,31 @@ async def transcript(web: WebContext, request: Request) -> SessionTranscript:
         running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
     seq = feed.kept.last if feed is not None else None
     past = await session.history()
-    rows = [_message_row(message, turn) for message, turn in zip(past.messages, past.turns, strict=True)]
+    said = list(zip(past.messages, past.turns, strict=True))
+    running = without_double(said, running)
+    rows = [_message_row(message, turn) for message, turn in said]
     return SessionTranscript(rows, running, seq, list(past.cut))
+
+
+def without_double(said: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:
+    """Return the running turn without a reply that the history has already.
+
+    A reply is in the history a moment before its end is published. If its last pieces are still to be published as
+    events, it is taken out of `said` instead.
+    """
+    if running is None or not running.text:
+        return running
+    replies = [
+        place for place, (one, turn) in enumerate(said) if turn == running.turn and isinstance(one, AssistantMessage)
+    ]
+    reply = said[replies[-1]][0] if replies else None
+    if reply is None or not reply.text.startswith(running.text):
+        return running
+    if reply.text == running.text:
+        return structs.replace(running, text="")
+    if replies[-1] == len(said) - 1:
+        said.pop()
+    return running
 
 
 async def timeline(web: WebContext, request: Request) -> dict[str, Any]:
