@@ -119,12 +119,12 @@ async def transcript(web: WebContext, request: Request) -> SessionTranscript:
     seq = feed.kept.last if feed is not None else None
     past = await session.history()
     said = list(zip(past.messages, past.turns, strict=True))
-    running = without_double(said, running)
+    running = drop_repeated_reply(said, running)
     rows = [_message_row(message, turn) for message, turn in said]
     return SessionTranscript(rows, running, seq, list(past.cut))
 
 
-def without_double(said: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:
+def drop_repeated_reply(said: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:
     """Return the running turn without a reply that the history has already.
 
     A reply is in the history a moment before its end is published. If its last pieces are still to be published as
