@@ -1,4 +1,4 @@
-# Each target sets up all that it needs on a fresh machine: Python 3.11+, pip and a network are enough.
+# Each target installs its own requirements on a fresh machine. You need Python 3.11+, pip and network access.
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen --no-sync
@@ -11,7 +11,7 @@ KILLS ?= 500
 .PHONY: help setup libgomp test-tools chat test check format simulate crash gateway-kills bench pictures fuzz clean
 
 help: ## show this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 $(UV):
 	python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv
@@ -20,17 +20,17 @@ $(UV):
 	$(UV) sync --frozen --quiet --all-extras
 	@touch $@
 
-# What Debian has: `$(call debian,PACKAGES)` installs them where we may, and says what to do where we may not.
+# `$(call debian,PACKAGES)` installs Debian packages if we are root, and prints an instruction otherwise.
 debian = { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	{ apt-get install -qq -y $(1) || { apt-get update -qq && apt-get install -qq -y $(1); } } >/dev/null 2>&1; } || \
 	echo "Not installed: $(1). Install it with your system's package manager."
 
-# The embedded model needs a library that small Linux images lack. Without it everything else still works.
+# The embedded model needs a library that small Linux images lack. Everything else works without it.
 libgomp: .venv/.ready
 	@test "$$(uname)" != Linux || .venv/bin/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null || \
 	$(call debian,libgomp1)
 
-# What the tests of speech, sandbox, search, git and the web page need beside Python.
+# Programs that the tests of speech, sandbox, search, git and the web page need.
 test-tools: setup
 	@command -v espeak-ng >/dev/null && command -v bwrap >/dev/null && command -v rg >/dev/null && \
 	command -v git >/dev/null && command -v chromium >/dev/null || \
@@ -38,43 +38,44 @@ test-tools: setup
 
 setup: .venv/.ready libgomp ## install everything into .venv
 
-chat: setup ## talk to the agent
+chat: setup ## start the agent
 	@$(RUN) hark $(ARGS)
 
-# Whoever forbids Python to keep what it compiled has each of the many processes of the tests compile all anew.
+# Without bytecode files, each of the many test processes would compile every module again.
 test: export PYTHONDONTWRITEBYTECODE =
 test: setup test-tools ## run all tests
 	$(RUN) pytest -n $(JOBS) --dist worksteal
 
-check: setup ## style, types, layers, structure
+check: setup ## check style, types, layers, structure and prose
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) lint-imports
 	$(RUN) python -m tests.structure
+	$(RUN) python -m tests.prose
 	$(RUN) pyright
 
-format: setup ## put the code into shape
+format: setup ## format the code and apply automatic fixes
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
 
-simulate: setup ## explore schedules: COUNT=100000, or SEED=n to replay one
+simulate: setup ## run generated users, crashes and timings: COUNT=100000, or SEED=n to replay one
 	$(RUN) python -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--count $(COUNT) --jobs $(JOBS))
 
-crash: setup ## kill -9 a process under load, KILLS=500 times, and count what is lost or doubled
+crash: setup ## kill -9 a process under load, KILLS=500 times, and count lost and duplicated messages
 	$(RUN) python -m tests.crash --kills $(KILLS)
 
-gateway-kills: setup ## kill -9 the gateway under the messages of CHATS=200 chats, MESSAGES=20000, and audit each of them
+gateway-kills: setup ## kill -9 a gateway with CHATS=200 chats and MESSAGES=20000 messages, and audit each message
 	$(RUN) python -m tests.gateway_kills --chats $(or $(CHATS),200) --messages $(or $(MESSAGES),20000) $(if $(SEED),--seed $(SEED))
 
-bench: setup ## measure latency, CPU and memory against a bare loop
+bench: setup ## measure latency, CPU and memory, compared with a bare loop
 	$(RUN) python -m bench
 
-pictures: setup ## make the pictures and the keys page of the docs anew
+pictures: setup ## regenerate the pictures and the keys page of the documentation
 	$(RUN) python -m docs.make_keys
 	$(RUN) python -m docs.make_pictures
 
-fuzz: setup ## random keys, pastes, resizes and stops against the terminal app, SECONDS=120
+fuzz: setup ## send random keys, pastes, resizes and stops to the terminal app, SECONDS=120
 	$(RUN) python -m tests.surfaces.terminal.fuzz --seconds $(or $(SECONDS),120)
 
-clean: ## remove what setup made
+clean: ## remove the files that setup created
 	rm -rf .venv .uv

@@ -1,4 +1,4 @@
-"""`python -m bench [NAME...] [--quick]`: measures, each benchmark in a process of its own."""
+"""`python -m bench [NAME...] [--quick]`: runs benchmarks, each in a separate process."""
 
 import argparse
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from bench import (
     undo,
     voice,
 )
-from bench.run import Plan, in_fresh_process, raise_file_limit
-from bench.table import Figure, show
+from bench.run import BenchOptions, raise_file_limit, run_in_new_process
+from bench.table import Figure, print_table
 
-BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
+BENCHMARKS: dict[str, Callable[[BenchOptions], list[Figure]]] = {
     "interrupts": interrupts.measure,
     "tokens": tokens.measure,
     "turns": turns.measure,
@@ -37,20 +37,22 @@ BENCHMARKS: dict[str, Callable[[Plan], list[Figure]]] = {
 
 
 def main() -> None:
-    """Print a table for each benchmark. A busy machine makes a figure miss its target, so that is no failure."""
+    """Run the benchmarks and print a table for each. A missed target isn't an error; a busy machine can cause it."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)} (all)")
-    parser.add_argument("--quick", action="store_true", help="about a tenth of the work: rough figures")
-    parser.add_argument("--uvloop", action="store_true", help="on uvloop, which must be installed")
-    parser.add_argument("--minutes", type=float, default=2.0, help="how long the soak lasts (2)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"benchmarks to run: {', '.join(BENCHMARKS)} (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="do about a tenth of the work, for rough figures")
+    parser.add_argument("--uvloop", action="store_true", help="use uvloop, which must be installed")
+    parser.add_argument("--minutes", type=float, default=2.0, help="duration of the soak test in minutes (default: 2)")
     options = parser.parse_args()
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
-        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+        parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}")
     raise_file_limit()
-    plan = Plan(is_quick=options.quick, has_uvloop=options.uvloop, minutes=options.minutes)
+    bench_options = BenchOptions(is_quick=options.quick, has_uvloop=options.uvloop, minutes=options.minutes)
     for name in options.names or BENCHMARKS:
-        show(name, in_fresh_process(BENCHMARKS[name], plan))
+        print_table(name, run_in_new_process(BENCHMARKS[name], bench_options))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A model that is set up wrongly, and a thousand messages: CPU of each, memory, and how often MCP servers start."""
+"""A misconfigured model and a thousand messages: CPU per message, memory, and restarts of MCP servers."""
 
 import json
 import re
@@ -6,72 +6,72 @@ import sys
 import time
 from pathlib import Path
 
-from bench.run import Plan
-from bench.served import Gateway, gateway, metric, say, stream_server
-from bench.table import Figure, Spread
+from bench.gateway_process import GatewayProcess, read_metric, run_gateway, run_stream_server, send_message
+from bench.run import BenchOptions
+from bench.table import Figure, Percentiles
 
 MESSAGES = 1_000
 SMALL_SERVER = Path(__file__).parent.parent / "tests" / "mcp" / "small_server.py"
-SECOND = '[[routes]]\nname = "second"\nbase_url = "{base_url}"\nmodel = "404"\n'
-KINDS = {
-    # what is wrong: base_url (with that of a server that runs), model, how many chats, another route
-    "a bad key, one chat": ("{base_url}", "401", 1, ""),
-    "a bad key and then no such model, one chat": ("{base_url}", "401", 1, SECOND),
-    "no such model, 100 chats": ("{base_url}", "404", 100, ""),
-    "nobody listens, one chat": ("http://127.0.0.1:9/v1", "fast", 1, ""),
-    "no such host, one chat": ("http://no-such-host.invalid/v1", "fast", 1, ""),
+SECOND_ROUTE = '[[routes]]\nname = "second"\nbase_url = "{base_url}"\nmodel = "404"\n'
+CASES = {
+    # by fault: base_url (with a placeholder for the running server), model, number of chats, further settings
+    "wrong key, one chat": ("{base_url}", "401", 1, ""),
+    "wrong key, then unknown model, one chat": ("{base_url}", "401", 1, SECOND_ROUTE),
+    "unknown model, 100 chats": ("{base_url}", "404", 100, ""),
+    "connection refused, one chat": ("http://127.0.0.1:9/v1", "fast", 1, ""),
+    "unknown host, one chat": ("http://no-such-host.invalid/v1", "fast", 1, ""),
 }
 
 
-def measure(plan: Plan) -> list[Figure]:
-    """Send the messages one by one, each when the one before has got its error."""
+def measure(options: BenchOptions) -> list[Figure]:
+    """For each misconfiguration, send messages that fail, each after the previous one's error, and measure."""
     figures: list[Figure] = []
-    with stream_server() as base_url:
-        for name, (url, model, chats, more) in KINDS.items():
+    with run_stream_server() as base_url:
+        for name, (url, model, chats, extra_settings) in CASES.items():
             settings = f"[mcp.servers.small]\ncommand = {json.dumps(sys.executable)}\nargs = {_ARGUMENTS}\n"
-            settings += more.format(base_url=base_url)
-            with gateway(url.format(base_url=base_url), model, settings) as served:
-                figures += plan.run(_measure(served, plan.count(MESSAGES), name, chats))
-                assert served.end() == 143
+            settings += extra_settings.format(base_url=base_url)
+            with run_gateway(url.format(base_url=base_url), model, settings) as running_gateway:
+                figures += options.run(_measure(running_gateway, options.scale(MESSAGES), name, chats))
+                assert running_gateway.terminate() == 143
     return figures
 
 
-async def _measure(served: Gateway, count: int, name: str, chats: int) -> list[Figure]:
-    async with served.client() as client:
-        await _fails(served, count // 5, chats)  # what is loaded once is loaded
-        cpu, memory, times = served.cpu_seconds, [served.memory_mb], list[float]()
+async def _measure(gateway: GatewayProcess, count: int, name: str, chats: int) -> list[Figure]:
+    async with gateway.client() as client:
+        await _send_failing_messages(gateway, count // 5, chats)  # warm up
+        cpu, memory, times = gateway.cpu_seconds, [gateway.memory_mb], list[float]()
         for number in (count // 10, count * 4 // 10, count // 2):
-            times += await _fails(served, number, chats)
-            memory.append(served.memory_mb)
-        cpu = served.cpu_seconds - cpu
-        assert await metric(client, 'hark_turns_total{outcome="failed"}') == count + count // 5
+            times += await _send_failing_messages(gateway, number, chats)
+            memory.append(gateway.memory_mb)
+        cpu = gateway.cpu_seconds - cpu
+        assert await read_metric(client, 'hark_turns_total{outcome="failed"}') == count + count // 5
         async with client.get("/api/status") as response:
             server = (await response.json())["mcp"][0]
     assert (server["state"], server["restarts"]) == ("connected", 0), server
     return [
-        Figure(f"{name}: CPU of a message", "ms", Spread(cpu / count * 1000), None, Spread(5)),
-        Figure(f"{name}: from message to error", "ms", Spread.of(times)),
+        Figure(f"{name}: CPU per message", "ms", Percentiles(cpu / count * 1000), None, Percentiles(5)),
+        Figure(f"{name}: message to error", "ms", Percentiles.of(times)),
         *(
-            Figure(f"{name}: memory, after {number} more", "MB more", Spread(after - memory[0]))
+            Figure(f"{name}: memory growth after {number} messages", "MB", Percentiles(after - memory[0]))
             for number, after in zip((count // 10, count // 2, count), memory[1:], strict=True)
         ),
     ]
 
 
-async def _fails(served: Gateway, count: int, chats: int) -> list[float]:
-    """Return how long each message took to get its error, as somebody sees it who reads the events."""
+async def _send_failing_messages(gateway: GatewayProcess, count: int, chats: int) -> list[float]:
+    """Send messages that fail. Return the time from each message to its error, as an event reader sees it."""
     times: list[float] = []
-    async with served.client() as client:
+    async with gateway.client() as client:
         streams = [await client.get(f"/api/sessions/s{chat}/events", timeout=None) for chat in range(chats)]
         for number in range(count):
             chat = number % chats
-            asked = time.perf_counter()
-            await say(client, f"s{chat}", f"message {number}")
+            started = time.perf_counter()
+            await send_message(client, f"s{chat}", f"message {number}")
             async for line in streams[chat].content:
-                if found := re.match(rb'data: .*"type":"turn.ended".*"outcome":(.*)', line):
-                    assert b'"type":"failed"' in found[1], line
+                if match := re.match(rb'data: .*"type":"turn.ended".*"outcome":(.*)', line):
+                    assert b'"type":"failed"' in match[1], line
                     break
-            times.append((time.perf_counter() - asked) * 1000)
+            times.append((time.perf_counter() - started) * 1000)
         for stream in streams:
             stream.close()
     return times

@@ -1,4 +1,4 @@
-"""The fake model server in its own process, and an agent that talks to it."""
+"""The fake model server in a separate process, and an agent that uses it."""
 
 import http.client
 import json
@@ -14,18 +14,18 @@ import hark
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """Where it listens."""
+class FakeModelServer:
+    """A client for a running fake model server."""
 
     port: int
 
     @property
     def base_url(self) -> str:
-        """What a route is given."""
+        """The `base_url` for a route to the server."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return what it has seen, with the times of arrival and leave by time.perf_counter. Blocks."""
+        """Return all requests so far, with their arrival and disconnect times (time.perf_counter). Blocks."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", "/_requests")
@@ -35,22 +35,22 @@ class Server:
 
 
 @contextmanager
-def model_server() -> Generator[Server]:
-    """Run a server as long as the block lasts; the request's model names its behaviour."""
+def run_model_server() -> Generator[FakeModelServer]:
+    """Run a fake model server. The model name in a request selects the server's behaviour."""
     command = [sys.executable, "-m", "tests.fakes.models.server"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            yield Server(json.loads(process.stdout.readline())["port"])
+            yield FakeModelServer(json.loads(process.stdout.readline())["port"])
         finally:
             process.kill()
 
 
 @asynccontextmanager
-async def agent(
-    server: Server, model: str, store: str = "memory", provider: str = "openai"
+async def open_agent(
+    server: FakeModelServer, model: str, store: str = "memory", provider: str = "openai"
 ) -> AsyncGenerator[hark.Agent]:
-    """Open an agent on a fresh home, as a program would."""
+    """Open an agent with a fresh home through the public API."""
     with TemporaryDirectory(prefix="hark-bench-") as home:
         route = {"provider": provider, "base_url": server.base_url, "model": model}
         async with hark.open(home=home, workspace=home, routes=[route], store={"url": store}) as opened:

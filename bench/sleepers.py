@@ -1,61 +1,68 @@
-"""Ten thousand sessions that were talked to and sleep: what the process holds then, and what it takes to wake one."""
+"""Ten thousand unloaded sessions: memory of the process, and the time to load one for a message."""
 
 import asyncio
 import time
 
-from bench.run import Plan
-from bench.served import Gateway, gateway, metric, say, stream_server, until_idle
-from bench.table import Figure, Spread
+from bench.gateway_process import (
+    GatewayProcess,
+    read_metric,
+    run_gateway,
+    run_stream_server,
+    send_message,
+    wait_until_idle,
+)
+from bench.run import BenchOptions
+from bench.table import Figure, Percentiles
 
 SESSIONS = 10_000
-AT_ONCE = 50
+MAX_CONCURRENT_MESSAGES = 50
 WAKES = 100
 SETTINGS = "[limits]\nsleep_seconds = 30\n"
 
 
-def measure(plan: Plan) -> list[Figure]:
-    """Say something in each of them, wait until all sleep, then wake some."""
-    with stream_server() as base_url, gateway(base_url, settings=SETTINGS) as served:
-        figures = plan.run(_measure(served, plan.count(SESSIONS)))
-        assert served.end() == 143
+def measure(options: BenchOptions) -> list[Figure]:
+    """Send a message to each session, wait until all sessions are unloaded, then send messages to some of them."""
+    with run_stream_server() as base_url, run_gateway(base_url, settings=SETTINGS) as running_gateway:
+        figures = options.run(_measure(running_gateway, options.scale(SESSIONS)))
+        assert running_gateway.terminate() == 143
     return figures
 
 
-async def _measure(served: Gateway, count: int) -> list[Figure]:
-    start = served.memory_mb
-    async with served.client() as client:
-        gate = asyncio.Semaphore(AT_ONCE)
+async def _measure(gateway: GatewayProcess, count: int) -> list[Figure]:
+    start = gateway.memory_mb
+    async with gateway.client() as client:
+        gate = asyncio.Semaphore(MAX_CONCURRENT_MESSAGES)
 
-        async def begin(session: str) -> None:
+        async def start_session(session: str) -> None:
             async with gate:
-                await say(client, session, f"hello from {session}")
+                await send_message(client, session, f"hello from {session}")
 
-        cpu = served.cpu_seconds
-        await asyncio.gather(*(begin(f"s{number}") for number in range(count)))
-        await until_idle(client)
-        cpu = served.cpu_seconds - cpu
-        awake = served.memory_mb
-        while await metric(client, "hark_sessions_open"):  # noqa: ASYNC110 another process tells
+        cpu = gateway.cpu_seconds
+        await asyncio.gather(*(start_session(f"s{number}") for number in range(count)))
+        await wait_until_idle(client)
+        cpu = gateway.cpu_seconds - cpu
+        loaded_mb = gateway.memory_mb
+        while await read_metric(client, "hark_sessions_open"):  # noqa: ASYNC110 the state is in another process
             await asyncio.sleep(0.5)
-        asleep = served.memory_mb
-        idle = served.cpu_seconds
+        unloaded_mb = gateway.memory_mb
+        idle = gateway.cpu_seconds
         await asyncio.sleep(10)
-        idle = (served.cpu_seconds - idle) / 10
-        wakes: list[float] = []
+        idle = (gateway.cpu_seconds - idle) / 10
+        load_times: list[float] = []
         for number in range(0, count, max(1, count // WAKES)):
-            asked = time.perf_counter()
-            await say(client, f"s{number}", "and again")
-            wakes.append((time.perf_counter() - asked) * 1000)
-            await until_idle(client)
+            started = time.perf_counter()
+            await send_message(client, f"s{number}", "and again")
+            load_times.append((time.perf_counter() - started) * 1000)
+            await wait_until_idle(client)
             async with client.get(f"/api/sessions/s{number}/transcript") as response:
-                said = [row["text"] for row in (await response.json())["messages"]]
-            assert said[0] == f"hello from s{number}", said
-            assert (said[2], len(said)) == ("and again", 4), said
+                texts = [row["text"] for row in (await response.json())["messages"]]
+            assert texts[0] == f"hello from s{number}", texts
+            assert (texts[2], len(texts)) == ("and again", 4), texts
     return [
-        Figure("memory at the start", "MB", Spread(start)),
-        Figure(f"memory with {count} awake", "MB", Spread(awake)),
-        Figure(f"memory with {count} asleep", "MB", Spread(asleep), None, Spread(200)),
-        Figure("CPU of a session's first turn", "ms", Spread(cpu / count * 1000)),
-        Figure(f"CPU with {count} asleep, of one core", "%", Spread(idle * 100)),
-        Figure("a message to a sleeping session, to its receipt", "ms", Spread.of(wakes)),
+        Figure("memory at the start", "MB", Percentiles(start)),
+        Figure(f"memory with {count} loaded sessions", "MB", Percentiles(loaded_mb)),
+        Figure(f"memory with {count} unloaded sessions", "MB", Percentiles(unloaded_mb), None, Percentiles(200)),
+        Figure("CPU of a session's first turn", "ms", Percentiles(cpu / count * 1000)),
+        Figure(f"CPU with {count} unloaded sessions, share of one core", "%", Percentiles(idle * 100)),
+        Figure("message to an unloaded session, to its receipt", "ms", Percentiles.of(load_times)),
     ]

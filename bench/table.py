@@ -1,47 +1,47 @@
-"""Figures, their targets, and how they are shown."""
+"""Measured figures, their targets, and the printed table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """Return the sample below which that share of them lies."""
+    """Return the sample at the quantile `share`, such as 0.99."""
     ordered = sorted(samples)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Many samples of one thing: the usual, and the bad day."""
+class Percentiles:
+    """The median and the 99th percentile of many samples."""
 
     p50: float
     p99: float | None = None
 
     @classmethod
-    def of(cls, samples: Sequence[float]) -> "Spread":
-        """Return what lies in the middle, and what nearly all stay below."""
+    def of(cls, samples: Sequence[float]) -> "Percentiles":
+        """Return the percentiles of the samples."""
         return cls(quantile(samples, 0.5), quantile(samples, 0.99))
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measurement beside the bare loop's, and what it must stay below: p50, p99 or the ratio."""
+    """A measured value, the bare loop's value, and the target: an upper limit for p50, p99 or the ratio."""
 
     name: str
     unit: str
-    value: Spread
-    bare: Spread | None = None
-    target: Spread | None = None
+    value: Percentiles
+    bare: Percentiles | None = None
+    target: Percentiles | None = None
     target_ratio: float | None = None
 
     @property
     def ratio(self) -> float | None:
-        """How many bare loops it costs."""
+        """The ratio of the median to the bare loop's median, or None if the bare loop was not measured."""
         return self.value.p50 / self.bare.p50 if self.bare and self.bare.p50 else None
 
     @property
-    def has_missed(self) -> bool:
-        """True when it is not below its target."""
+    def misses_target(self) -> bool:
+        """Whether the value is at or above its target."""
         if self.target_ratio is not None:
             return self.ratio is not None and self.ratio >= self.target_ratio
         if self.target is None:
@@ -51,8 +51,8 @@ class Figure:
         return is_p99_high or value.p50 >= target.p50
 
     @property
-    def wish(self) -> str:
-        """The target in words."""
+    def target_text(self) -> str:
+        """The target as text for the table, or "" if there is none."""
         if self.target_ratio is not None:
             return f"x{self.target_ratio:g}"
         if self.target is None:
@@ -60,11 +60,11 @@ class Figure:
         return f"{self.target.p50:g}" + (f" / {self.target.p99:g}" if self.target.p99 is not None else "")
 
 
-def show(title: str, figures: Sequence[Figure]) -> None:
-    """Print a table; what missed its target is marked."""
-    heads = ("", "p50", "p99", "bare p50", "bare p99", "ratio", "target", "")
-    rows = [heads] + [_cells(figure) for figure in figures]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+def print_table(title: str, figures: Sequence[Figure]) -> None:
+    """Print a table that marks missed targets."""
+    headers = ("", "p50", "p99", "bare p50", "bare p99", "ratio", "target", "")
+    rows = [headers] + [_format_row(figure) for figure in figures]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(headers))]
     print(f"\n{title}")
     for row in rows:
         first, *others = (
@@ -74,21 +74,21 @@ def show(title: str, figures: Sequence[Figure]) -> None:
         print(f"  {first}  {'  '.join(others)}".rstrip(), flush=True)
 
 
-def _cells(figure: Figure) -> tuple[str, ...]:
-    bare = figure.bare or Spread(float("nan"))
+def _format_row(figure: Figure) -> tuple[str, ...]:
+    bare = figure.bare or Percentiles(float("nan"))
     return (
         f"{figure.name} [{figure.unit}]",
-        _number(figure.value.p50),
-        _number(figure.value.p99),
-        _number(bare.p50) if figure.bare else "",
-        _number(bare.p99),
+        _format_number(figure.value.p50),
+        _format_number(figure.value.p99),
+        _format_number(bare.p50) if figure.bare else "",
+        _format_number(bare.p99),
         f"x{figure.ratio:.1f}" if figure.ratio is not None else "",
-        figure.wish,
-        "MISSED" if figure.has_missed else "",
+        figure.target_text,
+        "MISSED" if figure.misses_target else "",
     )
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"

@@ -1,4 +1,4 @@
-"""The terminal app as a person feels it, measured in a pseudo-terminal: start, typing, interrupting, leaving."""
+"""The response times of the terminal app, measured in a pseudo-terminal: start, typing, interrupting, exit."""
 
 import asyncio
 import os
@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from tests.cli.command_line import shell_call
 from tests.fakes.models.behaviours import Behaviour, silent, text, tokens
 from tests.fakes.models.server import ModelServer
-from tests.surfaces.terminal.pseudo_terminal import Terminal, terminal
+from tests.surfaces.terminal.pseudo_terminal import PseudoTerminal, open_pseudo_terminal
 
-from bench.run import Plan
-from bench.table import Figure, Spread, quantile
+from bench.run import BenchOptions
+from bench.table import Figure, Percentiles, quantile
 
 STARTS = 10
 KEYS = 200
@@ -27,114 +27,120 @@ ALLOW_ALL = '[approvals]\nmode = "all"\n'
 ASK = '[approvals]\nmode = "ask"\n'
 
 
-def measure(plan: Plan) -> list[Figure]:
-    """Measure each, one after the other."""
+def measure(options: BenchOptions) -> list[Figure]:
+    """Measure start and exit, typing, and interrupts."""
     return [
-        *plan.run(_starts(max(3, plan.count(STARTS)))),
-        *plan.run(_typing(plan.count(KEYS))),
-        *plan.run(_interrupts(max(3, plan.count(ROUNDS)))),
+        *options.run(_measure_starts(max(3, options.scale(STARTS)))),
+        *options.run(_measure_typing(options.scale(KEYS))),
+        *options.run(_measure_interrupts(max(3, options.scale(ROUNDS)))),
     ]
 
 
-async def _starts(count: int) -> list[Figure]:
-    """From the command to an echoed letter, to the app, and out of it."""
-    lives: list[float] = []
-    ready: list[float] = []
-    exits: list[float] = []
-    bare: list[float] = []
+async def _measure_starts(count: int) -> list[Figure]:
+    """Measure the start, to the first echoed character and to the complete app, and the exit after Ctrl+C."""
+    echo_times: list[float] = []
+    ready_times: list[float] = []
+    exit_times: list[float] = []
+    import_times: list[float] = []
     for _ in range(count):
-        bare.append(await asyncio.to_thread(_import_textual))
+        import_times.append(await asyncio.to_thread(_time_textual_import))
         start = time.perf_counter()
-        async with _opened([]) as (_, one):
-            one.type("x")
-            lives.append((await one.until("› x") - start) * 1000)
-            ready.append((await one.until("Enter sends") - start) * 1000)
+        async with _open_terminal([]) as (_, terminal):
+            terminal.type("x")
+            echo_times.append((await terminal.until("› x") - start) * 1000)
+            ready_times.append((await terminal.until("Enter send") - start) * 1000)
             await asyncio.sleep(0.3)
-            one.type("\x15\x03")
-            await one.until("Once more")
-            left = one.type("\x03")
-            assert await one.left() == 0
-            exits.append((time.perf_counter() - left) * 1000)
-    textual = Spread.of(bare)
+            terminal.type("\x15\x03")
+            await terminal.until("Press Ctrl+C again")
+            pressed = terminal.type("\x03")
+            assert await terminal.wait_for_exit() == 0
+            exit_times.append((time.perf_counter() - pressed) * 1000)
+    textual = Percentiles.of(import_times)
     return [
-        Figure("start: a typed letter is seen", "ms", Spread.of(lives), textual, None, 2.0),
-        Figure("start: the app is there", "ms", Spread.of(ready), textual),
-        Figure("leaving, idle", "ms", Spread.of(exits), None, Spread(300)),
+        Figure("start: typed character is shown", "ms", Percentiles.of(echo_times), textual, None, 2.0),
+        Figure("start: app is complete", "ms", Percentiles.of(ready_times), textual),
+        Figure("exit when idle", "ms", Percentiles.of(exit_times), None, Percentiles(300)),
     ]
 
 
-def _import_textual() -> float:
+def _time_textual_import() -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import textual"], check=True)
     return (time.perf_counter() - start) * 1000
 
 
-async def _typing(count: int) -> list[Figure]:
-    """From a key to the screen: at rest, and while a long reply streams."""
-    async with _opened([tokens(REPLY_TOKENS, REPLY_RATE)] * 10) as (_, one):
-        await one.until("Enter sends")
-        quiet = await _keys(one, min(count, 50))
-        one.type("go\r")
-        await one.until("answering")
-        busy = await _keys(one, count)
-    figure = Spread(quantile(busy, 0.5), quantile(busy, 0.95))
+async def _measure_typing(count: int) -> list[Figure]:
+    """Measure the time from a key press to its echo on the screen, when idle and while a long reply streams."""
+    async with _open_terminal([tokens(REPLY_TOKENS, REPLY_RATE)] * 10) as (_, terminal):
+        await terminal.until("Enter send")
+        idle_times = await _time_keys(terminal, min(count, 50))
+        terminal.type("go\r")
+        await terminal.until("Answering")
+        streaming_times = await _time_keys(terminal, count)
+    streaming = Percentiles(quantile(streaming_times, 0.5), quantile(streaming_times, 0.95))
     return [
-        Figure("key to screen, at rest (p50, p95)", "ms", Spread(quantile(quiet, 0.5), quantile(quiet, 0.95))),
-        Figure("key to screen, 500 tokens/s (p50, p95)", "ms", figure, None, Spread(50, 50)),
+        Figure(
+            "key to screen, idle (p50, p95)", "ms", Percentiles(quantile(idle_times, 0.5), quantile(idle_times, 0.95))
+        ),
+        Figure("key to screen, 500 tokens/s (p50, p95)", "ms", streaming, None, Percentiles(50, 50)),
     ]
 
 
-async def _keys(one: Terminal, count: int) -> list[float]:
+async def _time_keys(terminal: PseudoTerminal, count: int) -> list[float]:
     times: list[float] = []
     for number in range(count):
-        word = f"q{number:04}"
-        start = one.type(word)
-        times.append((await one.until(word) - start) * 1000)
-        one.type("\x15")
+        typed = f"q{number:04}"
+        start = terminal.type(typed)
+        times.append((await terminal.until(typed) - start) * 1000)
+        terminal.type("\x15")
         await asyncio.sleep(0.07)
     return times
 
 
-async def _interrupts(count: int) -> list[Figure]:
-    """From Enter to the request at the model server, whatever is being interrupted."""
-    sleeping = shell_call("sleep 120")
+async def _measure_interrupts(count: int) -> list[Figure]:
+    """Measure the time from Enter until the model server gets the request, for several kinds of interrupted work."""
+    sleep_call = shell_call("sleep 120")
     cases: dict[str, tuple[Behaviour, str, str]] = {
-        "a silent model": (silent(), "waiting for", ALLOW_ALL),
-        "a stream": (tokens(20_000, 100), "answering", ALLOW_ALL),
-        "sleep 120": (sleeping, "running shell", ALLOW_ALL),
-        "an approval": (shell_call("touch never-made"), "a key answers", ASK),
+        "a silent model": (silent(), "Thinking", ALLOW_ALL),
+        "a stream": (tokens(20_000, 100), "Answering", ALLOW_ALL),
+        "sleep 120": (sleep_call, "Running shell", ALLOW_ALL),
+        "an approval": (shell_call("touch never-made"), "press a key", ASK),
     }
     figures: list[Figure] = []
-    for name, (behaviour, sign, settings) in cases.items():
+    for name, (behaviour, visible_text, settings) in cases.items():
         times: list[float] = []
-        async with _opened([behaviour] * (count + 1), settings) as (server, one):
-            await one.until("Enter sends")
-            one.type("go\r")
+        async with _open_terminal([behaviour] * (count + 1), settings) as (server, terminal):
+            await terminal.until("Enter send")
+            terminal.type("go\r")
             for number in range(count):
                 await server.request(number + 1)
-                await one.until(sign)
+                await terminal.until(visible_text)
                 await asyncio.sleep(0.2)
-                word = f"no{number:04}"
-                one.type(word)
-                await one.until(word)
-                start = one.type("\r")
-                seen = await server.request(number + 2)
-                times.append((seen.arrived - start) * 1000)
-        figures.append(Figure(f"Enter to request, interrupting {name}", "ms", Spread.of(times), None, Spread(30, 100)))
+                typed = f"no{number:04}"
+                terminal.type(typed)
+                await terminal.until(typed)
+                start = terminal.type("\r")
+                request = await server.request(number + 2)
+                times.append((request.arrived_at - start) * 1000)
+        figures.append(
+            Figure(f"Enter to request, interrupting {name}", "ms", Percentiles.of(times), None, Percentiles(30, 100))
+        )
     return figures
 
 
 @asynccontextmanager
-async def _opened(script: Sequence[Behaviour], settings: str = "") -> AsyncGenerator[tuple[ModelServer, Terminal]]:
+async def _open_terminal(
+    script: Sequence[Behaviour], settings: str = ""
+) -> AsyncGenerator[tuple[ModelServer, PseudoTerminal]]:
     with TemporaryDirectory(prefix="hark-bench-") as home:
-        async with ModelServer([*script, text(["that is all"])]) as server:
+        async with ModelServer([*script, text(["done"])]) as server:
             route = f'[[routes]]\nname = "main"\nbase_url = "{server.base_url}"\nmodel = "fake"\n'
-            _write(home, route + settings)
+            _write_config(home, route + settings)
             environment = {**os.environ, "HARK_HOME": home}
             environment.pop("PYTHONDONTWRITEBYTECODE", None)
-            async with terminal(environment, size=(100, 30), directory=home) as one:
-                yield server, one
+            async with open_pseudo_terminal(environment, size=(100, 30), directory=home) as terminal:
+                yield server, terminal
 
 
-def _write(home: str, settings: str) -> None:
+def _write_config(home: str, settings: str) -> None:
     Path(home, "config.toml").write_text(settings)

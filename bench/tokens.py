@@ -1,54 +1,54 @@
-"""What a streamed token costs in CPU, with one reader of events; the bare loop speaks chat completions."""
+"""CPU per streamed token, with one event reader. The bare loop uses the chat completions API."""
 
 import asyncio
 import gc
 import time
 
 import hark
-from bench.bare import open_http, read_all
-from bench.model import Server, agent, model_server
-from bench.run import Plan
-from bench.table import Figure, Spread
+from bench.bare_loop import count_chunks, open_http_session
+from bench.model import FakeModelServer, open_agent, run_model_server
+from bench.run import BenchOptions
+from bench.table import Figure, Percentiles
 from hark.protocol.events import ReplyDelta, TurnEnd
 
-TARGET = Spread(15.0)
+TARGET = Percentiles(15.0)
 LOADS = (
-    # name, protocol, streams, tokens of each, per second (0: as fast as it goes), target
-    ("chat, in bulk, 50 streams", "openai", 50, 2_000, 0, TARGET),
-    ("chat, in bulk, 1 stream", "openai", 1, 50_000, 0, TARGET),
-    ("responses, in bulk, 1 stream", "responses", 1, 50_000, 0, TARGET),
-    ("anthropic, in bulk, 1 stream", "anthropic", 1, 50_000, 0, TARGET),
-    ("chat, one by one, 100 streams at 40/s", "openai", 100, 200, 40, None),
+    # name, protocol, streams, tokens per stream, tokens per second (0: unlimited), target
+    ("chat, unlimited rate, 50 streams", "openai", 50, 2_000, 0, TARGET),
+    ("chat, unlimited rate, 1 stream", "openai", 1, 50_000, 0, TARGET),
+    ("responses, unlimited rate, 1 stream", "responses", 1, 50_000, 0, TARGET),
+    ("anthropic, unlimited rate, 1 stream", "anthropic", 1, 50_000, 0, TARGET),
+    ("chat, 100 streams at 40 tokens/s", "openai", 100, 200, 40, None),
 )
 
 
-def measure(plan: Plan) -> list[Figure]:
-    """Stream a lot, with Hark and with a bare loop."""
+def measure(options: BenchOptions) -> list[Figure]:
+    """Stream many tokens, with Hark and with the bare loop."""
     figures: list[Figure] = []
     for name, protocol, streams, tokens, rate, target in LOADS:
-        count = plan.count(tokens)
+        count = options.scale(tokens)
         model = f"stream-{count}@{rate}"
-        with model_server() as server:
-            ours = plan.run(_ours(server, model, protocol, streams, count))
-            bare = plan.run(_bare(server, model, streams, count))
-        figures.append(Figure(name, "µs/token", Spread(ours), Spread(bare), target))
+        with run_model_server() as server:
+            ours = options.run(_measure_hark(server, model, protocol, streams, count))
+            bare = options.run(_measure_bare(server, model, streams, count))
+        figures.append(Figure(name, "µs/token", Percentiles(ours), Percentiles(bare), target))
     return figures
 
 
-async def _ours(server: Server, model: str, protocol: str, streams: int, tokens: int) -> float:
-    async with agent(server, model, provider=protocol) as opened:
+async def _measure_hark(server: FakeModelServer, model: str, protocol: str, streams: int, tokens: int) -> float:
+    async with open_agent(server, model, provider=protocol) as opened:
         sessions = [opened.session(f"s{number}") for number in range(streams)]
-        await asyncio.gather(*(session.transcript() for session in sessions))  # loaded
+        await asyncio.gather(*(session.transcript() for session in sessions))  # loads the sessions
         gc.collect()
         start = time.process_time()
-        read = await asyncio.gather(*(_read(session) for session in sessions))
-        spent = time.process_time() - start
-    assert read == [tokens] * streams
-    return spent / (streams * tokens) * 1e6
+        counts = await asyncio.gather(*(_count_tokens(session) for session in sessions))
+        cpu_seconds = time.process_time() - start
+    assert counts == [tokens] * streams
+    return cpu_seconds / (streams * tokens) * 1e6
 
 
-async def _read(session: hark.SessionHandle) -> int:
-    """Return how many tokens came, however the events brought them."""
+async def _count_tokens(session: hark.SessionHandle) -> int:
+    """Send a message. Return the number of tokens in its reply, counted in the text of the events."""
     events = session.events()
     await session.say("go")
     text: list[str] = []
@@ -60,11 +60,11 @@ async def _read(session: hark.SessionHandle) -> int:
     return "".join(text).count("tok")
 
 
-async def _bare(server: Server, model: str, streams: int, tokens: int) -> float:
-    async with open_http() as http:
+async def _measure_bare(server: FakeModelServer, model: str, streams: int, tokens: int) -> float:
+    async with open_http_session() as http:
         gc.collect()
         start = time.process_time()
-        read = await asyncio.gather(*(read_all(http, server, model, "go") for _ in range(streams)))
-        spent = time.process_time() - start
-    assert read == [tokens] * streams
-    return spent / (streams * tokens) * 1e6
+        counts = await asyncio.gather(*(count_chunks(http, server, model, "go") for _ in range(streams)))
+        cpu_seconds = time.process_time() - start
+    assert counts == [tokens] * streams
+    return cpu_seconds / (streams * tokens) * 1e6

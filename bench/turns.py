@@ -1,71 +1,71 @@
-"""What a turn of one token costs, from message to durable end."""
+"""The cost of a turn with a one-token reply, from the message to the durable outcome."""
 
 import asyncio
 import time
 
 import hark
-from bench.bare import open_http, read_all
-from bench.model import Server, agent, model_server
-from bench.run import Plan
-from bench.table import Figure, Spread
+from bench.bare_loop import count_chunks, open_http_session
+from bench.model import FakeModelServer, open_agent, run_model_server
+from bench.run import BenchOptions
+from bench.table import Figure, Percentiles
 
 MODEL = "token-1"
 TURNS = 2_000
-TURNS_A_SESSION = 10  # a longer transcript makes a longer request, which is not what is measured
-AT_ONCE = 50
+TURNS_PER_SESSION = 10  # a longer transcript would make longer requests, which would distort the measurement
+CONCURRENT_SESSIONS = 50
 
 
-def measure(plan: Plan) -> list[Figure]:
-    """Take many short turns, one after the other and in many sessions at once."""
-    turns = plan.count(TURNS)
+def measure(options: BenchOptions) -> list[Figure]:
+    """Run many short turns, in one session at a time and in many sessions concurrently."""
+    turns = options.scale(TURNS)
     figures: list[Figure] = []
-    with model_server() as server:
-        bare = {at_once: plan.run(_bare(server, at_once, turns)) for at_once in (1, AT_ONCE)}
-        for store, at_once, cpu, wall in (
-            ("memory", 1, Spread(1.0), None),
-            ("memory", AT_ONCE, Spread(1.0), None),
+    with run_model_server() as server:
+        bare = {sessions: options.run(_measure_bare(server, sessions, turns)) for sessions in (1, CONCURRENT_SESSIONS)}
+        for store, sessions, cpu, wall in (
+            ("memory", 1, Percentiles(1.0), None),
+            ("memory", CONCURRENT_SESSIONS, Percentiles(1.0), None),
             ("sqlite", 1, None, None),
-            ("sqlite", AT_ONCE, None, Spread(2.0)),
+            ("sqlite", CONCURRENT_SESSIONS, None, Percentiles(2.0)),
         ):
-            name = f"{store}, {at_once} at once"
-            our_cpu, our_wall = plan.run(_ours(server, store, at_once, turns))
-            bare_cpu, bare_wall = bare[at_once]
-            figures.append(Figure(f"{name}: CPU", "ms/turn", Spread(our_cpu), Spread(bare_cpu), cpu))
-            figures.append(Figure(f"{name}: wall", "ms/turn", Spread(our_wall), Spread(bare_wall), wall))
-            figures.append(Figure(f"{name}: rate", "turns/s", Spread(1000 / our_wall)))
+            name = f"{store}, {sessions} concurrent"
+            our_cpu, our_wall = options.run(_measure_hark(server, store, sessions, turns))
+            bare_cpu, bare_wall = bare[sessions]
+            figures.append(Figure(f"{name}: CPU", "ms/turn", Percentiles(our_cpu), Percentiles(bare_cpu), cpu))
+            figures.append(Figure(f"{name}: wall", "ms/turn", Percentiles(our_wall), Percentiles(bare_wall), wall))
+            figures.append(Figure(f"{name}: rate", "turns/s", Percentiles(1000 / our_wall)))
     return figures
 
 
-async def _ours(server: Server, store: str, at_once: int, turns: int) -> tuple[float, float]:
-    async with agent(server, MODEL, store) as opened:
-        await _take_turns(opened, "warm", at_once)
+async def _measure_hark(server: FakeModelServer, store: str, sessions: int, turns: int) -> tuple[float, float]:
+    async with open_agent(server, MODEL, store) as opened:
+        await _run_turns(opened, "warm", sessions)
         cpu, wall = time.process_time(), time.perf_counter()
-        each = turns // at_once
-        await asyncio.gather(*(_take_turns(opened, f"s{number}", each) for number in range(at_once)))
-        return _per_turn(cpu, wall, each * at_once)
+        turns_per_session = turns // sessions
+        await asyncio.gather(*(_run_turns(opened, f"s{number}", turns_per_session) for number in range(sessions)))
+        return _ms_per_turn(cpu, wall, turns_per_session * sessions)
 
 
-async def _take_turns(opened: hark.Agent, name: str, turns: int) -> None:
+async def _run_turns(agent: hark.Agent, name: str, turns: int) -> None:
     for number in range(turns):
-        session = opened.session(f"{name}-{number // TURNS_A_SESSION}")
+        session = agent.session(f"{name}-{number // TURNS_PER_SESSION}")
         await session.say(f"message {number}")
         outcome = await session.idle()
         assert isinstance(outcome, hark.Completed), outcome
 
 
-async def _bare(server: Server, at_once: int, turns: int) -> tuple[float, float]:
-    async with open_http() as http:
+async def _measure_bare(server: FakeModelServer, sessions: int, turns: int) -> tuple[float, float]:
+    async with open_http_session() as http:
 
-        async def ask(count: int) -> None:
+        async def send_requests(count: int) -> None:
             for number in range(count):
-                assert await read_all(http, server, MODEL, f"message {number}") == 1
+                assert await count_chunks(http, server, MODEL, f"message {number}") == 1
 
-        await ask(10)
+        await send_requests(10)
         cpu, wall = time.process_time(), time.perf_counter()
-        each = turns // at_once
-        await asyncio.gather(*(ask(each) for _ in range(at_once)))
-        return _per_turn(cpu, wall, each * at_once)
+        turns_per_session = turns // sessions
+        await asyncio.gather(*(send_requests(turns_per_session) for _ in range(sessions)))
+        return _ms_per_turn(cpu, wall, turns_per_session * sessions)
 
 
-def _per_turn(cpu: float, wall: float, turns: int) -> tuple[float, float]:
+def _ms_per_turn(cpu: float, wall: float, turns: int) -> tuple[float, float]:
     return (time.process_time() - cpu) / turns * 1000, (time.perf_counter() - wall) / turns * 1000

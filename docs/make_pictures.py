@@ -1,79 +1,97 @@
-"""`python -m docs.make_pictures`: takes pictures of the main screens, and of an interrupt step by step."""
+"""Takes screenshots of the terminal app and records an animated interrupt: `python -m docs.make_pictures`."""
 
 import asyncio
 import re
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.surfaces.terminal.screens import SCENES
-from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
+from tests.surfaces.terminal.terminal_fixture import TerminalFixture, call, open_terminal
 
 FOLDER = Path(__file__).parent / "pictures"
 THEME = "textual-dark"
-STEP_SECONDS = 2.5
+TASK = "count slowly to 300"
+TYPING_PIECES = ("no", ", let", "ters ", "please")
 _FONT = re.compile(r"@font-face\s*\{.*?\}", re.DOTALL)
 _SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 
 
-async def picture(one: Seat, title: str) -> str:
-    """Return what is on the screen as an SVG that needs nothing from elsewhere."""
-    one.app.theme = THEME
-    one.app.draw_progress()
-    await one.pilot.pause(0.2)
-    return _FONT.sub("", one.app.export_screenshot(title=title, simplify=True))
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A screenshot as SVG, and how long the animation shows it."""
+
+    svg: str
+    seconds: float
 
 
-async def interrupt() -> list[str]:
-    """Return the steps of an interrupt."""
-    counting = "for n in 1 2 3 4 5; do echo $n; sleep 0.3; done; sleep 600"
-    script = [["I count.", call("shell", command=counting)], ["Letters, then: **a**, **b**, **c**, **d**."]]
-    steps: list[str] = []
+async def take_screenshot(terminal: TerminalFixture, title: str = "hark") -> str:
+    """Return the screen as a self-contained SVG."""
+    terminal.app.theme = THEME
+    terminal.app.draw_progress()
+    await terminal.pilot.pause(0.2)
+    return _FONT.sub("", terminal.app.export_screenshot(title=title, simplify=True))
+
+
+async def record_interrupt() -> list[Frame]:
+    """Interrupt a running command in the real app, and return the frames."""
+    command = "for n in $(seq 300); do echo $n; sleep 1; done"
+    script = [["Counting.", call("shell", command=command)], ["Letters it is: **a**, **b**, **c**, **d**, **e**."]]
+    frames: list[Frame] = []
     with TemporaryDirectory() as home:
-        async with seat(Path(home), script, size=(80, 20)) as one:
-            await one.say("count slowly")
-            await one.until("  3")
-            steps.append(await picture(one, "hark: it works"))
-            await one.type("no, letters please")
-            steps.append(await picture(one, "hark: you type while it works"))
-            await one.press("enter")
-            await one.until("Letters")
-            await one.rest()
-            steps.append(await picture(one, "hark: Enter, and it does that instead"))
-    return steps
+        async with open_terminal(Path(home), script, size=(80, 23)) as terminal:
+
+            async def add_frame(seconds: float) -> None:
+                frames.append(Frame(await take_screenshot(terminal), seconds))
+
+            await terminal.type(TASK)
+            await add_frame(1.0)
+            await terminal.press("enter")
+            for number in (1, 2, 3):
+                await terminal.until(f"  {number}")
+                await add_frame(0.8)
+            for piece in TYPING_PIECES:
+                await terminal.type(piece)
+                await add_frame(0.4)
+            await add_frame(0.8)
+            await terminal.press("enter")
+            await terminal.until("Letters")
+            await terminal.wait_until_idle()
+            await add_frame(5.0)
+    return frames
 
 
-def stepwise(steps: list[str]) -> str:
-    """Return one SVG that shows the steps in turns, for ever."""
-    match = _SIZE.search(steps[0])
+def animate(frames: list[Frame]) -> str:
+    """Return one SVG that shows the frames in an endless loop."""
+    match = _SIZE.search(frames[0].svg)
     assert match is not None
-    width, height = match[1], match[2]
-    share = 100 / len(steps)
-    total = STEP_SECONDS * len(steps)
-    style = (
-        f"@keyframes turn {{ 0%, {share:.2f}% {{ visibility: visible }} {share + 0.01:.2f}%, 100% "
-        f"{{ visibility: hidden }} }} .step {{ visibility: hidden; animation: turn {total}s step-end infinite; }}"
-    )
-    groups = [
-        f'<g class="step" style="animation-delay: {number * STEP_SECONDS}s">{step}</g>'
-        for number, step in enumerate(steps)
-    ]
+    total = sum(frame.seconds for frame in frames)
+    starts = [0.0, *accumulate(frame.seconds for frame in frames)]
+    rules: list[str] = []
+    groups: list[str] = []
+    for number, frame in enumerate(frames):
+        start, end = 100 * starts[number] / total, 100 * starts[number + 1] / total
+        rules.append(
+            f"@keyframes frame{number} {{ 0% {{ opacity: 0 }} {start:.3f}% {{ opacity: 1 }} "
+            f"{min(end, 99.999):.3f}% {{ opacity: 0 }} 100% {{ opacity: {int(number == 0)} }} }} "
+            f"#frame{number} {{ opacity: 0; animation: frame{number} {total:g}s step-end infinite }}"
+        )
+        groups.append(f'<g id="frame{number}">{frame.svg}</g>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"><style>{style}</style>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {match[1]} {match[2]}"><style>{" ".join(rules)}</style>'
         f"{''.join(groups)}</svg>\n"
     )
 
 
 async def main() -> None:
-    """Take all of them."""
+    """Take all pictures."""
     FOLDER.mkdir(exist_ok=True)
     for name, scene in SCENES.items():
         with TemporaryDirectory() as home:
-            async with scene(Path(home)) as one:
-                _write(f"terminal-{name}.svg", await picture(one, "hark"))
-    steps = await interrupt()
-    for number, step in enumerate(steps, 1):
-        _write(f"interrupt-{number}.svg", step)
-    _write("interrupt.svg", stepwise(steps))
+            async with scene(Path(home)) as terminal:
+                _write(f"terminal-{name}.svg", await take_screenshot(terminal))
+    _write("interrupt.svg", animate(await record_interrupt()))
 
 
 def _write(name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Interrupt, redirect and queue, without any model: the scripted provider plays one."""
+"""Interrupt, redirect and queue without a model: a scripted provider replaces it."""
 
 import asyncio
 import tempfile
@@ -10,7 +10,7 @@ COUNTING = [step for number in range(1, 301) for step in (f"{number} ", Pause(0.
 
 
 async def main() -> None:
-    """Count slowly, be cut off, do something else, then what was lined up."""
+    """Count slowly, get interrupted, answer the new message, then the queued one."""
     provider = ScriptedProvider([COUNTING, [Pause(0.3), "Paris."], ["It has about two million people."]])
     with tempfile.TemporaryDirectory() as home:
         async with hark.open(home=home, routes=[{"name": "script", "provider": provider}]) as agent:
@@ -20,12 +20,12 @@ async def main() -> None:
             await asyncio.sleep(0.5)
             print((await session.say("no: what is the capital of France?")).state)
             print((await session.say("and how many live there?", delivery="queue")).state)
-            ends = 0
+            ended_turns = 0
             async for event in events:
                 if isinstance(event, hark.events.TurnEnd):
                     print(event.outcome, f"settled in {event.timings.settle:.2f} ms")
-                    ends += 1
-                    if ends == 3:
+                    ended_turns += 1
+                    if ended_turns == 3:
                         break
 
 

@@ -1,6 +1,6 @@
-"""Runs `async def` tests on asyncio, with a limit that names the stuck test.
+"""Runs `async def` tests on asyncio, with a time limit that reports the stuck test.
 
-Each has a loop of its own, unless it asks for a fixture named `runner`: that one's loop is then shared.
+Each test has its own event loop, unless it uses the fixture `runner`, whose loop is shared.
 """
 
 import asyncio
@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-TEST_SECONDS = 180.0  # on a machine that is busy with other things
+TEST_SECONDS = 180.0  # on a busy machine
 
-# Who started us may have us ignore signals, as nohup and a shell's background do: what the tests start must hear them.
-for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+# The parent may have made us ignore signals, as nohup and background jobs do. Processes of the tests must receive
+# them.
+for _number, _default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
-        signal.signal(_number, _usual)
+        signal.signal(_number, _default)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -26,16 +27,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = pyfuncitem._fixtureinfo.argnames
     arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in names}
 
-    async def bounded() -> None:
+    async def run_with_timeout() -> None:
         async with asyncio.timeout(TEST_SECONDS):
             await pyfuncitem.obj(**arguments)
 
     faulthandler.dump_traceback_later(TEST_SECONDS * 2, exit=True)
     try:
         if isinstance(runner := pyfuncitem.funcargs.get("runner"), asyncio.Runner):
-            runner.run(bounded())
+            runner.run(run_with_timeout())
         else:
-            asyncio.run(bounded())
+            asyncio.run(run_with_timeout())
     finally:
         faulthandler.cancel_dump_traceback_later()
     return True

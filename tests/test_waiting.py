@@ -19,7 +19,7 @@ async def test_until_awaits_an_awaitable_condition() -> None:
     assert await until(number) == 3
 
 
-async def test_until_looks_again_when_its_event_is_set() -> None:
+async def test_until_checks_again_when_its_event_is_set() -> None:
     changed, seen = asyncio.Event(), [1]
     waiting = asyncio.create_task(until(lambda: len(seen) == 2, changed=changed))
     await asyncio.sleep(0)
@@ -28,7 +28,7 @@ async def test_until_looks_again_when_its_event_is_set() -> None:
     assert await waiting is True
 
 
-async def test_until_looks_again_when_its_condition_variable_is_notified() -> None:
+async def test_until_checks_again_when_its_condition_variable_is_notified() -> None:
     changed, seen = asyncio.Condition(), [1]
     waiting = asyncio.create_task(until(lambda: len(seen) == 2, changed=changed))
     await asyncio.sleep(0)
@@ -44,7 +44,7 @@ async def test_until_fails_with_the_condition_and_the_last_state() -> None:
         await until(lambda: len(texts) == 2, seconds=0.01, shows=lambda: texts)
 
 
-async def test_until_passes_a_timeout_of_its_condition_on() -> None:
+async def test_until_propagates_a_timeout_raised_by_its_condition() -> None:
     def condition() -> bool:
         raise TimeoutError("of the condition")
 

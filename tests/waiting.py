@@ -1,6 +1,6 @@
-"""Waiting in tests: for a condition, and how long a busy machine may take for it.
+"""Waiting for conditions in tests, with time limits for busy machines.
 
-A limit finds what hangs or waits for the wrong thing. `make bench` measures how fast the code is.
+A limit detects hangs and wrong conditions. `make bench` measures speed.
 """
 
 import asyncio
@@ -11,20 +11,20 @@ from typing import TypeVar, overload
 
 from tests.simulation.loop import VirtualLoop
 
-TIMES = 20
-MORE_SECONDS = 15.0
-UNTIL_SECONDS = 60.0  # a third of what a test may take in all, and much on a busy machine
+BUSY_FACTOR = 20
+BUSY_EXTRA_SECONDS = 15.0
+UNTIL_SECONDS = 60.0  # a third of a test's time limit, and ample on a busy machine
 POLL_SECONDS = 0.005
-LONGEST_STATE = 4000  # characters
+MAX_STATE_LENGTH = 4000  # characters
 
 
 def at_most(seconds: float) -> float:
-    """Return a limit for any machine, when this is one for an idle machine."""
-    return min(seconds * TIMES, seconds + MORE_SECONDS)
+    """Convert a time limit for an idle machine to a limit for a busy machine."""
+    return min(seconds * BUSY_FACTOR, seconds + BUSY_EXTRA_SECONDS)
 
 
 T = TypeVar("T")
-Changed = asyncio.Event | asyncio.Condition | Callable[[], Awaitable[object]]
+ChangeSignal = asyncio.Event | asyncio.Condition | Callable[[], Awaitable[object]]
 
 
 @overload
@@ -33,7 +33,7 @@ async def until(
     *,
     seconds: float = ...,
     shows: Callable[[], object] | None = ...,
-    changed: Changed | None = ...,
+    changed: ChangeSignal | None = ...,
 ) -> T: ...
 
 
@@ -43,7 +43,7 @@ async def until(
     *,
     seconds: float = ...,
     shows: Callable[[], object] | None = ...,
-    changed: Changed | None = ...,
+    changed: ChangeSignal | None = ...,
 ) -> T: ...
 
 
@@ -52,18 +52,19 @@ async def until(
     *,
     seconds: float = UNTIL_SECONDS,
     shows: Callable[[], object] | None = None,
-    changed: Changed | None = None,
+    changed: ChangeSignal | None = None,
 ) -> object:
     """Return the first true value of `condition`, which may be awaitable.
 
-    `changed` tells when to look again: an event that is set, a condition variable that is notified, or a function that
-    waits. Without it the condition is polled, which is for other processes and for state that has no event.
+    `changed` signals when to check again: an event, a condition variable, or a function that waits. Without it the
+    condition is polled, for other processes and for state without an event.
 
     Raises:
-        AssertionError: It was not true in time. The message has the condition and the last state, from `shows`.
+        AssertionError: The condition was not true in time. The message contains the condition and the last state,
+            from `shows`.
     """
     value: object = None
-    # A loop on virtual time finds a deadlock itself, and hours of it pass in an instant.
+    # A loop on virtual time detects deadlocks itself, and hours pass in an instant.
     is_virtual = isinstance(asyncio.get_running_loop(), VirtualLoop)
     limit = asyncio.timeout(None if is_virtual else seconds)
     lock = changed if isinstance(changed, asyncio.Condition) else nullcontext()
@@ -75,15 +76,17 @@ async def until(
                     value = await value
                 if value:
                     return value
-                await _next_change(changed)
+                await _wait_for_change(changed)
     except TimeoutError:
         if not limit.expired():
             raise
     state = repr(value if shows is None else shows())
-    raise AssertionError(f"not true within {seconds:g} s: {_source(condition)}\nlast state: {state[-LONGEST_STATE:]}")
+    raise AssertionError(
+        f"not true within {seconds:g} s: {_source_text(condition)}\nlast state: {state[-MAX_STATE_LENGTH:]}"
+    )
 
 
-async def _next_change(changed: Changed | None) -> None:
+async def _wait_for_change(changed: ChangeSignal | None) -> None:
     if changed is None:
         await asyncio.sleep(POLL_SECONDS)
     elif isinstance(changed, asyncio.Event):
@@ -95,9 +98,9 @@ async def _next_change(changed: Changed | None) -> None:
         await changed()
 
 
-def _source(condition: Callable[[], object]) -> str:
-    """Return the condition as it is written in the test."""
+def _source_text(condition: Callable[[], object]) -> str:
+    """Return the source text of the condition."""
     try:
         return inspect.getsource(condition).strip()
-    except (OSError, TypeError):  # it has no source: a bound method of an extension, for example
+    except (OSError, TypeError):  # there is no source, for example for a bound method of an extension
         return repr(condition)

@@ -2,7 +2,7 @@
 
 from hark.version import __version__ as __version__
 
-TYPE_CHECKING = False  # typing itself would cost as much as all the rest of `hark --version`
+TYPE_CHECKING = False  # importing `typing` would take as long as everything else in `hark --version`
 
 if TYPE_CHECKING:
     from hark.app.agent import Agent
@@ -40,8 +40,8 @@ __all__ = [
     "tool",
 ]
 
-# Names are loaded when they are first used: `import hark` and `hark --version` must cost next to nothing.
-_PLACES = {
+# Names are imported when first used, so that `import hark` and `hark --version` start quickly.
+_MODULES = {
     "Agent": "hark.app.agent",
     "Attachment": "hark.protocol.messages",
     "Completed": "hark.protocol.outcomes",
@@ -63,12 +63,12 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    place = _PLACES.get(name)
-    if place is None:
+    module_name = _MODULES.get(name)
+    if module_name is None:
         raise AttributeError(f"module 'hark' has no attribute {name!r}")
     from importlib import import_module
 
-    module, colon, attribute = place.partition(":")
-    found = import_module(module)
-    value = globals()[name] = found if colon and not attribute else vars(found)[attribute or name]
+    module, colon, attribute = module_name.partition(":")
+    imported = import_module(module)
+    value = globals()[name] = imported if colon and not attribute else vars(imported)[attribute or name]
     return value

@@ -1,4 +1,4 @@
-"""`python -m hark` is `hark`."""
+"""Lets `python -m hark` run the `hark` command."""
 
 import sys
 

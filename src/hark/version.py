@@ -1,3 +1,3 @@
-"""The version of Hark."""
+"""Hark's version number."""
 
 __version__ = "0.1.0"

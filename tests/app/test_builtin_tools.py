@@ -1,4 +1,4 @@
-"""The agent's own tools, together."""
+"""The built-in tools as a whole."""
 
 import re
 from pathlib import Path
@@ -9,22 +9,22 @@ import pytest
 
 import hark
 from hark.app.builtin_tools import file_tools
-from hark.processes.cookies import this_process
+from hark.processes.cookies import current_owner
 from hark.protocol.messages import Effect
-from hark.tools.files.edit import STALE
+from hark.tools.files.edit import STALE_NOTE
 from hark.tools.toolbox import Toolbox
-from tests.tools.context import FakeContext, call_tool
+from tests.tools.fake_context import FakeContext, call_tool
 
-TOOLS = Toolbox(file_tools(this_process()))
+TOOLS = Toolbox(file_tools(current_owner()))
 
 
-def test_they_have_the_names_that_models_are_told() -> None:
+def test_the_file_tools_have_fixed_names() -> None:
     names = ["read", "write", "edit", "patch", "list", "search", "view_image"]
     assert [spec.name for spec in TOOLS.specs] == names
     assert [spec.name for spec in TOOLS.specs if spec.is_changing] == ["write", "edit", "patch"]
 
 
-async def test_what_one_writes_another_does_not_call_a_strangers(tmp_path: Path) -> None:
+async def test_a_file_written_by_one_tool_is_not_stale_for_another_tool(tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
 
     async def call(name: str, **arguments: Any) -> str:
@@ -36,24 +36,24 @@ async def test_what_one_writes_another_does_not_call_a_strangers(tmp_path: Path)
     await call("read", path="a")
     await call("patch", patch="--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n")
     await call("write", path="a", content="1\n2\n3\n")
-    assert STALE not in await call("edit", path="a", old="2", new="two")
+    assert STALE_NOTE not in await call("edit", path="a", old="2", new="two")
     assert "2:two" in await call("search", pattern="two")
     assert "a  8 B" in await call("list")
 
 
 @pytest.mark.parametrize("name", ["read", "write", "edit", "patch", "list", "search", "view_image"])
 @pytest.mark.parametrize("arguments", [{"path": 3}, {"else": 1}, {"path": [], "patch": {}, "pattern": None}])
-async def test_arguments_that_do_not_fit_are_refused(name: str, arguments: dict[str, Any], tmp_path: Path) -> None:
+async def test_file_tools_reject_invalid_arguments(name: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     tool = TOOLS.get(name)
     assert tool is not None
     output = await call_tool(tool, arguments, FakeContext(tmp_path))
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
 
 
-async def test_the_schemas_of_all_tools_are_plain_and_described(tmp_path: Path) -> None:
+async def test_the_schemas_of_all_tools_are_simple_and_have_descriptions(tmp_path: Path) -> None:
     routes = [{"provider": hark.ScriptedProvider([])}]
     async with hark.open(home=tmp_path / "home", workspace=tmp_path, routes=routes) as agent:
-        specs = agent.bench.tools.specs
+        specs = agent.engine.tools.specs
     assert len(specs) >= 17
     for spec in specs:
         text = msgspec.json.encode(spec.parameters).decode()

@@ -1,4 +1,4 @@
-"""What a person has allowed for good."""
+"""Saved approvals: calls that the user has always allowed."""
 
 import asyncio
 import threading
@@ -14,17 +14,17 @@ from hark.protocol.provider import CallChunk
 from hark.providers.scripted import ScriptedProvider
 
 
-async def test_a_grant_is_there_for_other_processes_and_later_ones(tmp_path: Path) -> None:
+async def test_a_grant_is_visible_to_other_and_later_processes(tmp_path: Path) -> None:
     first, second = GrantsFile(tmp_path / "home" / "allowed"), GrantsFile(tmp_path / "home" / "allowed")
-    assert second.known == frozenset()
-    await first.remember("edit")
-    await first.remember("shell:echo 'a\nb'")
-    await first.remember("edit")
-    assert second.known == first.known == {"edit", "shell:echo 'a\nb'"}
+    assert second.all == frozenset()
+    await first.add("edit")
+    await first.add("shell:echo 'a\nb'")
+    await first.add("edit")
+    assert second.all == first.all == {"edit", "shell:echo 'a\nb'"}
     assert len((tmp_path / "home" / "allowed").read_text().splitlines()) == 3
 
 
-async def test_storing_a_grant_does_not_block_the_event_loop_and_keeps_the_order(
+async def test_storing_grants_does_not_block_the_event_loop_and_preserves_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grants = GrantsFile(tmp_path / "allowed")
@@ -36,34 +36,34 @@ async def test_storing_a_grant_does_not_block_the_event_loop_and_keeps_the_order
         held.wait()
 
     monkeypatch.setattr("hark.app.grants.os.fsync", slow_fsync)
-    first = asyncio.create_task(grants.remember("first"))
-    second = asyncio.create_task(grants.remember("second"))
+    first = asyncio.create_task(grants.add("first"))
+    second = asyncio.create_task(grants.add("second"))
     try:
-        await synced.wait()  # the event loop goes on while the disk is slow
+        await synced.wait()  # the event loop continues while the disk is slow
         assert not first.done()
-        assert grants.known == {"first"}
+        assert grants.all == {"first"}
     finally:
         held.set()
     await asyncio.gather(first, second)
     assert (tmp_path / "allowed").read_text().splitlines()[1:] == ['"first"', '"second"']
 
 
-def test_a_file_that_was_cut_or_mistyped_grants_no_more_than_what_it_says(tmp_path: Path) -> None:
+def test_truncated_or_invalid_lines_in_the_grants_file_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "allowed"
     path.write_text('# mine\n"edit"\n"shell:ma\nnonsense\n')
-    assert GrantsFile(path).known == {"edit"}
+    assert GrantsFile(path).all == {"edit"}
     path.write_bytes(b"\xff\xfe")
-    assert GrantsFile(path).known == frozenset()
+    assert GrantsFile(path).all == frozenset()
 
 
-async def test_what_is_always_allowed_is_not_asked_again_in_the_next_run(tmp_path: Path) -> None:
+async def test_an_always_allowed_call_needs_no_approval_in_the_next_run(tmp_path: Path) -> None:
     for run in range(2):
         calls = [CallChunk(0, "c1", "shell", '{"command": "touch made"}')]
         provider = ScriptedProvider([calls, ["ok"]])
-        opened = hark.open(
+        agent_context = hark.open(
             home=tmp_path / "home", workspace=tmp_path, routes=[{"provider": provider}], approvals={"mode": "ask"}
         )
-        async with opened as agent:
+        async with agent_context as agent:
             session = agent.session(f"s{run}")
             events = session.events()
             await session.say("go")

@@ -1,48 +1,48 @@
-"""Turns that use MCP servers: stopped in mid-call or in mid-question, the next one is clean and the server lives on."""
+"""Turns that use MCP servers: after a stop during a call or a question, the server keeps running."""
 
 import time
 from pathlib import Path
 
 import hark
-from hark.processes.cookies import this_process
+from hark.processes.cookies import current_owner
 from hark.protocol.provider import CallChunk
 from hark.providers.scripted import ScriptedProvider
-from tests.mcp.mcp_fixture import noted, small
-from tests.tools.context import living
+from tests.mcp.mcp_fixture import small_server_settings, wait_for_note
+from tests.tools.fake_context import find_processes
 from tests.waiting import at_most
 
 
-def use(tool: str, arguments: str = "{}") -> list[CallChunk]:
+def tool_call(tool: str, arguments: str = "{}") -> list[CallChunk]:
     return [CallChunk(0, "c1", tool, arguments)]
 
 
-async def test_a_stop_in_an_mcp_call_settles_in_time_and_the_server_lives_on(tmp_path: Path) -> None:
+async def test_a_stop_during_an_mcp_call_settles_in_time_and_the_server_keeps_running(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    provider = ScriptedProvider([use("one__wait"), use("one__pid"), ["done"]])
-    mcp = {"servers": {"one": small(env={"NOTES": str(notes)})}}
+    provider = ScriptedProvider([tool_call("one__wait"), tool_call("one__pid"), ["done"]])
+    mcp = {"servers": {"one": small_server_settings(env={"NOTES": str(notes)})}}
     async with hark.open(
         home=tmp_path, routes=[{"provider": provider}], workspace=tmp_path, mcp=mcp, approvals={"mode": "all"}
     ) as agent:
         session = agent.session("demo")
         await session.say("go")
-        await noted(notes, "call wait")
+        await wait_for_note(notes, "call wait")
         began = time.perf_counter()
         await session.interrupt(source="user")
         took = time.perf_counter() - began
-        await noted(notes, "cancelled")
+        await wait_for_note(notes, "cancelled")
         await session.say("again")
-        await noted(notes, "call pid")
+        await wait_for_note(notes, "call pid")
         await session.idle()
         assert notes.read_text().count("started") == 1
     assert took < at_most(1)
     assert len(provider.requests) == 3
-    assert living(this_process(tmp_path).home) == {}
+    assert find_processes(current_owner(tmp_path).home) == {}
 
 
-async def test_a_stop_in_a_servers_question_withdraws_it(tmp_path: Path) -> None:
+async def test_a_stop_during_an_mcp_servers_question_withdraws_the_question(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    provider = ScriptedProvider([use("one__ask"), ["next"]])
-    mcp = {"servers": {"one": small(env={"NOTES": str(notes)})}}
+    provider = ScriptedProvider([tool_call("one__ask"), ["next"]])
+    mcp = {"servers": {"one": small_server_settings(env={"NOTES": str(notes)})}}
     async with hark.open(
         home=tmp_path, routes=[{"provider": provider}], workspace=tmp_path, mcp=mcp, approvals={"mode": "all"}
     ) as agent:
@@ -61,7 +61,7 @@ async def test_a_stop_in_a_servers_question_withdraws_it(tmp_path: Path) -> None
             kinds.append(event.type)
             if event.type == "turn.ended":
                 break
-        assert '"cancel"' in await noted(notes, "answer")
+        assert '"cancel"' in await wait_for_note(notes, "answer")
         await session.say("next")
         await session.idle()
     assert kinds.index("question.closed") < kinds.index("turn.ended")

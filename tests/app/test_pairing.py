@@ -1,4 +1,4 @@
-"""Pairing: only who has the owner's machine lets somebody in, by a code that nobody can guess."""
+"""Pairing: only the owner of the machine can approve an account, using a code that can't be guessed."""
 
 import time
 from collections import Counter
@@ -7,57 +7,57 @@ from pathlib import Path
 import pytest
 
 from hark.app import pairing as pairing_module
-from hark.app.pairing import CODE_SECONDS, MOST_KNOCKS, Pairing
+from hark.app.pairing import CODE_SECONDS, MAX_REQUESTS, PairingFile
 from hark.protocol.chat import Author
-from hark.surfaces.chat.people import CODE_LENGTH, CODE_LETTERS, new_code
-from tests.cli.command_line import opened
+from hark.surfaces.chat.sender_policy import CODE_CHARACTERS, CODE_LENGTH, new_code
+from tests.cli.command_line import open_hark
 
 
-def test_codes_are_long_even_and_never_the_same() -> None:
+def test_codes_are_long_evenly_distributed_and_unique() -> None:
     codes = [new_code() for _ in range(5_000)]
     assert len(set(codes)) == len(codes)
-    assert len(set(CODE_LETTERS)) ** CODE_LENGTH >= 2**40
-    letters = Counter("".join(codes))
-    assert set(letters) == set(CODE_LETTERS)
-    assert max(letters.values()) < 1.3 * min(letters.values())
+    assert len(set(CODE_CHARACTERS)) ** CODE_LENGTH >= 2**40
+    counts = Counter("".join(codes))
+    assert set(counts) == set(CODE_CHARACTERS)
+    assert max(counts.values()) < 1.3 * min(counts.values())
 
 
-def test_a_code_lets_one_person_in_once_and_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pairing = Pairing(tmp_path / "pairing.json")
-    assert pairing.knock("telegram", Author("7", "Ada"), "ABCDEFGH") == "ABCDEFGH"
-    assert pairing.knock("telegram", Author("7", "Ada"), "ZZZZZZZZ") == "ABCDEFGH"
+def test_a_code_pairs_one_account_once_and_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairing = PairingFile(tmp_path / "pairing.json")
+    assert pairing.request_pairing("telegram", Author("7", "Ada"), "ABCDEFGH") == "ABCDEFGH"
+    assert pairing.request_pairing("telegram", Author("7", "Ada"), "ZZZZZZZZ") == "ABCDEFGH"
     for wrong in ("", "ABCDEFG", "ABCDEFGHJ", "ZZZZZZZZ", "7", "*", "ABCDEFGH ABCDEFGH"):
         assert pairing.approve(wrong) is None
-    assert not pairing.is_let_in("telegram", "7")
+    assert not pairing.is_paired("telegram", "7")
     assert pairing.approve(" abcdefgh ") is not None
-    assert pairing.is_let_in("telegram", "7")
-    assert not pairing.is_let_in("discord", "7")
+    assert pairing.is_paired("telegram", "7")
+    assert not pairing.is_paired("discord", "7")
     assert pairing.approve("ABCDEFGH") is None
-    pairing.knock("telegram", Author("8", "Bob"), "BBBBBBBB")
+    pairing.request_pairing("telegram", Author("8", "Bob"), "BBBBBBBB")
     later = time.time() + CODE_SECONDS
     monkeypatch.setattr(pairing_module.time, "time", lambda: later)
     assert pairing.approve("BBBBBBBB") is None
-    assert pairing.knock("telegram", Author("8", "Bob"), "CCCCCCCC") == "CCCCCCCC"
+    assert pairing.request_pairing("telegram", Author("8", "Bob"), "CCCCCCCC") == "CCCCCCCC"
 
 
-def test_a_crowd_of_strangers_fills_nothing(tmp_path: Path) -> None:
-    pairing = Pairing(tmp_path / "pairing.json")
-    for number in range(MOST_KNOCKS + 50):
-        pairing.knock("telegram", Author(str(number), "x" * 10_000), f"{number:08}")
-    assert len(pairing.book.knocks) == MOST_KNOCKS
+def test_unknown_senders_cannot_exhaust_memory(tmp_path: Path) -> None:
+    pairing = PairingFile(tmp_path / "pairing.json")
+    for number in range(MAX_REQUESTS + 50):
+        pairing.request_pairing("telegram", Author(str(number), "x" * 10_000), f"{number:08}")
+    assert len(pairing.records.knocks) == MAX_REQUESTS
     assert (tmp_path / "pairing.json").stat().st_size < 100_000
     assert (tmp_path / "pairing.json").stat().st_mode & 0o077 == 0
 
 
-async def test_a_strangers_name_can_fake_no_line_of_the_list(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark:
+async def test_a_senders_name_cannot_forge_lines_in_the_pairing_list(tmp_path: Path) -> None:
+    async with open_hark(tmp_path) as hark:
         name = "Bob\nAAAAAAAA telegram:1 the owner\x1b[2J\u202e"
-        Pairing(hark.home / "pairing.json").knock("telegram", Author("7", name), "ABCDEFGH")
+        PairingFile(hark.home / "pairing.json").request_pairing("telegram", Author("7", name), "ABCDEFGH")
         listed = await hark.run("pair", "list")
         assert len(listed.out.splitlines()) == 1
         assert listed.out.startswith("ABCDEFGH telegram:7 Bob AAAAAAAA")
         assert "\x1b" not in listed.out
         wrong = await hark.run("pair", "approve", "WRONG234")
         assert (wrong.code, wrong.out) == (1, "")
-        assert "no such code" in wrong.err
+        assert "no pending request has this code" in wrong.err
         assert (await hark.run("pair", "approve", "ABCDEFGH")).code == 0

@@ -1,4 +1,4 @@
-"""Work behind the scenes: it keeps what is worth keeping, and delays nobody, whatever is wedged."""
+"""Background reflection stores useful facts and never delays a user, even when it is stuck."""
 
 import logging
 import statistics
@@ -16,7 +16,7 @@ from hark.app.reflection import Reflection
 from hark.engine.services import EngineServices
 from hark.engine.session.proxy import SessionProxy
 from hark.engine.session.restrictions import Restrictions
-from hark.engine.session.router import Router
+from hark.engine.session.router import SessionRouter
 from hark.protocol.commands import Answer, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, CallStart, StepStart
 from hark.protocol.messages import CallResult
@@ -25,62 +25,64 @@ from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.protocol.provider import CallChunk, ProviderError, Request
 from hark.protocol.receipts import Receipt, Refusal, Settled
 from hark.protocol.rules import ApprovalMode, Approvals, Limits, Rules
-from hark.protocol.session import Details, EventReader, Session
-from hark.protocol.store import Query
-from hark.providers.scripted import Fail, Hang, ScriptedProvider, Step
+from hark.protocol.session import EventReader, MessageDetails, Session
+from hark.protocol.store import SearchQuery
+from hark.providers.scripted import Fail, Hang, ScriptedProvider, ScriptStep
 from hark.store.sqlite import SqliteStore
 from hark.tools.notes.memory import MemoryTool
-from hark.tools.notes.notes import notes_of_person
-from tests.engine.engine_fixture import TestClock, make_bench
-from tests.tools.notes.test_memory import held
+from hark.tools.notes.notes import user_notes
+from tests.engine.engine_fixture import TestClock, make_services
+from tests.tools.notes.test_memory import hold_lock
 from tests.waiting import at_most, until
 
-KEEP = '{"action": "add", "text": "Likes teal", "scope": "user"}'
+ADD_NOTE = '{"action": "add", "text": "Likes teal", "scope": "user"}'
 NOISE_SECONDS = at_most(0.05)
 
-Reply = Callable[[Request], list[Step]]
+MakeReply = Callable[[Request], list[ScriptStep]]
 
 
-class Visitor:
-    """A session's port, straight through its door."""
+class ProxySession:
+    """A minimal test session that calls its proxy directly."""
 
-    def __init__(self, door: SessionProxy, bench: EngineServices) -> None:
-        self._door = door
-        self._bench = bench
+    def __init__(self, proxy: SessionProxy, engine_services: EngineServices) -> None:
+        self._proxy = proxy
+        self._engine_services = engine_services
 
     @property
     def id(self) -> str:
-        return self._door.id
+        return self._proxy.id
 
-    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
-        return await self._door.say(Say(details.get("id") or self._bench.clock.new_id(), text))
+    async def say(
+        self, text: str, delivery: Delivery | str | None = None, **details: Unpack[MessageDetails]
+    ) -> Receipt:
+        return await self._proxy.say(Say(details.get("id") or self._engine_services.clock.new_id(), text))
 
     async def interrupt(self, source: str = "user", turn: str = "", shown: int | None = None) -> Settled | None:
-        return await self._door.interrupt(Interrupt(self._bench.clock.new_id(), source, turn, shown))
+        return await self._proxy.interrupt(Interrupt(self._engine_services.clock.new_id(), source, turn, shown))
 
     async def answer(self, question: str, text: str) -> Refusal | None:
-        return await self._door.answer(Answer(self._bench.clock.new_id(), question, text))
+        return await self._proxy.answer(Answer(self._engine_services.clock.new_id(), question, text))
 
     def events(self) -> EventReader:
-        return self._door.subscribe()
+        return self._proxy.subscribe()
 
     async def idle(self) -> Outcome | None:
-        return await self._door.idle()
+        return await self._proxy.idle()
 
 
-class World:
-    """A running engine on a file, with a reflection beside it."""
+class ReflectionFixture:
+    """A running engine on a database file, with reflection enabled."""
 
-    def __init__(self, bench: EngineServices, provider: ScriptedProvider) -> None:
-        self.bench = bench
-        self.router = Router(bench, sweeps=True)
+    def __init__(self, engine_services: EngineServices, provider: ScriptedProvider) -> None:
+        self.engine_services = engine_services
+        self.router = SessionRouter(engine_services, adopts_work=True)
         self.provider = provider
         self.reflection = Reflection(self.open_child, pause_seconds=0.0)
         self.children: list[str] = []
         self._has_child = anyio.Event()
 
     def session(self, name: str) -> Session:
-        return cast("Session", Visitor(self.router.door(name), self.bench))
+        return cast("Session", ProxySession(self.router.proxy_for(name), self.engine_services))
 
     def open_child(self, name: str) -> Session:
         if len(name) > 200:
@@ -88,212 +90,216 @@ class World:
         self.children.append(name)
         self._has_child.set()
         self._has_child = anyio.Event()
-        self.router.charter(name, Restrictions(("memory",), Limits(steps=5)))
+        self.router.set_restrictions(name, Restrictions(("memory",), Limits(steps=5)))
         return self.session(name)
 
-    async def child_begun(self, number: int = 0) -> Session:
-        """Return a child when it is opened."""
+    async def wait_for_child(self, number: int = 0) -> Session:
+        """Wait until a child is opened, and return it."""
         await until(lambda: len(self.children) > number, changed=lambda: self._has_child.wait())
         return self.session(self.children[number])
 
-    async def child_reached(self, kind: type[AnyEvent], number: int = 0) -> None:
-        """Return when a child that was just opened has come to an event."""
-        child = await self.child_begun(number)
+    async def wait_for_child_event(self, event_type: type[AnyEvent], number: int = 0) -> None:
+        """Wait until the child with this number publishes an event of this type."""
+        child = await self.wait_for_child(number)
         async for event in child.events():
-            if isinstance(event, kind):
+            if isinstance(event, event_type):
                 return
 
-    async def child_ended(self, number: int = 0) -> Session:
-        """Return a child when it is quiet again."""
-        child = await self.child_begun(number)
+    async def wait_for_child_end(self, number: int = 0) -> Session:
+        """Wait until a child is idle again, and return it."""
+        child = await self.wait_for_child(number)
         await child.idle()
         return child
 
 
 @asynccontextmanager
-async def opened(
-    home: Path, child: Reply, *, reflects: bool = True, rules: Rules | None = None
-) -> AsyncGenerator[World]:
-    """A world whose model says "answer" to people, and what `child` says behind the scenes."""
+async def open_fixture(
+    home: Path, child_reply: MakeReply, *, is_reflecting: bool = True, rules: Rules | None = None
+) -> AsyncGenerator[ReflectionFixture]:
+    """Open a fixture whose model replies "answer" to users and calls `child_reply` for requests from children."""
 
-    def reply(request: Request) -> list[Step]:
-        return child(request) if is_child(request) else ["answer"]
+    def reply(request: Request) -> list[ScriptStep]:
+        return child_reply(request) if is_child_request(request) else ["answer"]
 
     provider = ScriptedProvider([reply] * 200)
     store = await SqliteStore.open(home / "hark.db", "me", TestClock())
-    bench = replace(make_bench(provider, store, [MemoryTool(home)], rules), workspace=home)
-    world = World(bench, provider)
+    bench = replace(make_services(provider, store, [MemoryTool(home)], rules), workspace=home)
+    fixture = ReflectionFixture(bench, provider)
     async with anyio.create_task_group() as tasks:
-        await tasks.start(world.router.run)
-        if reflects:
-            await tasks.start(world.reflection.run)
+        await tasks.start(fixture.router.run)
+        if is_reflecting:
+            await tasks.start(fixture.reflection.run)
         try:
-            yield world
+            yield fixture
         finally:
             with anyio.move_on_after(4.0, shield=True):
-                world.reflection.close()
-                await world.router.close()
+                fixture.reflection.close()
+                await fixture.router.close()
                 await bench.quarantine.close()
             tasks.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await store.close()
 
 
-def is_child(request: Request) -> bool:
-    return any(message.text.startswith("Look back at the exchange") for message in request.messages[:1])
+def is_child_request(request: Request) -> bool:
+    return any(message.text.startswith("Review the exchange") for message in request.messages[:1])
 
 
-def keeps(request: Request) -> list[Step]:
+def reply_with_note(request: Request) -> list[ScriptStep]:
     if any(isinstance(message, CallResult) for message in request.messages):
         return ["done"]
-    return [CallChunk(0, "c1", "memory", KEEP)]
+    return [CallChunk(0, "c1", "memory", ADD_NOTE)]
 
 
-async def said(session: Session, text: str = "I like teal") -> float:
-    """Say something; return the seconds until its turn was over."""
+async def run_turn(session: Session, text: str = "I like teal") -> float:
+    """Send a message and return the seconds until its turn ended."""
     began = time.monotonic()
     await session.say(text)
     assert await session.idle() == Completed("answer")
     return time.monotonic() - began
 
 
-async def test_what_is_worth_keeping_is_kept_by_a_child_that_can_do_nothing_else(tmp_path: Path) -> None:
-    async with opened(tmp_path, keeps) as world:
-        session = world.session("demo")
-        world.reflection.follow(session)
-        world.reflection.follow(session)
-        await said(session)
-        child = await world.child_ended()
+async def test_a_fact_is_stored_by_a_child_session_with_only_the_memory_tool(tmp_path: Path) -> None:
+    async with open_fixture(tmp_path, reply_with_note) as fixture:
+        session = fixture.session("demo")
+        fixture.reflection.follow(session)
+        fixture.reflection.follow(session)
+        await run_turn(session)
+        child = await fixture.wait_for_child_end()
         assert await child.idle() == Completed("done")
-        assert notes_of_person(tmp_path).read() == ["Likes teal"]
-        [request, _] = [request for request in world.provider.requests if is_child(request)]
+        assert user_notes(tmp_path).read() == ["Likes teal"]
+        [request, _] = [request for request in fixture.provider.requests if is_child_request(request)]
         assert [spec.name for spec in request.tools] == ["memory"]
-        assert "person: I like teal\nhark: answer" in request.messages[0].text
+        assert "user: I like teal\nhark: answer" in request.messages[0].text
         assert belongs_to(child.id, "demo")
-        assert len(world.children) == 1
-        hits = await world.bench.store.search.find(Query("teal"))
+        assert len(fixture.children) == 1
+        hits = await fixture.engine_services.store.search.find(SearchQuery("teal"))
         assert [hit.session for hit in hits] == ["demo"]
 
 
-async def test_a_session_that_is_busy_again_has_its_reflection_cut(tmp_path: Path) -> None:
+async def test_a_new_turn_cancels_the_sessions_reflection(tmp_path: Path) -> None:
     hang = Hang()
-    async with opened(tmp_path, lambda _: [hang]) as world:
-        session = world.session("demo")
-        world.reflection.follow(session)
-        await said(session)
+    async with open_fixture(tmp_path, lambda _: [hang]) as fixture:
+        session = fixture.session("demo")
+        fixture.reflection.follow(session)
+        await run_turn(session)
         await hang.reached.wait()
-        await said(session, "and another thing")
+        await run_turn(session, "and another thing")
         await hang.closed.wait()
-        assert await (await world.child_ended()).idle() == Interrupted("behind the scenes")
+        assert await (await fixture.wait_for_child_end()).idle() == Interrupted("behind the scenes")
 
 
-async def test_the_last_exchange_counts_when_turns_follow_each_other(tmp_path: Path) -> None:
-    async with opened(tmp_path, keeps) as world:
-        world.reflection.turn_ended("demo", "person: first")
-        world.reflection.turn_ended("demo", "person: second")
-        await world.child_ended()
-        assert len(world.children) == 1
-        assert "person: second" in world.provider.requests[0].messages[0].text
+async def test_only_the_last_of_several_quick_exchanges_is_reflected_on(tmp_path: Path) -> None:
+    async with open_fixture(tmp_path, reply_with_note) as fixture:
+        fixture.reflection.turn_ended("demo", "person: first")
+        fixture.reflection.turn_ended("demo", "person: second")
+        await fixture.wait_for_child_end()
+        assert len(fixture.children) == 1
+        assert "person: second" in fixture.provider.requests[0].messages[0].text
 
 
-async def test_children_and_silence_are_not_reflected_on(tmp_path: Path) -> None:
-    async with opened(tmp_path, keeps) as world:
+async def test_children_and_empty_exchanges_are_not_reflected_on(tmp_path: Path) -> None:
+    async with open_fixture(tmp_path, reply_with_note) as fixture:
         for name in ("demo.m-1", "demo.c-call1"):
-            world.reflection.turn_ended(name, "person: x")
-            world.reflection.follow(world.session(name))
-        world.reflection.turn_ended("demo", "  \n ")
-        world.reflection.turn_ended("last", "person: y")
-        await world.child_ended()
-        assert [name.split(".")[0] for name in world.children] == ["last"]
+            fixture.reflection.turn_ended(name, "person: x")
+            fixture.reflection.follow(fixture.session(name))
+        fixture.reflection.turn_ended("demo", "  \n ")
+        fixture.reflection.turn_ended("last", "person: y")
+        await fixture.wait_for_child_end()
+        assert [name.split(".")[0] for name in fixture.children] == ["last"]
 
 
-async def test_a_cut_turn_is_not_reflected_on(tmp_path: Path) -> None:
+async def test_an_interrupted_turn_is_not_reflected_on(tmp_path: Path) -> None:
     hang = Hang()
-    async with opened(tmp_path, keeps) as world:
-        world.provider._replies[0] = [hang]  # pyright: ignore[reportPrivateUsage]
-        session = world.session("demo")
-        world.reflection.follow(session)
+    async with open_fixture(tmp_path, reply_with_note) as fixture:
+        fixture.provider._replies[0] = [hang]  # pyright: ignore[reportPrivateUsage]
+        session = fixture.session("demo")
+        fixture.reflection.follow(session)
         await session.say("long task")
         await hang.reached.wait()
         await session.interrupt()
-        assert world.children == []
-        await said(session)
-        assert len((await world.child_ended()).id) > 0
-        assert len(world.children) == 1
+        assert fixture.children == []
+        await run_turn(session)
+        assert len((await fixture.wait_for_child_end()).id) > 0
+        assert len(fixture.children) == 1
 
 
-async def test_a_long_exchange_is_clipped(tmp_path: Path) -> None:
-    async with opened(tmp_path, keeps) as world:
-        world.reflection.turn_ended("demo", "begin " + "x" * 100_000 + " end")
-        await world.child_ended()
-        text = world.provider.requests[0].messages[0].text
+async def test_a_long_exchange_is_truncated_for_reflection(tmp_path: Path) -> None:
+    async with open_fixture(tmp_path, reply_with_note) as fixture:
+        fixture.reflection.turn_ended("demo", "begin " + "x" * 100_000 + " end")
+        await fixture.wait_for_child_end()
+        text = fixture.provider.requests[0].messages[0].text
         assert len(text) < 10_000
         assert "begin" in text
         assert " end\n" in text
 
 
-async def test_failures_are_logged_and_reach_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_reflection_failures_are_only_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "hark.app.reflection")
 
-    def fails(_: Request) -> list[Step]:
+    def fail_reply(_: Request) -> list[ScriptStep]:
         return [Fail(ProviderError("No such model.", code="bad_model"))]
 
-    async with opened(tmp_path, fails) as world:
-        session = world.session("demo")
-        world.reflection.follow(session)
-        await said(session)
-        await world.child_ended()
-        world.reflection.turn_ended("x" * 200, "person: a name that no child can have")
-        await said(session)
-        await world.child_ended(1)
-    assert "ended as Failed" in caplog.text
+    async with open_fixture(tmp_path, fail_reply) as fixture:
+        session = fixture.session("demo")
+        fixture.reflection.follow(session)
+        await run_turn(session)
+        await fixture.wait_for_child_end()
+        fixture.reflection.turn_ended("x" * 200, "person: a name that no child can have")
+        await run_turn(session)
+        await fixture.wait_for_child_end(1)
+    assert "ended with outcome Failed" in caplog.text
     assert "reflection on session xxx" in caplog.text
     assert "teal" not in caplog.text
 
 
-async def test_a_child_that_would_have_to_ask_is_stopped(tmp_path: Path) -> None:
+async def test_a_reflection_child_that_needs_an_approval_is_stopped(tmp_path: Path) -> None:
     rules = Rules(approvals=Approvals(ApprovalMode.ASK))
-    async with opened(tmp_path, keeps, rules=rules) as world:
-        world.reflection.turn_ended("demo", "person: x")
-        assert await (await world.child_ended()).idle() == Interrupted("behind the scenes")
-        assert notes_of_person(tmp_path).read() == []
+    async with open_fixture(tmp_path, reply_with_note, rules=rules) as fixture:
+        fixture.reflection.turn_ended("demo", "person: x")
+        assert await (await fixture.wait_for_child_end()).idle() == Interrupted("behind the scenes")
+        assert user_notes(tmp_path).read() == []
 
 
-async def median_turn(home: Path, child: Reply = keeps, wedged_at: type[AnyEvent] | None = None) -> float:
-    """Return the median seconds of a turn, each begun when the last one's reflection is wedged at such an event."""
-    async with opened(home, child, reflects=wedged_at is not None) as world:
-        session = world.session("demo")
-        world.reflection.follow(session)
+async def median_turn_seconds(
+    home: Path, child_reply: MakeReply = reply_with_note, stuck_at: type[AnyEvent] | None = None
+) -> float:
+    """Return the median turn duration. With `stuck_at`, each previous reflection hangs at that event type."""
+    async with open_fixture(home, child_reply, is_reflecting=stuck_at is not None) as fixture:
+        session = fixture.session("demo")
+        fixture.reflection.follow(session)
         turns: list[float] = []
         for number in range(9):
-            turns.append(await said(session))
-            if wedged_at is not None:
-                await world.child_reached(wedged_at, number)
+            turns.append(await run_turn(session))
+            if stuck_at is not None:
+                await fixture.wait_for_child_event(stuck_at, number)
         return statistics.median(turns)
 
 
-async def test_a_wedged_reflection_delays_neither_an_end_nor_a_start(tmp_path: Path) -> None:
-    without = await median_turn(tmp_path / "without")
-    with_it = await median_turn(tmp_path / "with", lambda _: [Hang()], StepStart)
-    assert with_it - without < NOISE_SECONDS
+async def test_a_stuck_reflection_does_not_delay_turns(tmp_path: Path) -> None:
+    without = await median_turn_seconds(tmp_path / "without")
+    with_reflection = await median_turn_seconds(tmp_path / "with", lambda _: [Hang()], StepStart)
+    assert with_reflection - without < NOISE_SECONDS
 
 
-async def test_a_wedged_write_delays_neither_an_end_nor_a_start(tmp_path: Path) -> None:
-    without = await median_turn(tmp_path / "without")
-    with held(tmp_path / "with"):
-        with_it = await median_turn(tmp_path / "with", keeps, CallStart)
-    assert with_it - without < NOISE_SECONDS
-    assert notes_of_person(tmp_path / "with").read() == []
+async def test_a_stuck_note_write_does_not_delay_turns(tmp_path: Path) -> None:
+    without = await median_turn_seconds(tmp_path / "without")
+    with hold_lock(tmp_path / "with"):
+        with_reflection = await median_turn_seconds(tmp_path / "with", reply_with_note, CallStart)
+    assert with_reflection - without < NOISE_SECONDS
+    assert user_notes(tmp_path / "with").read() == []
 
 
-@pytest.mark.parametrize("wedge", ["model", "write"])
-async def test_an_exit_is_not_held(tmp_path: Path, wedge: str) -> None:
-    with held(tmp_path):
-        async with opened(tmp_path, (lambda _: [Hang()]) if wedge == "model" else keeps) as world:
-            session = world.session("demo")
-            world.reflection.follow(session)
-            await said(session)
-            await world.child_reached(StepStart if wedge == "model" else CallStart)
+@pytest.mark.parametrize("stuck_part", ["model", "write"])
+async def test_a_stuck_reflection_does_not_delay_the_exit(tmp_path: Path, stuck_part: str) -> None:
+    with hold_lock(tmp_path):
+        async with open_fixture(
+            tmp_path, (lambda _: [Hang()]) if stuck_part == "model" else reply_with_note
+        ) as fixture:
+            session = fixture.session("demo")
+            fixture.reflection.follow(session)
+            await run_turn(session)
+            await fixture.wait_for_child_event(StepStart if stuck_part == "model" else CallStart)
             began = time.monotonic()
         assert time.monotonic() - began < at_most(2.5)
-    assert notes_of_person(tmp_path).read() == []
+    assert user_notes(tmp_path).read() == []

@@ -1,4 +1,4 @@
-"""Undo after real turns: the tree is as before, byte by byte."""
+"""Undo after real turns restores the files exactly."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import pytest
 import hark
 from hark.protocol.outcomes import Completed
 from hark.protocol.provider import CallChunk
-from hark.providers.scripted import ScriptedProvider, Step
-from tests.cli.command_line import opened, shell_call
+from hark.providers.scripted import ScriptedProvider, ScriptStep
+from tests.cli.command_line import open_hark, shell_call
 from tests.fakes.models.behaviours import silent
 
 SHELL = (
@@ -22,12 +22,12 @@ SHELL = (
 )
 
 
-def call(name: str, given: dict[str, Any]) -> list[Step]:
-    return [CallChunk(0, f"c-{name}", name, json.dumps(given))]
+def make_call(name: str, arguments: dict[str, Any]) -> list[ScriptStep]:
+    return [CallChunk(0, f"c-{name}", name, json.dumps(arguments))]
 
 
-def grow(work: Path) -> None:
-    """A tree with all that a tree can have."""
+def create_tree(work: Path) -> None:
+    """Create a tree with every kind of entry: files, folders, links and unusual names."""
     (work / "folder" / "inner").mkdir(parents=True)
     (work / "empty").mkdir()
     (work / "edited.txt").write_bytes(b"one\r\ntwo\r\n")
@@ -41,8 +41,8 @@ def grow(work: Path) -> None:
     (work / "dangling").symlink_to("nowhere")
 
 
-def shape(work: Path) -> dict[str, tuple[int, bytes]]:
-    found: dict[str, tuple[int, bytes]] = {}
+def read_tree(work: Path) -> dict[str, tuple[int, bytes]]:
+    entries: dict[str, tuple[int, bytes]] = {}
     for folder, folders, names in os.walk(work):
         for name in [*folders, *names]:
             path = Path(folder, name)
@@ -52,26 +52,26 @@ def shape(work: Path) -> dict[str, tuple[int, bytes]]:
                 data = os.fsencode(path.readlink())
             elif stat.S_ISREG(mode):
                 data = path.read_bytes()
-            found[str(path.relative_to(work))] = (mode, data)
-    return found
+            entries[str(path.relative_to(work))] = (mode, data)
+    return entries
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
-    grow(folder)
+    create_tree(folder)
     return folder
 
 
-async def test_what_tools_and_shell_did_in_a_turn_is_undone_byte_by_byte(tmp_path: Path, work: Path) -> None:
-    before = shape(work)
+async def test_changes_made_by_tools_and_shell_in_a_turn_are_undone_byte_for_byte(tmp_path: Path, work: Path) -> None:
+    before = read_tree(work)
     provider = ScriptedProvider(
         [
-            call("edit", {"path": "tool.txt", "edits": [{"old": "first", "new": "1st"}]}),
-            call("write", {"path": "new/by-tool.txt", "content": "new"}),
-            call("shell", {"command": SHELL}),
-            call("python", {"code": "open('by-python', 'w').write('x'); import os; os.remove('script')"}),
+            make_call("edit", {"path": "tool.txt", "edits": [{"old": "first", "new": "1st"}]}),
+            make_call("write", {"path": "new/by-tool.txt", "content": "new"}),
+            make_call("shell", {"command": SHELL}),
+            make_call("python", {"code": "open('by-python', 'w').write('x'); import os; os.remove('script')"}),
             ["done"],
         ]
     )
@@ -82,40 +82,40 @@ async def test_what_tools_and_shell_did_in_a_turn_is_undone_byte_by_byte(tmp_pat
         session = agent.session("demo")
         await session.say("change it all")
         assert await session.idle() == Completed("done")
-        assert shape(work) != before
+        assert read_tree(work) != before
         await session.say("/undo step")
         assert not (work / "by-python").exists()
         assert (work / "made.too").exists()
         await session.say("/undo")
-    assert shape(work) == before
+    assert read_tree(work) == before
 
 
-async def test_a_change_of_the_persons_own_since_then_refuses_the_undo_and_nothing_is_touched(
+async def test_undo_is_refused_and_changes_nothing_when_the_user_has_changed_a_file_since(
     tmp_path: Path, work: Path
 ) -> None:
-    provider = ScriptedProvider([call("shell", {"command": "echo a > tool.txt; echo b > made"}), ["done"]])
+    provider = ScriptedProvider([make_call("shell", {"command": "echo a > tool.txt; echo b > made"}), ["done"]])
     async with hark.open(home=tmp_path / "home", workspace=work, routes=[{"provider": provider}]) as agent:
         session = agent.session("demo")
         await session.say("change it")
         assert await session.idle() == Completed("done")
         (work / "tool.txt").write_text("mine")
-        after = shape(work)
+        after = read_tree(work)
         await session.say("/undo")
-    assert shape(work) == after
+    assert read_tree(work) == after
 
 
 async def test_undo_works_after_a_kill_and_a_restart(tmp_path: Path, work: Path) -> None:
-    before = shape(work)
-    async with opened(tmp_path, [shell_call(SHELL), silent()]) as program:
+    before = read_tree(work)
+    async with open_hark(tmp_path, [shell_call(SHELL), silent()]) as program:
         program.folder = work
         running = await program.start("-p", "go", "--session", "demo", "--yes")
         assert running.process.stdin is not None
         running.process.stdin.close()
-        await program.reached(2, running)
+        await program.wait_for_request(2, running)
         running.signal(signal.SIGKILL)
-        await running.end()
-        assert shape(work) != before
+        await running.wait_for_end()
+        assert read_tree(work) != before
         routes = [{"provider": ScriptedProvider([])}]
         async with hark.open(home=program.home, workspace=work, routes=routes, sweeps=False) as agent:
             await agent.session("demo").say("/undo")
-    assert shape(work) == before
+    assert read_tree(work) == before

@@ -1,4 +1,4 @@
-"""Commands on a terminal of their own, as a person has it."""
+"""Runs commands in a pseudo-terminal."""
 
 import asyncio
 import os
@@ -6,43 +6,45 @@ import pty
 import sys
 from collections.abc import Sequence
 
-from tests.cli.command_line import Ended, Hark
+from tests.cli.command_line import CommandResult, Hark
 
 PIECE_BYTES = 65_536
 
 
-async def run_in_terminal(hark: Hark, *words: str, keys: Sequence[tuple[str, str]] = (), **environment: str) -> Ended:
-    """Run a command to its end; `keys` are what to wait for on the screen, and what to type then."""
-    ours, theirs = pty.openpty()
+async def run_in_terminal(
+    hark: Hark, *arguments: str, keys: Sequence[tuple[str, str]] = (), **environment: str
+) -> CommandResult:
+    """Run a command until it exits. `keys` are pairs: a screen text to wait for, and the keys to type then."""
+    controller, terminal = pty.openpty()
     try:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "hark.cli.main",
-            *words,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            *arguments,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
             cwd=hark.home,
             env={**hark.environment, "TERM": "xterm", **environment},
         )
     finally:
-        os.close(theirs)
-    shown = ""
-    left = list(keys)
+        os.close(terminal)
+    screen_text = ""
+    remaining_keys = list(keys)
     try:
-        while piece := await asyncio.to_thread(_read, ours):
-            shown += piece
-            while left and left[0][0] in shown:
-                os.write(ours, left.pop(0)[1].encode())
+        while piece := await asyncio.to_thread(_read, controller):
+            screen_text += piece
+            while remaining_keys and remaining_keys[0][0] in screen_text:
+                os.write(controller, remaining_keys.pop(0)[1].encode())
     finally:
-        os.close(ours)
-    assert not left, f"{left[0][0]!r} was never on the screen: {shown!r}"
-    return Ended(await process.wait(), shown, "")
+        os.close(controller)
+    assert not remaining_keys, f"{remaining_keys[0][0]!r} was never on the screen: {screen_text!r}"
+    return CommandResult(await process.wait(), screen_text, "")
 
 
 def _read(terminal: int) -> str:
     try:
         return os.read(terminal, PIECE_BYTES).decode(errors="replace")
-    except OSError:  # the other side is gone
+    except OSError:  # the other end is closed
         return ""

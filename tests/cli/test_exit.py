@@ -1,4 +1,4 @@
-"""The way out: answered at once, bounded whatever is wedged, with a code that tells the truth."""
+"""Exiting gives immediate feedback, takes bounded time even if a tool hangs, and returns an accurate exit code."""
 
 import asyncio
 import signal
@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Hark, Running, gated, opened, shell_call
+from tests.cli.command_line import Hark, RunningCommand, gated, open_hark, shell_call
 from tests.fakes.models.behaviours import call, delta, events, hanging, text, tokens
 from tests.waiting import at_most, until
 
-ANSWER_SECONDS = at_most(0.1)
+FEEDBACK_SECONDS = at_most(0.1)
 EXIT_SECONDS = at_most(1.0)
 
 
-async def start_prompt(hark: Hark, *words: str) -> Running:
-    """Start a prompt with nothing piped in, up to its request to the model."""
+async def start_prompt(hark: Hark, *arguments: str) -> RunningCommand:
+    """Start `hark -p` with an empty stdin, and wait for its request to the model."""
     count = len(hark.server.requests)
-    running = await hark.start("-p", "go", *words)
+    running = await hark.start("-p", "go", *arguments)
     assert running.process.stdin is not None
     running.process.stdin.close()
-    await hark.reached(count + 1, running)
+    await hark.wait_for_request(count + 1, running)
     return running
 
 
@@ -31,143 +31,143 @@ async def start_prompt(hark: Hark, *words: str) -> Running:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
     ids=lambda value: str(value),
 )
-async def test_a_signal_is_answered_at_once_and_ends_the_prompt(
+async def test_a_signal_is_acknowledged_immediately_and_ends_the_prompt(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    async with opened(tmp_path, [hanging(2)]) as hark:
+    async with open_hark(tmp_path, [hanging(2)]) as hark:
         running = await start_prompt(hark, "--session", "demo")
         sent = running.signal(number)
-        await running.said(f"{number.name}: stopping")
-        answered = time.perf_counter() - sent
-        ended = await running.end()
-        left = time.perf_counter() - sent
-        await asyncio.wait_for(hark.server.requests[0].left.wait(), at_most(1.0))
+        await running.wait_for_stderr(f"{number.name}: stopping")
+        feedback_seconds = time.perf_counter() - sent
+        ended = await running.wait_for_end()
+        exit_seconds = time.perf_counter() - sent
+        await asyncio.wait_for(hark.server.requests[0].disconnected.wait(), at_most(1.0))
         shown = await hark.run("sessions", "show", "demo")
     assert ended.code == code
-    assert answered < ANSWER_SECONDS
-    assert left < EXIT_SECONDS
+    assert feedback_seconds < FEEDBACK_SECONDS
+    assert exit_seconds < EXIT_SECONDS
     assert f"[This turn was interrupted: {number.name}." in shown.out
 
 
-async def test_what_was_said_before_the_signal_is_printed(tmp_path: Path) -> None:
-    async with opened(tmp_path, [tokens(1000, rate=200)]) as hark:
+async def test_all_events_up_to_the_end_of_the_turn_are_printed_after_a_signal(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [tokens(1000, rate=200)]) as hark:
         running = await hark.start("-p", "go", "--output", "events")
         assert running.process.stdin is not None
         running.process.stdin.close()
-        await running.until("reply.delta")
+        await running.wait_for_line("reply.delta")
         running.signal(signal.SIGINT)
-        ended = await running.end()
+        ended = await running.wait_for_end()
     assert ended.code == 130
     assert ended.lines[-1]["type"] == "turn.ended"
     assert ended.lines[-1]["outcome"] == {"type": "interrupted", "source": "SIGINT"}
 
 
-async def test_a_second_signal_ends_at_once_what_does_not_want_to_end(tmp_path: Path) -> None:
+async def test_a_second_signal_ends_a_process_that_does_not_exit_after_the_first(tmp_path: Path) -> None:
     command = "trap '' INT TERM; touch started; sleep 30 & wait; sleep 30"
-    async with opened(tmp_path, [shell_call(command)]) as hark:
+    async with open_hark(tmp_path, [shell_call(command)]) as hark:
         running = await start_prompt(hark)
-        await running.said("shell")
+        await running.wait_for_stderr("shell")
         running.signal(signal.SIGINT)
-        await running.said("SIGINT: stopping")
+        await running.wait_for_stderr("SIGINT: stopping")
         sent = running.signal(signal.SIGINT)
         code = await running.process.wait()
         took = time.perf_counter() - sent
-        await running.end()
-        await hark.run("-p", "sweep", "--max-steps", "1", "--timeout", "0.2")
+        await running.wait_for_end()
+        await hark.run("-p", "clean up", "--max-steps", "1", "--timeout", "0.2")
     assert code == 130
-    assert took < ANSWER_SECONDS
+    assert took < FEEDBACK_SECONDS
 
 
-def is_listening(pid: int) -> bool:
-    """Tell whether a process has a handler for SIGTERM: Python by itself has none."""
+def handles_sigterm(pid: int) -> bool:
+    """Return whether a process has a handler for SIGTERM. Python has none by default."""
     status = Path(f"/proc/{pid}/status").read_text().splitlines()
     [caught] = [line.split()[1] for line in status if line.startswith("SigCgt:")]
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-async def test_a_signal_while_the_input_is_still_read_leaves_without_a_traceback(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark:
+async def test_a_signal_while_hark_reads_its_input_exits_without_a_traceback(tmp_path: Path) -> None:
+    async with open_hark(tmp_path) as hark:
         running = await hark.start("-p", "go")
-        await until(lambda: is_listening(running.process.pid))
+        await until(lambda: handles_sigterm(running.process.pid))
         running.signal(signal.SIGINT)
         await running.process.wait()
-        ended = await running.end()
+        ended = await running.wait_for_end()
     assert (ended.code, ended.err) == (130, "")
 
 
-async def test_a_signal_takes_back_the_own_message_and_leaves_the_turn_of_others_alone(tmp_path: Path) -> None:
+async def test_a_signal_withdraws_the_prompt_and_does_not_stop_the_turn_of_another_process(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with opened(tmp_path, [gated(gate, "all done"), text(["never"])]) as hark:
+    async with open_hark(tmp_path, [gated(gate, "all done"), text(["never"])]) as hark:
         hark.configure('[delivery]\noneshot = "queue"\n')
         owner = await hark.start("--plain", "--session", "demo")
         owner.type("long work\n")
-        await hark.reached(1, owner)
-        guest = await hark.start("-p", "mine", "--session", "demo", "--output", "events")
-        assert guest.process.stdin is not None
-        guest.process.stdin.close()
-        await guest.until('"state":"queued"')
-        guest.signal(signal.SIGINT)
-        ended = await guest.end()
+        await hark.wait_for_request(1, owner)
+        follower = await hark.start("-p", "mine", "--session", "demo", "--output", "events")
+        assert follower.process.stdin is not None
+        follower.process.stdin.close()
+        await follower.wait_for_line('"state":"queued"')
+        follower.signal(signal.SIGINT)
+        ended = await follower.wait_for_end()
         assert ended.code == 130
         gate.set()
-        owned = await owner.end()
+        owned = await owner.wait_for_end()
         assert owned.code == 0
         assert "all done" in owned.out
         assert len(hark.server.requests) == 1
 
 
-async def test_a_signal_also_ends_what_others_had_queued_and_is_still_being_done(tmp_path: Path) -> None:
-    async with opened(tmp_path, [text(["mine"]), hanging(2)]) as hark:
+async def test_a_signal_also_stops_a_queued_message_from_another_sender_that_this_process_runs(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [text(["mine"]), hanging(2)]) as hark:
         await hark.run("send", "demo", "for later", "--delivery", "queue")
         running = await hark.start("-p", "now", "--session", "demo")
         assert running.process.stdin is not None
         running.process.stdin.close()
-        await hark.reached(2, running)
-        await running.until("mine")
+        await hark.wait_for_request(2, running)
+        await running.wait_for_line("mine")
         sent = running.signal(signal.SIGINT)
-        ended = await running.end()
-        left = time.perf_counter() - sent
+        ended = await running.wait_for_end()
+        exit_seconds = time.perf_counter() - sent
     assert ended.code == 130
-    assert left < EXIT_SECONDS
+    assert exit_seconds < EXIT_SECONDS
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_a_signal_ends_a_chat_and_settles_its_turn(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    async with opened(tmp_path, [hanging(3)]) as hark:
+    async with open_hark(tmp_path, [hanging(3)]) as hark:
         running = await hark.start("--plain", "--session", "demo")
         running.type("go\n")
-        await running.until("session demo")
-        await hark.reached(1, running)
+        await running.wait_for_line("session demo")
+        await hark.wait_for_request(1, running)
         sent = running.signal(number)
-        await running.said("stopping")
-        answered = time.perf_counter() - sent
-        ended = await running.end()
-        left = time.perf_counter() - sent
+        await running.wait_for_stderr("stopping")
+        feedback_seconds = time.perf_counter() - sent
+        ended = await running.wait_for_end()
+        exit_seconds = time.perf_counter() - sent
         shown = await hark.run("sessions", "show", "demo")
     assert ended.code == code
-    assert (answered < ANSWER_SECONDS, left < EXIT_SECONDS) == (True, True)
+    assert (feedback_seconds < FEEDBACK_SECONDS, exit_seconds < EXIT_SECONDS) == (True, True)
     assert "Traceback" not in ended.err
     assert "[This turn was interrupted: shutdown." in shown.out
 
 
-async def test_a_signal_that_its_starter_ignores_is_ignored(tmp_path: Path) -> None:
+async def test_a_signal_that_the_parent_process_ignores_stays_ignored(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with opened(tmp_path, [gated(gate, "I stayed")]) as hark:
+    async with open_hark(tmp_path, [gated(gate, "I stayed")]) as hark:
         process = await asyncio.create_subprocess_exec(
             *("bash", "-c", f"trap '' HUP; exec {sys.executable} -m hark.cli.main -p go"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             env=hark.environment,
         )
-        await hark.reached(1, Running(process))
+        await hark.wait_for_request(1, RunningCommand(process))
         process.send_signal(signal.SIGHUP)
         gate.set()
         out, _ = await process.communicate()
     assert (process.returncode, out) == (0, b"well, I stayed\n")
 
 
-WEDGED = """
+STUCK_PROGRAM = """
 import asyncio, sys, time
 import hark
 from hark.app.shutdown import Signals, Watchdog
@@ -190,19 +190,19 @@ asyncio.run(main())
 """
 
 
-async def test_a_tool_that_holds_the_event_loop_can_not_hold_the_exit(tmp_path: Path) -> None:
-    ask = events([delta(tool_calls=[call(0, "call_1", "wedge", "{}")]), delta("tool_calls")])
-    async with opened(tmp_path, [ask]) as hark:
-        running = await hark.start_python("-c", WEDGED, hark.server.base_url)
-        await running.until("wedged")
+async def test_a_tool_that_blocks_the_event_loop_does_not_block_the_exit(tmp_path: Path) -> None:
+    tool_call = events([delta(tool_calls=[call(0, "call_1", "wedge", "{}")]), delta("tool_calls")])
+    async with open_hark(tmp_path, [tool_call]) as hark:
+        running = await hark.start_python("-c", STUCK_PROGRAM, hark.server.base_url)
+        await running.wait_for_line("wedged")
         sent = running.signal(signal.SIGTERM)
-        await running.said("SIGTERM: stopping")
-        answered = time.perf_counter() - sent
-        ended = await running.end()
-        left = time.perf_counter() - sent
+        await running.wait_for_stderr("SIGTERM: stopping")
+        feedback_seconds = time.perf_counter() - sent
+        ended = await running.wait_for_end()
+        exit_seconds = time.perf_counter() - sent
         again = await hark.run("sessions", "list", "--json")
     assert ended.code == 70
-    assert answered < ANSWER_SECONDS
-    assert 0.4 < left < at_most(1.0)
+    assert feedback_seconds < FEEDBACK_SECONDS
+    assert 0.4 < exit_seconds < at_most(1.0)
     assert "the exit took longer than 0.5 s and was forced" in ended.err
     assert again.json["sessions"][0]["session"] == "demo"

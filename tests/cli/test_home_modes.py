@@ -16,8 +16,8 @@ import aiohttp
 import pytest
 
 from hark.app.grants import GrantsFile
-from hark.app.pairing import Pairing
-from hark.app.sessions.editor_folders import EditorSessions
+from hark.app.pairing import PairingFile
+from hark.app.sessions.editor_session_file import EditorSessionFile
 from hark.app.settings.config import trust
 from hark.app.voice import SpeechPreference, SpeechPreferences
 from hark.mcp.auth import TokenFile
@@ -26,10 +26,10 @@ from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
 from hark.surfaces.matrix.sync_state import SyncState
 from hark.voice.pending_recordings import PendingRecordings
-from tests.cli.command_line import Ended, Hark, Running, opened, shell_call
+from tests.cli.command_line import CommandResult, Hark, RunningCommand, open_hark, shell_call
 from tests.fakes.models.behaviours import Behaviour, call, delta, echo, events, text
-from tests.fakes.webhook_program import SECRET, Program, program_server, signed
-from tests.surfaces.terminal.pseudo_terminal import terminal
+from tests.fakes.webhook_program import SECRET, WebhookProgram, program_server, signature_headers
+from tests.surfaces.terminal.pseudo_terminal import open_pseudo_terminal
 
 SMALL_SERVER = Path(__file__).parents[1] / "mcp" / "small_server.py"
 UMASK = "import os, sys; os.umask(int(sys.argv.pop(1), 8)); from hark.cli.main import main; sys.exit(main())"
@@ -49,50 +49,50 @@ FOLDERS = ("outputs", "undo", "attachments", "cache/mcp", "drafts", "skills/one"
 
 
 class PrivateHome:
-    """A home, and commands that run on it with a certain umask."""
+    """Runs commands on a home with a given umask."""
 
     def __init__(self, hark: Hark, umask: str) -> None:
         self.hark = hark
         self.umask = umask
 
-    async def start(self, *words: str) -> Running:
-        return await self.hark.start_python("-c", UMASK, self.umask, *words, CI_SECRET=SECRET)
+    async def start(self, *arguments: str) -> RunningCommand:
+        return await self.hark.start_python("-c", UMASK, self.umask, *arguments, CI_SECRET=SECRET)
 
-    async def run(self, *words: str) -> Ended:
-        ended = await (await self.start(*words)).end()
+    async def run(self, *arguments: str) -> CommandResult:
+        ended = await (await self.start(*arguments)).wait_for_end()
         assert ended.code == 0, ended
         return ended
 
     @asynccontextmanager
-    async def serving(self) -> AsyncGenerator[aiohttp.ClientSession]:
+    async def serve(self) -> AsyncGenerator[aiohttp.ClientSession]:
         running = await self.start("serve", "--port", "0", "--token", "what only people know")
         try:
-            base = (await running.until("serving on")).rpartition(" ")[2].strip()
+            base = (await running.wait_for_line("serving on")).rpartition(" ")[2].strip()
             headers = {"Authorization": "Bearer what only people know"}
             async with aiohttp.ClientSession(base, headers=headers) as client:
                 yield client
                 running.signal(signal.SIGHUP)  # the reload is logged
                 while not (self.hark.home / "logs" / "hark.log").exists():  # noqa: ASYNC110 another process writes it
                     await asyncio.sleep(0.01)
-                assert loose(self.hark.home) == []  # sockets, locks and logs of databases are there now
+                assert find_accessible(self.hark.home) == []  # sockets, locks and database logs exist now
         finally:
             if running.process.returncode is None:
                 running.process.terminate()
-            await running.end()
+            await running.wait_for_end()
 
-    async def type(self, words: str) -> None:
-        """Say something in the terminal, and leave a draft behind."""
+    async def type(self, text: str) -> None:
+        """Send a message in the terminal, and leave an unsent draft."""
         command = (sys.executable, "-c", UMASK, self.umask)
         environment = {**self.hark.environment, "CI_SECRET": SECRET}
-        async with terminal(
+        async with open_pseudo_terminal(
             environment, ("--session", "typed"), command=command, directory=str(self.hark.folder)
-        ) as one:
-            await one.until("Enter sends")
-            one.type(f"{words}\r")
-            await one.until("done in")
-            one.type("left unsent")
-            await one.until(lambda: any((self.hark.home / "drafts").glob("*")))
-            assert loose(self.hark.home) == []
+        ) as terminal_app:
+            await terminal_app.until("Enter send")
+            terminal_app.type(f"{text}\r")
+            await terminal_app.until("done in")
+            terminal_app.type("left unsent")
+            await terminal_app.until(lambda: any((self.hark.home / "drafts").glob("*")))
+            assert find_accessible(self.hark.home) == []
 
 
 def memory_call(note: str) -> Behaviour:
@@ -100,28 +100,30 @@ def memory_call(note: str) -> Behaviour:
     return events([delta(tool_calls=[call(0, "call_2", "memory", arguments)]), delta("tool_calls")])
 
 
-def loose(home: Path) -> list[str]:
-    """Return the files and folders of a home that others can access, with their modes."""
-    found: list[str] = []
+def find_accessible(home: Path) -> list[str]:
+    """Return the files and folders in a home that other users can access, with their modes."""
+    accessible: list[str] = []
     for path in (home, *home.rglob("*")):
         try:
             mode = stat.S_IMODE(path.lstat().st_mode)
         except FileNotFoundError:
             continue
         if mode & 0o077 and not path.is_symlink():
-            found.append(f"{path.relative_to(home)} {mode:o}")
-    return found
+            accessible.append(f"{path.relative_to(home)} {mode:o}")
+    return accessible
 
 
 async def post(client: aiohttp.ClientSession, path: str, body: Any) -> None:
-    whole = json.dumps(body).encode()
-    async with client.post(path, data=whole, headers={**signed(whole), "Content-Type": "application/json"}) as answer:
+    data = json.dumps(body).encode()
+    async with client.post(
+        path, data=data, headers={**signature_headers(data), "Content-Type": "application/json"}
+    ) as answer:
         assert answer.status == 202, await answer.text()
 
 
-async def use(home: PrivateHome, program: Program, tmp_path: Path) -> None:
-    """Use all that keeps something in a home."""
-    async with home.serving() as client:
+async def use_all_features(home: PrivateHome, program: WebhookProgram, tmp_path: Path) -> None:
+    """Use every feature that stores files in the home."""
+    async with home.serve() as client:
         await post(client, "/hooks/ci", {"id": "m1", "text": "make a note"})
         await program.until(lambda: "noted" in program.texts)
         await post(client, "/hooks/ci", {"id": "m2", "text": "/undo"})
@@ -142,9 +144,9 @@ async def use(home: PrivateHome, program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("umask", ["000", "022"])
-async def test_a_used_home_is_private_whatever_the_umask(tmp_path: Path, umask: str) -> None:
+async def test_a_used_home_is_private_with_any_umask(tmp_path: Path, umask: str) -> None:
     script = [shell_call(LONG_OUTPUT), memory_call("They like tea."), text(["noted"]), echo(), echo(), echo()]
-    async with opened(tmp_path, script) as hark, program_server() as program:
+    async with open_hark(tmp_path, script) as hark, program_server() as program:
         hark.folder = tmp_path / "work"
         hark.folder.mkdir()
         (hark.folder / "notes.txt").write_text("old")
@@ -153,8 +155,8 @@ async def test_a_used_home_is_private_whatever_the_umask(tmp_path: Path, umask: 
         hark.configure(SETTINGS.format(url=program.url, python=sys.executable, server=SMALL_SERVER))
         (hark.home / "config.toml").chmod(0o600)
         hark.home.chmod(0o755)
-        await use(PrivateHome(hark, umask), program, tmp_path)
-    assert loose(hark.home) == []
+        await use_all_features(PrivateHome(hark, umask), program, tmp_path)
+    assert find_accessible(hark.home) == []
     assert [name for name in FILES if not (hark.home / name).is_file()] == []
     assert [name for name in FOLDERS if not (hark.home / name).is_dir()] == []
     assert (hark.home / "skills" / "one" / "run.sh").stat().st_mode & 0o777 == 0o700
@@ -162,23 +164,23 @@ async def test_a_used_home_is_private_whatever_the_umask(tmp_path: Path, umask: 
     assert (hark.folder / "notes.txt").stat().st_mode & 0o777 == 0o664  # a user's file keeps its mode
 
 
-async def test_all_else_that_writes_to_a_home_writes_private_files(tmp_path: Path) -> None:
+async def test_all_other_files_in_the_home_are_created_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        await write_all(tmp_path / "home", tmp_path)
+        await write_other_files(tmp_path / "home", tmp_path)
     finally:
         os.umask(before)
     assert len([path for path in (tmp_path / "home").rglob("*") if path.is_file()]) == 10
-    assert loose(tmp_path / "home") == []
+    assert find_accessible(tmp_path / "home") == []
 
 
-async def write_all(home: Path, tmp_path: Path) -> None:
+async def write_other_files(home: Path, tmp_path: Path) -> None:
     trust(home, tmp_path)
-    await GrantsFile(home / "allowed").remember("shell: ls")
-    Pairing(home / "pairing.json").knock("telegram", Author("1", "me"), "code")
-    EditorSessions(home).add("s", str(tmp_path))
-    SpeechPreferences(home / "spoken.json", SpeechPreference.OFF).keep("s", SpeechPreference.ON)
+    await GrantsFile(home / "allowed").add("shell: ls")
+    PairingFile(home / "pairing.json").request_pairing("telegram", Author("1", "me"), "code")
+    EditorSessionFile(home).add("s", str(tmp_path))
+    SpeechPreferences(home / "spoken.json", SpeechPreference.OFF).save("s", SpeechPreference.ON)
     TokenFile(home / "mcp" / "one.oauth.json").update(port=1)
-    PendingRecordings(home / "voice").keep(VoiceNote("1", "line", Audio(b"sound", "audio/ogg")), 1)
+    PendingRecordings(home / "voice").store(VoiceNote("1", "line", Audio(b"sound", "audio/ogg")), 1)
     sync = SyncState(home / "matrix", "@me:here")
-    sync.save(sync.move("token"))
+    sync.save(sync.advance("token"))

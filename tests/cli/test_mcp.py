@@ -1,4 +1,4 @@
-"""`hark mcp`: what it prints, and how it exits."""
+"""The output and exit codes of `hark mcp`."""
 
 import argparse
 import sys
@@ -8,12 +8,12 @@ import pytest
 
 from hark.app.settings import SettingsError
 from hark.cli import mcp
-from tests.mcp.mcp_fixture import SMALL
+from tests.mcp.mcp_fixture import SMALL_SERVER_FILE
 
 GOOD = f"""
 [mcp.servers.good]
 command = "{sys.executable}"
-args = ["-S", "-E", "{SMALL}"]
+args = ["-S", "-E", "{SMALL_SERVER_FILE}"]
 env = {{ KEY = "s3cret" }}
 """
 DEAD = """
@@ -33,21 +33,23 @@ async def run(action: str, server: str | None = None) -> int:
     return await mcp.run(argparse.Namespace(action=action, server=server))
 
 
-async def test_a_test_tells_tools_and_failures_and_its_exit_code(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_mcp_test_prints_tools_and_failures_and_fails_if_a_server_fails(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (home / "config.toml").write_text(GOOD + DEAD)
     assert await run("test") == 1
     out = capfd.readouterr().out
     assert "good: works, " in out
     assert "echo, wait" in out
-    assert "dead: does not work: its command '/nowhere/at-all' can't be started" in out
+    assert "dead: failed: the command '/nowhere/at-all' can't be started" in out
     assert "1 of 2 work" in out
     assert await run("test", "good") == 0
     assert await run("test", "dead") == 1
     assert await run("test", "other") == 2
-    assert "the settings have: good, dead" in capfd.readouterr().err
+    assert "configured servers: good, dead" in capfd.readouterr().err
 
 
-async def test_a_list_starts_nothing_and_shows_no_secrets(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_mcp_list_starts_no_server_and_prints_no_secrets(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (home / "config.toml").write_text(GOOD + DEAD)
     assert await run("list") == 0
     before = capfd.readouterr().out
@@ -61,20 +63,22 @@ async def test_a_list_starts_nothing_and_shows_no_secrets(home: Path, capfd: pyt
     assert "s3cret" not in before + after
 
 
-async def test_no_servers_is_said(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_mcp_list_and_test_report_that_no_servers_are_configured(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert await run("list") == 0
     assert await run("test") == 0
-    assert "There are no MCP servers" in capfd.readouterr().out
+    assert "No MCP servers" in capfd.readouterr().out
     assert (home / "config.toml").exists() is False
 
 
-async def test_wrong_settings_are_settings_errors(home: Path) -> None:
+async def test_invalid_server_settings_raise_a_settings_error(home: Path) -> None:
     (home / "config.toml").write_text("[mcp.servers.one]\ncomand = 'x'\n")
     with pytest.raises(SettingsError, match=r"mcp\.servers\.one"):
         await run("list")
 
 
-async def test_a_login_needs_a_server_that_has_one(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_mcp_login_needs_a_server_with_oauth(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (home / "config.toml").write_text(GOOD)
     assert await run("login", "good") == 2
     assert "oauth = true" in capfd.readouterr().err

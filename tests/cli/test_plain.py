@@ -1,4 +1,4 @@
-"""`hark --plain`: lines in, lines out, from a file, a pipe or a terminal."""
+"""`hark --plain`: reads and writes lines, from a file, a pipe or a terminal."""
 
 import asyncio
 import os
@@ -6,13 +6,13 @@ import pty
 import sys
 from pathlib import Path
 
-from tests.cli.command_line import opened
+from tests.cli.command_line import open_hark
 from tests.fakes.models.behaviours import echo, failing, hanging, text, tokens
 from tests.waiting import until
 
 
 async def test_each_line_of_a_file_is_answered_before_the_next_is_read(tmp_path: Path) -> None:
-    async with opened(tmp_path, [echo(), echo()]) as hark:
+    async with open_hark(tmp_path, [echo(), echo()]) as hark:
         lines = hark.home / "lines"
         lines.write_text("first line\n\nsecond line\n")
         with lines.open() as file:
@@ -27,23 +27,23 @@ async def test_each_line_of_a_file_is_answered_before_the_next_is_read(tmp_path:
     assert out.decode().splitlines()[1:] == ["first line", "second line"]
 
 
-async def test_lines_from_a_pipe_are_answered_one_by_one(tmp_path: Path) -> None:
-    async with opened(tmp_path, [echo(), echo()]) as hark:
+async def test_piped_lines_are_answered_one_by_one(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [echo(), echo()]) as hark:
         ended = await hark.run("--plain", typed="one\ntwo\n")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[1:] == ["one", "two"]
 
 
-async def test_what_was_left_for_the_session_is_answered_before_the_first_line(tmp_path: Path) -> None:
-    async with opened(tmp_path, [echo(), echo()]) as hark:
-        await hark.run("send", "demo", "left behind")
+async def test_a_message_in_the_inbox_is_answered_before_the_first_line(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [echo(), echo()]) as hark:
+        await hark.run("send", "demo", "sent before")
         ended = await hark.run("--plain", "--session", "demo", typed="a line\n")
     assert ended.code == 0
-    assert ended.out.splitlines()[1:] == ["left behind", "a line"]
+    assert ended.out.splitlines()[1:] == ["sent before", "a line"]
 
 
-async def test_no_input_at_all_ends_at_once(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark:
+async def test_empty_input_ends_the_chat_immediately(tmp_path: Path) -> None:
+    async with open_hark(tmp_path) as hark:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "hark.cli.main", "--plain"),
             stdin=asyncio.subprocess.DEVNULL,
@@ -54,27 +54,27 @@ async def test_no_input_at_all_ends_at_once(tmp_path: Path) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-async def test_a_failed_turn_is_told_and_the_chat_goes_on(tmp_path: Path) -> None:
-    async with opened(tmp_path, [failing(400), text(["better"])]) as hark:
+async def test_a_failed_turn_is_reported_and_the_chat_continues(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [failing(400), text(["better"])]) as hark:
         ended = await hark.run("--plain", typed="one\ntwo\n")
     assert ended.code == 0
     assert "the server says 400" in ended.out
     assert ended.out.endswith("better\n")
 
 
-async def test_a_session_can_be_continued_or_resumed_by_its_name(tmp_path: Path) -> None:
-    async with opened(tmp_path, [text(["a"]), text(["b"]), text(["c"])]) as hark:
+async def test_a_session_can_be_continued_or_resumed_by_name(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [text(["a"]), text(["b"]), text(["c"])]) as hark:
         await hark.run("--plain", "--session", "demo", typed="one\n")
         assert "session demo," in (await hark.run("-c", "--plain", typed="two\n")).out
         assert "session demo," in (await hark.run("-r", "demo", typed="three\n")).out
         unknown = await hark.run("-r", "nothing", typed="")
         assert len(hark.server.requests[2].body["messages"]) == 6
     assert unknown.code == 2
-    assert unknown.err == "hark: There is no session 'nothing' to resume; `hark sessions` lists what there is.\n"
+    assert unknown.err == "hark: No session named 'nothing'. `hark sessions` lists them.\n"
 
 
-async def test_typing_works_while_the_agent_does_and_a_flood_does_not_break_the_terminal(tmp_path: Path) -> None:
-    async with opened(tmp_path, [tokens(40_000), hanging(1)]) as hark:
+async def test_typing_works_during_a_turn_and_a_flood_of_output_does_not_break_the_terminal(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [tokens(40_000), hanging(1)]) as hark:
         terminal, other_end = pty.openpty()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "hark.cli.main", "--plain"),
@@ -85,22 +85,22 @@ async def test_typing_works_while_the_agent_does_and_a_flood_does_not_break_the_
             start_new_session=True,
         )
         os.close(other_end)
-        seen = Screen(terminal)
+        screen = TerminalOutput(terminal)
         os.write(terminal, b"a flood\n")
-        await seen.until(b"tok39999")
+        await screen.until(b"tok39999")
         os.write(terminal, b"and now hang\n")
         await hark.server.request(2)
         os.write(terminal, b"/stop\n")
-        await seen.until(b"[stopped by user")
+        await screen.until(b"[stopped by user")
         os.write(terminal, b"\x04")
         code = await process.wait()
-        seen.close()
+        screen.close()
     assert code == 0
-    assert b"Traceback" not in seen.text
+    assert b"Traceback" not in screen.text
 
 
-class Screen:
-    """What a terminal shows."""
+class TerminalOutput:
+    """Collects the output of a pseudo-terminal."""
 
     def __init__(self, terminal: int) -> None:
         self.text = b""
@@ -108,8 +108,8 @@ class Screen:
         self._more = asyncio.Event()
         asyncio.get_running_loop().add_reader(terminal, self._read)
 
-    async def until(self, words: bytes) -> None:
-        await until(lambda: words in self.text, changed=self._more, shows=lambda: self.text)
+    async def until(self, text: bytes) -> None:
+        await until(lambda: text in self.text, changed=self._more, shows=lambda: self.text)
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._terminal)

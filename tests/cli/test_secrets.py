@@ -1,4 +1,4 @@
-"""No secret is told: not in logs, journals, errors, answers or metrics, whatever fails and whoever repeats it to us."""
+"""No secret is disclosed in logs, journals, errors, answers or metrics, whatever fails."""
 
 import asyncio
 import sys
@@ -13,8 +13,8 @@ from aiohttp import web
 
 from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
-from hark.text.redaction import redacted, secrets_in_address
-from tests.cli.command_line import Hark, Running, opened
+from hark.text.redaction import find_secrets_in_url, redact_secrets
+from tests.cli.command_line import Hark, RunningCommand, open_hark
 from tests.waiting import until
 
 SECRETS = {
@@ -32,7 +32,7 @@ SECRETS = {
     "MCP address": "canary-mcp-url-88",
     "transcription": "canary-stt-key-99",
 }
-SPILLING = "import os, sys; sys.stderr.write(repr(dict(os.environ))); sys.stderr.flush(); sys.exit(3)"
+PRINT_ENVIRONMENT = "import os, sys; sys.stderr.write(repr(dict(os.environ))); sys.stderr.flush(); sys.exit(3)"
 SETTINGS = """
 [[routes]]
 name = "main"
@@ -86,17 +86,21 @@ env = {{ NEAR_KEY = "{MCP variable}", OUTER_KEY = "${{CANARY_OUTER}}" }}
 
 
 @asynccontextmanager
-async def gossip() -> AsyncGenerator[tuple[str, list[str]]]:
-    """A server that repeats to everybody, in every answer, all that it was told; and the paths that it was asked."""
-    asked: list[str] = []
+async def run_echoing_server() -> AsyncGenerator[tuple[str, list[str]]]:
+    """Run a server that echoes each request in its error response. Yield its URL and the requested paths."""
+    requested_paths: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
-        told = f"No: {request.path_qs} {dict(request.headers)} {await request.text()}"[:4000]
+        requested_paths.append(request.path)
+        request_text = f"No: {request.path_qs} {dict(request.headers)} {await request.text()}"[:4000]
         status = 400 if request.path.endswith("/responses") else 401
-        words = {"error": {"message": told, "code": "bad", "type": "bad"}, "ok": False, "description": told}
+        error = {
+            "error": {"message": request_text, "code": "bad", "type": "bad"},
+            "ok": False,
+            "description": request_text,
+        }
         return web.json_response(
-            {**words, "errcode": "M_UNKNOWN", "error_code": status, "message": told}, status=status
+            {**error, "errcode": "M_UNKNOWN", "error_code": status, "message": request_text}, status=status
         )
 
     app = web.Application()
@@ -106,19 +110,19 @@ async def gossip() -> AsyncGenerator[tuple[str, list[str]]]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", requested_paths
     finally:
         await runner.cleanup()
 
 
-async def provoked(base: str) -> list[str]:
-    """Have everything fail; return what was answered."""
+async def provoke_errors(base: str) -> list[str]:
+    """Make every feature fail, and return the responses."""
     answers: list[str] = []
     headers = {"Authorization": f"Bearer {SECRETS['login']}"}
     async with aiohttp.ClientSession(base, timeout=aiohttp.ClientTimeout(60), trust_env=False) as client:
 
-        async def call(method: str, path: str, more: dict[str, str] | None = None, **options: Any) -> str:
-            async with client.request(method, path, headers=headers | (more or {}), **options) as response:
+        async def call(method: str, path: str, extra_headers: dict[str, str] | None = None, **options: Any) -> str:
+            async with client.request(method, path, headers=headers | (extra_headers or {}), **options) as response:
                 answers.append(await response.text())
                 return answers[-1]
 
@@ -127,8 +131,8 @@ async def provoked(base: str) -> list[str]:
         for model in ("main", "other", "third"):
             body = {"model": model, "messages": [{"role": "user", "content": "hi"}], "stream": model == "main"}
             await call("POST", "/v1/chat/completions", {"X-Hark-Session": "demo"}, json=body)
-        for words in ("/mcp", "/status", "/model", "/doctor"):
-            await call("POST", "/api/sessions/demo/messages", json={"text": words})
+        for command in ("/mcp", "/status", "/model", "/doctor"):
+            await call("POST", "/api/sessions/demo/messages", json={"text": command})
         await call("POST", "/api/sessions/demo/voice", {"Content-Type": "audio/ogg"}, data=b"OggS")
         for path in (
             *("/metrics", "/api/sessions", "/api/status", "/openapi.json", "/v1/models", "/api/search?q=canary"),
@@ -138,59 +142,59 @@ async def provoked(base: str) -> list[str]:
     return answers
 
 
-async def _paths(asked: list[str], running: Running) -> None:
-    """Return when all that is configured has tried its luck."""
-    wanted = ("/bot", "users/@me", "auth.test", "_matrix", "/mcp")
+async def _wait_for_requests(requested_paths: list[str], running: RunningCommand) -> None:
+    """Wait until every configured service has received a request."""
+    expected = ("/bot", "users/@me", "auth.test", "_matrix", "/mcp")
 
-    def all_asked() -> bool:
+    def have_all_requested() -> bool:
         assert running.process.returncode is None
-        return all(any(word in path for path in asked) for word in wanted)
+        return all(any(word in path for path in requested_paths) for word in expected)
 
-    await until(all_asked, shows=lambda: asked)
+    await until(have_all_requested, shows=lambda: requested_paths)
 
 
-def spilled(texts: dict[str, str]) -> list[tuple[str, str, str]]:
-    """Return which secrets are where, with some words around them."""
+def find_secrets(texts: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Return the secrets found in the texts, each with its location and the surrounding text."""
     found: list[tuple[str, str, str]] = []
     for where, text in texts.items():
         for name, secret in SECRETS.items():
-            place = text.find(secret)
-            if place >= 0:
-                found.append((where, name, text[max(0, place - 160) : place + 60]))
+            position = text.find(secret)
+            if position >= 0:
+                found.append((where, name, text[max(0, position - 160) : position + 60]))
     return found
 
 
-def kept(hark: Hark) -> dict[str, str]:
-    """Return all that lies in the home, but for the settings."""
+def read_home(hark: Hark) -> dict[str, str]:
+    """Return the contents of all files in the home, except the settings."""
     files = (path for path in hark.home.rglob("*") if path.is_file() and path.name != "config.toml")
     return {str(path.relative_to(hark.home)): path.read_bytes().decode("latin-1") for path in files}
 
 
-async def test_no_secret_is_told_whatever_fails(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark, gossip() as (base, asked):
-        values = {**SECRETS, "base": base, "python": sys.executable, "spilling": SPILLING}
+async def test_no_secret_is_disclosed_whatever_fails(tmp_path: Path) -> None:
+    async with open_hark(tmp_path) as hark, run_echoing_server() as (base, requested_paths):
+        values = {**SECRETS, "base": base, "python": sys.executable, "spilling": PRINT_ENVIRONMENT}
         (hark.home / "config.toml").write_text(SETTINGS.format(**values))
         hark.environment |= {
             "CANARY_ROUTE": SECRETS["key of the environment"],
             "CANARY_OUTER": SECRETS["MCP variable from outside"],
             "CANARY_STT": SECRETS["transcription"],
         }
-        del hark.environment["SSL_CERT_FILE"]  # an MCP server behind HTTP is not asked without certificates
+        del hark.environment["SSL_CERT_FILE"]  # an MCP server over HTTP is not contacted without certificates
         running = await hark.start("serve", "--port", "0", "--verbose", "--token", SECRETS["login"])
         try:
-            address = (await running.until("serving on")).rpartition(" ")[2].strip()
-            answers = await provoked(address)
+            address = (await running.wait_for_line("serving on")).rpartition(" ")[2].strip()
+            answers = await provoke_errors(address)
             async with asyncio.timeout(30):
-                await _paths(asked, running)
+                await _wait_for_requests(requested_paths, running)
         finally:
             running.process.terminate()
-            ended = await running.end()
+            ended = await running.wait_for_end()
         texts = {f"answer {number}": text for number, text in enumerate(answers)}
-        texts |= {"stdout": ended.out, "stderr": ended.err} | kept(hark)
-    assert spilled(texts) == []
+        texts |= {"stdout": ended.out, "stderr": ended.err} | read_home(hark)
+    assert find_secrets(texts) == []
 
 
-def test_secrets_are_known_from_settings_and_environment() -> None:
+def test_secrets_are_collected_from_settings_and_environment() -> None:
     settings = msgspec.convert(
         {
             "routes": [
@@ -208,7 +212,7 @@ def test_secrets_are_known_from_settings_and_environment() -> None:
     assert set(found) == {"key-of-a-route", "pass-of-mine", "key-in-a", "of-a-surface", "token-of-some"}
 
 
-def test_secrets_are_hidden_wherever_they_stand() -> None:
-    assert redacted("key=abc, again abc", ["", "abc"]) == "key=[hidden], again [hidden]"
-    assert list(secrets_in_address("https://a:b@host/?api_key=c&page=2#d")) == ["b", "c"]
-    assert list(secrets_in_address("http://[broken")) == []
+def test_secrets_are_redacted_in_texts_and_urls() -> None:
+    assert redact_secrets("key=abc, again abc", ["", "abc"]) == "key=[hidden], again [hidden]"
+    assert list(find_secrets_in_url("https://a:b@host/?api_key=c&page=2#d")) == ["b", "c"]
+    assert list(find_secrets_in_url("http://[broken")) == []

@@ -1,13 +1,13 @@
-"""The first words fit a small terminal, and each says what to do."""
+"""The welcome text fits a small terminal, and each line says how to continue."""
 
 import pytest
 
-from hark.cli.terminal import welcome
+from hark.cli.terminal import welcome_lines
 
 
 @pytest.mark.parametrize("is_embedded", [True, False])
-def test_three_lines_say_what_to_do_next(is_embedded: bool) -> None:
-    lines = welcome("main", is_embedded)
+def test_the_welcome_text_has_three_lines_of_at_most_80_columns(is_embedded: bool) -> None:
+    lines = welcome_lines("main", is_embedded)
     assert len(lines) == 3
     assert max(map(len, lines)) <= 80
     assert "\n".join(lines).isascii()

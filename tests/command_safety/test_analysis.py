@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hark.command_safety import analysis
-from hark.protocol.tool import Judgement, Risk
+from hark.protocol.tool import Risk, RiskAssessment
 from tests.command_safety import approval_table as table
 
 SEED = 20_261_116
@@ -29,43 +29,43 @@ def workspace_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = tmp_path_factory.mktemp("outer") / "workspace"
     (workspace / "src").mkdir(parents=True)
     (workspace / "build").mkdir()
-    _home(workspace).mkdir()
+    _test_home(workspace).mkdir()
     return workspace.resolve()
 
 
-def _home(workspace: Path) -> Path:
-    """Return a home of our own: the verdicts must not depend on the user who runs the tests."""
+def _test_home(workspace: Path) -> Path:
+    """Return a home directory for the tests, so that the results don't depend on the user who runs them."""
     return workspace.parent / "home"
 
 
-def judge(command: str, workspace: Path, **more: Any) -> Judgement:
-    return analysis.judge(command, workspace, _home(workspace), **more)
+def analyze_in_test_home(command: str, workspace: Path, **options: Any) -> RiskAssessment:
+    return analysis.analyze_command(command, workspace, _test_home(workspace), **options)
 
 
-def filled(command: str, workspace: Path) -> str:
-    return re.sub(r"\bWS\b", str(workspace), re.sub(r"(?<![$\w{])HOME(?=/)", str(_home(workspace)), command))
+def fill_placeholders(command: str, workspace: Path) -> str:
+    return re.sub(r"\bWS\b", str(workspace), re.sub(r"(?<![$\w{])HOME(?=/)", str(_test_home(workspace)), command))
 
 
 @pytest.mark.parametrize(("command", "risk"), ROWS, ids=[f"{risk.name}: {command[:60]!r}" for command, risk in ROWS])
-def test_a_command_is_judged_as_the_table_says(command: str, risk: Risk, workspace: Path) -> None:
-    judgement = judge(filled(command, workspace), workspace)
+def test_each_command_gets_the_risk_level_of_its_table(command: str, risk: Risk, workspace: Path) -> None:
+    judgement = analyze_in_test_home(fill_placeholders(command, workspace), workspace)
     assert judgement.risk is risk, judgement
     assert bool(judgement.reasons) is (risk >= Risk.LEAVING)
 
 
-def test_the_table_is_big_enough() -> None:
-    asked = {*table.HARD, *table.RISKY, *table.LEAVING}
-    assert len(asked) >= 130
+def test_the_tables_have_enough_commands_per_risk_level() -> None:
+    commands_with_approval = {*table.HARD, *table.RISKY, *table.LEAVING}
+    assert len(commands_with_approval) >= 130
     assert len({*table.CHANGING, *table.READING}) >= 100
     assert len(ROWS) >= 260
 
 
-def _heredoc(command: str, rng: random.Random) -> str:
+def _wrap_in_here_document(command: str, rng: random.Random) -> str:
     end = f"END{rng.randrange(10**6)}"
     return f"{rng.choice(('sh', 'bash -s', 'cat | sh'))} <<'{end}'\n{command}\n{end}"
 
 
-LAYERS: list[Callable[[str, random.Random], str]] = [
+WRAPPERS: list[Callable[[str, random.Random], str]] = [
     lambda command, _: f"sh -c {shlex.quote(command)}",
     lambda command, _: f"bash -lc {shlex.quote(command)}",
     lambda command, _: f"eval {shlex.quote(command)}",
@@ -93,46 +93,46 @@ LAYERS: list[Callable[[str, random.Random], str]] = [
     lambda command, _: f'CODE={shlex.quote(command)}; bash -c "$CODE"',
     lambda command, _: f"bash <<< {shlex.quote(command)}",
     lambda command, _: f"echo start \\\n  ; {command}",
-    _heredoc,
+    _wrap_in_here_document,
 ]
 
 
-def wrap(command: str, rng: random.Random) -> str:
-    # A here-document in the command must end in a line of its own: each layer puts a newline behind it.
+def wrap_randomly(command: str, rng: random.Random) -> str:
+    # A here-document in the command must end with a line break, so each wrapper adds one after the command.
     for _ in range(rng.randint(1, 3)):
-        command = rng.choice(LAYERS)(command, rng)
+        command = rng.choice(WRAPPERS)(command, rng)
     return command
 
 
 @pytest.mark.parametrize("command", [*table.HARD, *table.LEAVING])
-def test_no_wrapping_hides_a_dangerous_command(command: str, workspace: Path) -> None:
-    plain = filled(command, workspace)
+def test_a_dangerous_command_needs_approval_however_it_is_wrapped(command: str, workspace: Path) -> None:
+    plain = fill_placeholders(command, workspace)
     rng = random.Random(f"{SEED}{command}")
     for _ in range(ROUNDS):
-        wrapped = wrap(plain, rng)
-        assert judge(wrapped, workspace).risk >= Risk.LEAVING, wrapped
+        wrapped = wrap_randomly(plain, rng)
+        assert analyze_in_test_home(wrapped, workspace).risk >= Risk.LEAVING, wrapped
 
 
-def test_every_single_layer_keeps_the_hardest_judgement(workspace: Path) -> None:
+def test_a_hard_risk_command_keeps_its_risk_in_every_wrapper(workspace: Path) -> None:
     rng = random.Random(SEED)
-    for layer in LAYERS:
-        wrapped = layer("rm -rf /", rng)
-        assert judge(wrapped, workspace).risk is Risk.HARD, wrapped
+    for wrapper in WRAPPERS:
+        wrapped = wrapper("rm -rf /", rng)
+        assert analyze_in_test_home(wrapped, workspace).risk is Risk.HARD, wrapped
 
 
 @pytest.mark.parametrize("command", table.CHANGING)
-def test_a_harmless_command_stays_so_behind_plain_wrappers(command: str, workspace: Path) -> None:
-    plain = filled(command, workspace)
+def test_a_changing_command_keeps_its_risk_in_simple_wrappers(command: str, workspace: Path) -> None:
+    plain = fill_placeholders(command, workspace)
     for wrapped in (
         f"({plain}\n)",
         f"sh -c {shlex.quote(plain)}",
         f"true && {{ {plain}\n}}",
         f"if true; then\n{plain}\nfi",
     ):
-        assert judge(wrapped, workspace).risk is Risk.CHANGING, wrapped
+        assert analyze_in_test_home(wrapped, workspace).risk is Risk.CHANGING, wrapped
 
 
-def test_random_text_is_judged_quickly_and_never_raises(workspace: Path) -> None:
+def test_analyzing_random_text_never_raises(workspace: Path) -> None:
     rng = random.Random(SEED)
     pieces = [
         *"abrm-/ .~*?[]{}()<>|&;#$`'\"\\\n\t!=+,:%@0",
@@ -149,13 +149,13 @@ def test_random_text_is_judged_quickly_and_never_raises(workspace: Path) -> None
     ]
     for _ in range(1500):
         text = "".join(rng.choice(pieces) for _ in range(rng.randint(0, 120)))
-        assert isinstance(judge(text, workspace), Judgement)
+        assert isinstance(analyze_in_test_home(text, workspace), RiskAssessment)
     for _ in range(200):
         text = rng.randbytes(rng.randint(0, 300)).decode("latin-1")
-        assert isinstance(judge(text, workspace), Judgement)
+        assert isinstance(analyze_in_test_home(text, workspace), RiskAssessment)
 
 
-HUGE = {
+HUGE_COMMANDS = {
     "words": "echo " + "word " * 20_000,
     "commands": "ls; " * 25_000,
     "pipes": "cat | " * 16_000 + "cat",
@@ -184,53 +184,55 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("name", HUGE)
-def test_a_huge_command_is_judged_in_bounded_time(name: str, workspace: Path) -> None:
+@pytest.mark.parametrize("name", HUGE_COMMANDS)
+def test_a_huge_command_is_analyzed_in_bounded_time(name: str, workspace: Path) -> None:
     started = time.process_time()
-    judge(HUGE[name], workspace)
-    # A second of a machine that isn't slowed by its neighbours.
+    analyze_in_test_home(HUGE_COMMANDS[name], workspace)
+    # Twice the expected second, because other processes may slow this machine down.
     assert time.process_time() - started < 2.0
 
 
-def test_deep_nesting_is_refused_not_followed(workspace: Path) -> None:
-    for opened, closed in (("( ", ")"), ("$( ", ")"), ("{ ", "; }"), ("if true; then ", "; fi")):
-        judgement = judge(opened * 500 + "ls" + closed * 500, workspace)
-        assert judgement.risk >= Risk.RISKY, opened
+def test_deeply_nested_commands_are_risky(workspace: Path) -> None:
+    for opener, closer in (("( ", ")"), ("$( ", ")"), ("{ ", "; }"), ("if true; then ", "; fi")):
+        judgement = analyze_in_test_home(opener * 500 + "ls" + closer * 500, workspace)
+        assert judgement.risk >= Risk.RISKY, opener
 
 
-def test_each_simple_command_is_named_for_the_rules(workspace: Path) -> None:
-    judgement = judge("cd src && /usr/bin/git push origin main | tee log; sh -c 'npm test'; echo $(make x)", workspace)
+def test_each_simple_command_is_listed_for_the_approval_rules(workspace: Path) -> None:
+    judgement = analyze_in_test_home(
+        "cd src && /usr/bin/git push origin main | tee log; sh -c 'npm test'; echo $(make x)", workspace
+    )
     for command in ("git push origin main", "tee log", "npm test", "make x"):
         assert command in judgement.commands
-    assert "> out" in judge("echo x > out", workspace).commands
+    assert "> out" in analyze_in_test_home("echo x > out", workspace).commands
 
 
-def test_the_worst_reason_comes_first(workspace: Path) -> None:
-    judgement = judge("touch /tmp/x; sudo ls; rm -rf /", workspace)
-    assert "removes /" in judgement.reasons[0]
+def test_the_reason_with_the_highest_risk_comes_first(workspace: Path) -> None:
+    judgement = analyze_in_test_home("touch /tmp/x; sudo ls; rm -rf /", workspace)
+    assert "deletes /" in judgement.reasons[0]
 
 
-def test_the_folder_and_what_is_writable_count(workspace: Path, tmp_path: Path) -> None:
-    assert judge("touch x", workspace, folder=tmp_path).risk is Risk.LEAVING
-    assert judge("touch x", workspace, folder=workspace / "src").risk is Risk.CHANGING
-    assert judge("rm -rf ../..", workspace, folder=workspace / "src").risk is Risk.HARD
-    assert judge(f"touch {tmp_path}/x", workspace).risk is Risk.LEAVING
-    assert judge(f"touch {tmp_path}/x", workspace, writable=[tmp_path]).risk is Risk.CHANGING
-    assert judge(f"rm -rf {tmp_path}", workspace, writable=[tmp_path]).risk is Risk.HARD
+def test_risk_depends_on_the_current_folder_and_the_writable_folders(workspace: Path, tmp_path: Path) -> None:
+    assert analyze_in_test_home("touch x", workspace, folder=tmp_path).risk is Risk.LEAVING
+    assert analyze_in_test_home("touch x", workspace, folder=workspace / "src").risk is Risk.CHANGING
+    assert analyze_in_test_home("rm -rf ../..", workspace, folder=workspace / "src").risk is Risk.HARD
+    assert analyze_in_test_home(f"touch {tmp_path}/x", workspace).risk is Risk.LEAVING
+    assert analyze_in_test_home(f"touch {tmp_path}/x", workspace, writable=[tmp_path]).risk is Risk.CHANGING
+    assert analyze_in_test_home(f"rm -rf {tmp_path}", workspace, writable=[tmp_path]).risk is Risk.HARD
 
 
 @pytest.mark.parametrize(("home", "risk"), [("/root", Risk.HARD), ("/home/a", Risk.LEAVING), ("/srv/a", Risk.LEAVING)])
-def test_folders_below_a_home_are_like_others_except_below_that_of_root(home: str, risk: Risk, workspace: Path) -> None:
-    assert analysis.judge("cd ~/x && rm -rf *", workspace, Path(home)).risk is risk
+def test_deleting_below_a_home_has_hard_risk_only_for_the_root_user(home: str, risk: Risk, workspace: Path) -> None:
+    assert analysis.analyze_command("cd ~/x && rm -rf *", workspace, Path(home)).risk is risk
 
 
-def test_links_are_followed(workspace: Path, tmp_path: Path) -> None:
+def test_symbolic_links_are_followed_to_find_the_risk(workspace: Path, tmp_path: Path) -> None:
     link = workspace / "elsewhere"
     link.symlink_to(tmp_path)
     try:
-        assert judge("touch elsewhere/x", workspace).risk is Risk.LEAVING
-        assert judge("rm -rf elsewhere/", workspace).risk >= Risk.LEAVING
-        assert judge("cd elsewhere && touch x", workspace).risk is Risk.LEAVING
-        assert judge("rm elsewhere", workspace).risk is Risk.CHANGING
+        assert analyze_in_test_home("touch elsewhere/x", workspace).risk is Risk.LEAVING
+        assert analyze_in_test_home("rm -rf elsewhere/", workspace).risk >= Risk.LEAVING
+        assert analyze_in_test_home("cd elsewhere && touch x", workspace).risk is Risk.LEAVING
+        assert analyze_in_test_home("rm elsewhere", workspace).risk is Risk.CHANGING
     finally:
         link.unlink()

@@ -1,4 +1,4 @@
-"""The port of the analysis: what the engine asks, and that it never waits long on the event loop."""
+"""The shell analyzer as the engine uses it, without blocking the event loop."""
 
 import asyncio
 import threading
@@ -7,47 +7,47 @@ from pathlib import Path
 import pytest
 
 from hark.command_safety import analysis
-from hark.command_safety.analysis import INLINE_CHARACTERS, ShellAnalyzer
-from hark.protocol.tool import Foreseen, Judgement, Risk
+from hark.command_safety.analysis import INLINE_CHARACTERS_MAX, ShellAnalyzer
+from hark.protocol.tool import PredictedEffects, Risk, RiskAssessment
 
 ANALYZER = ShellAnalyzer(Path("/home/person"))
 
 
-async def analyze(foreseen: Foreseen, workspace: Path, *writable: str) -> Judgement:
-    return await ANALYZER.analyze(foreseen, workspace, None, writable)
+async def analyze(effects: PredictedEffects, workspace: Path, *writable: str) -> RiskAssessment:
+    return await ANALYZER.analyze(effects, workspace, None, writable)
 
 
-async def test_a_long_command_is_analysed_in_a_thread_that_a_cancel_leaves_behind(
+async def test_cancelling_the_analysis_of_a_long_command_abandons_its_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started, held = asyncio.Event(), threading.Event()
-    loop, here = asyncio.get_running_loop(), threading.get_ident()
+    started, released = asyncio.Event(), threading.Event()
+    loop, loop_thread = asyncio.get_running_loop(), threading.get_ident()
     threads: list[int] = []
 
-    def judge(*_: object, **__: object) -> Judgement:
+    def blocking_analysis(*_: object, **__: object) -> RiskAssessment:
         threads.append(threading.get_ident())
         loop.call_soon_threadsafe(started.set)
-        held.wait()
-        return Judgement(Risk.READING)
+        released.wait()
+        return RiskAssessment(Risk.READING)
 
-    monkeypatch.setattr(analysis, "judge", judge)
-    foreseen = Foreseen(command="echo " + "x" * INLINE_CHARACTERS)
+    monkeypatch.setattr(analysis, "analyze_command", blocking_analysis)
+    foreseen = PredictedEffects(command="echo " + "x" * INLINE_CHARACTERS_MAX)
     task = asyncio.create_task(analyze(foreseen, tmp_path))
     try:
-        await started.wait()  # the event loop goes on
+        await started.wait()  # the event loop keeps running
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
     finally:
-        held.set()
-    assert threads != [here]
+        released.set()
+    assert threads != [loop_thread]
 
 
-async def test_a_long_command_is_judged_like_a_short_one(tmp_path: Path) -> None:
-    padding = "ls; " * (INLINE_CHARACTERS // 3)
+async def test_a_long_command_gets_the_same_risk_as_a_short_one(tmp_path: Path) -> None:
+    padding = "ls; " * (INLINE_CHARACTERS_MAX // 3)
     for command, risk in (("ls", Risk.READING), ("touch x", Risk.CHANGING), ("sudo reboot", Risk.HARD)):
-        assert (await analyze(Foreseen(command=command), tmp_path)).risk is risk
-        assert (await analyze(Foreseen(command=padding + command), tmp_path)).risk is risk
+        assert (await analyze(PredictedEffects(command=command), tmp_path)).risk is risk
+        assert (await analyze(PredictedEffects(command=padding + command), tmp_path)).risk is risk
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,25 @@ async def test_a_long_command_is_judged_like_a_short_one(tmp_path: Path) -> None
         (("x\0",), Risk.LEAVING),
     ],
 )
-async def test_a_path_is_judged_by_where_its_links_lead(tmp_path: Path, writes: tuple[str, ...], risk: Risk) -> None:
+async def test_the_risk_of_a_path_depends_on_the_target_of_its_links(
+    tmp_path: Path, writes: tuple[str, ...], risk: Risk
+) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "inside").symlink_to("sub")
     (workspace / "outside").symlink_to(tmp_path)
     (workspace / "loop").symlink_to("loop")
-    judgement = await analyze(Foreseen(writes=writes), workspace)
+    judgement = await analyze(PredictedEffects(writes=writes), workspace)
     assert judgement.risk is risk
     assert bool(judgement.reasons) is (risk is Risk.LEAVING)
 
 
-async def test_writable_folders_count_as_inside(tmp_path: Path) -> None:
-    foreseen = Foreseen(writes=(f"{tmp_path}/other/a",))
+async def test_writable_folders_count_as_inside_the_workspace(tmp_path: Path) -> None:
+    foreseen = PredictedEffects(writes=(f"{tmp_path}/other/a",))
     assert (await analyze(foreseen, tmp_path / "workspace")).risk is Risk.LEAVING
     assert (await analyze(foreseen, tmp_path / "workspace", f"{tmp_path}/other")).risk is Risk.CHANGING
 
 
-async def test_a_call_that_writes_nothing_known_is_judged_by_what_it_says_of_itself(tmp_path: Path) -> None:
-    assert (await analyze(Foreseen(is_changing=False), tmp_path)).risk is Risk.READING
-    assert (await analyze(Foreseen(is_changing=True), tmp_path)).risk is Risk.CHANGING
+async def test_is_changing_determines_the_risk_of_a_call_without_known_paths(tmp_path: Path) -> None:
+    assert (await analyze(PredictedEffects(is_changing=False), tmp_path)).risk is Risk.READING
+    assert (await analyze(PredictedEffects(is_changing=True), tmp_path)).risk is Risk.CHANGING

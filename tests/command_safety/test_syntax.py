@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from hark.command_safety.analysis import judge
+from hark.command_safety.analysis import analyze_command
 from hark.command_safety.parsing.syntax import DEPTH_MAX, parse
-from hark.command_safety.parsing.words import (
+from hark.command_safety.parsing.syntax_tree import (
     Arithmetic,
-    Compound,
-    Function,
+    CompoundCommand,
+    FunctionDefinition,
     LiteralText,
     Script,
     ShellSyntaxError,
-    Simple,
+    SimpleCommand,
     Substitution,
     Variable,
     Word,
@@ -25,23 +25,23 @@ SEED = 20_261_116
 SAMPLES = 600
 
 
-def plain(word: Word) -> str:
+def literal_text(word: Word) -> str:
     return "".join(part.text if isinstance(part, LiteralText) else "?" for part in word)
 
 
-def simple(text: str) -> Simple:
+def parse_simple(text: str) -> SimpleCommand:
     command = parse(text).chains[0].pipelines[0].commands[0]
-    assert isinstance(command, Simple)
+    assert isinstance(command, SimpleCommand)
     return command
 
 
-def words(text: str) -> list[str]:
-    return [plain(word) for word in simple(text).words]
+def parse_words(text: str) -> list[str]:
+    return [literal_text(word) for word in parse_simple(text).words]
 
 
-def compound(text: str) -> Compound:
+def parse_compound(text: str) -> CompoundCommand:
     command = parse(text).chains[0].pipelines[0].commands[0]
-    assert isinstance(command, Compound)
+    assert isinstance(command, CompoundCommand)
     return command
 
 
@@ -62,11 +62,11 @@ def compound(text: str) -> Compound:
         ("! ls", ["ls"]),
     ],
 )
-def test_words_are_read_as_bash_reads_them(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+def test_words_are_parsed_as_bash_parses_them(text: str, expected: list[str]) -> None:
+    assert parse_words(text) == expected
 
 
-def test_chains_pipes_and_backgrounds_are_told_apart() -> None:
+def test_chains_pipelines_and_background_jobs_are_parsed() -> None:
     script = parse("a | b |& c && d || e; f & g\nh")
     assert [len(chain.pipelines) for chain in script.chains] == [3, 1, 1, 1]
     assert script.chains[0].operators == ("&&", "||")
@@ -74,29 +74,31 @@ def test_chains_pipes_and_backgrounds_are_told_apart() -> None:
     assert [chain.is_background for chain in script.chains] == [False, True, False, False]
 
 
-def test_assignments_and_redirections_stand_apart_from_words() -> None:
-    command = simple("A=1 B='x y' cmd arg >out 2>&1 <in >>log &>all")
+def test_assignments_and_redirections_are_parsed_separately_from_words() -> None:
+    command = parse_simple("A=1 B='x y' cmd arg >out 2>&1 <in >>log &>all")
     assert [assignment.name for assignment in command.assignments] == ["A", "B"]
-    assert [plain(word) for word in command.words] == ["cmd", "arg"]
-    assert [(each.operator, plain(each.target)) for each in command.redirects] == [
+    assert [literal_text(word) for word in command.words] == ["cmd", "arg"]
+    assert [(each.operator, literal_text(each.target)) for each in command.redirects] == [
         *((">", "out"), (">&", "1"), ("<", "in"), (">>", "log"), ("&>", "all")),
     ]
 
 
-def test_arrays_and_additions_are_read() -> None:
-    assert simple("a=(1 'b c' $d)").assignments[0].items is not None
-    assert simple("a+=x").assignments[0].is_added
-    assert simple("declare -a a=(1 2)").assignments[0].name == "a"
+def test_arrays_and_appending_assignments_are_parsed() -> None:
+    assert parse_simple("a=(1 'b c' $d)").assignments[0].items is not None
+    assert parse_simple("a+=x").assignments[0].is_append
+    assert parse_simple("declare -a a=(1 2)").assignments[0].name == "a"
 
 
-def test_expansions_are_read_with_what_is_in_them() -> None:
-    parts = [part for word in simple('echo $a "${b:-x}" $(ls) `pwd` $((1+2)) <(id) ${c[1]}').words for part in word]
+def test_expansions_are_parsed_with_their_contents() -> None:
+    parts = [
+        part for word in parse_simple('echo $a "${b:-x}" $(ls) `pwd` $((1+2)) <(id) ${c[1]}').words for part in word
+    ]
     variables = [part for part in parts if isinstance(part, Variable)]
-    outputs = [part for part in parts if isinstance(part, Substitution)]
+    substitutions = [part for part in parts if isinstance(part, Substitution)]
     assert [(each.name, each.operator, each.is_quoted) for each in variables] == [
         *(("a", "", False), ("b", ":-", True), ("c", "", False)),
     ]
-    assert [each.form for each in outputs] == ["$(", "$(", "<("]
+    assert [each.form for each in substitutions] == ["$(", "$(", "<("]
     assert any(isinstance(part, Arithmetic) for part in parts)
 
 
@@ -118,27 +120,27 @@ def test_expansions_are_read_with_what_is_in_them() -> None:
         ("[[ a < b && ( c || d ) ]]", "condition", 0),
     ],
 )
-def test_compound_commands_hold_their_scripts(text: str, kind: str, blocks: int) -> None:
-    command = compound(text)
+def test_compound_commands_are_parsed_with_their_blocks_and_redirections(text: str, kind: str, blocks: int) -> None:
+    command = parse_compound(text)
     assert (command.kind, len(command.blocks)) == (kind, blocks)
-    assert compound(f"{text} > out 2>&1").redirects[0].operator == ">"
+    assert parse_compound(f"{text} > out 2>&1").redirects[0].operator == ">"
 
 
 @pytest.mark.parametrize(
     "text", ["f() { a; }", "f () ( a )", "function f { a; }", "function f() { a; }", "f()\n{ a; }"]
 )
-def test_functions_are_read_in_every_spelling(text: str) -> None:
+def test_function_definitions_are_parsed_in_every_spelling(text: str) -> None:
     command = parse(text).chains[0].pipelines[0].commands[0]
-    assert isinstance(command, Function)
+    assert isinstance(command, FunctionDefinition)
     assert command.name == "f"
 
 
-def test_here_documents_end_where_they_say() -> None:
+def test_here_documents_end_at_their_delimiter() -> None:
     script = parse("cat <<A <<-'B' | sh; ls\none $x\nA\n\ttwo $y\n\tB\nrm x")
     first = script.chains[0].pipelines[0].commands[0]
-    assert isinstance(first, Simple)
+    assert isinstance(first, SimpleCommand)
     bodies = [redirect.document.body for redirect in first.redirects if redirect.document]
-    assert [plain(body) for body in bodies] == ["one ?\n", "two $y\n"]
+    assert [literal_text(body) for body in bodies] == ["one ?\n", "two $y\n"]
     assert len(script.chains) == 3
 
 
@@ -176,18 +178,18 @@ def test_here_documents_end_where_they_say() -> None:
         *('echo "${a#\'}"', "echo $((' ))", "a=(b"),
     ],
 )
-def test_what_is_no_command_is_refused(text: str) -> None:
+def test_invalid_commands_raise_a_syntax_error(text: str) -> None:
     with pytest.raises(ShellSyntaxError):
         parse(text)
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_deeper_than_the_limit_raises_a_syntax_error() -> None:
     parse("( " * (DEPTH_MAX - 1) + "a" + " )" * (DEPTH_MAX - 1))
     with pytest.raises(ShellSyntaxError):
         parse("( " * (DEPTH_MAX + 1) + "a" + " )" * (DEPTH_MAX + 1))
 
 
-def test_nothing_at_all_is_an_empty_script() -> None:
+def test_whitespace_and_comments_are_parsed_as_an_empty_script() -> None:
     for text in ("", "  \n\n", "# only a comment"):
         assert parse(text) == Script()
 
@@ -265,14 +267,14 @@ PIECES = [
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash to compare with")
-def test_what_bash_runs_is_never_missed(tmp_path: Path) -> None:
-    """The parser may refuse what bash accepts; it must not overlook a command that bash runs."""
+def test_no_command_that_bash_runs_is_overlooked(tmp_path: Path) -> None:
+    """The parser may refuse text that bash accepts, but must not overlook a command that bash runs."""
     rng = random.Random(SEED)
     bash = shutil.which("bash") or ""
-    ran = 0
+    compared_count = 0
     for _ in range(SAMPLES):
         text = "".join(rng.choice(PIECES) for _ in range(rng.randint(2, 9)))
-        judgement = judge(text, tmp_path, Path("/home/person"))
+        judgement = analyze_command(text, tmp_path, Path("/home/person"))
         if judgement.risk >= Risk.RISKY or any("MARK" in command.split() for command in judgement.commands):
             continue
         done = subprocess.run(
@@ -284,6 +286,6 @@ def test_what_bash_runs_is_never_missed(tmp_path: Path) -> None:
             timeout=5,
             check=False,
         )
-        ran += 1
+        compared_count += 1
         assert b"HIT" not in done.stdout + done.stderr, text
-    assert ran > 10
+    assert compared_count > 10

@@ -1,4 +1,4 @@
-"""`python -m tests.crash --kills 500`: kill -9 under load, then count what is lost or doubled."""
+"""`python -m tests.crash --kills 500`: kill -9 under load, then count lost and duplicated messages."""
 
 import argparse
 import asyncio
@@ -9,27 +9,29 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.crash.audit import Findings
+from tests.crash.audit import AuditResults
 from tests.crash.driver import Driver
-from tests.crash.model_process import running_model
+from tests.crash.model_process import run_model
 
 
-async def crash(home: Path, kills: int, seed: int, seconds: float = float("inf")) -> tuple[Driver, Findings]:
-    """Kill so often, or for so long; return what the audit found."""
-    async with running_model() as model:
+async def run_crash_test(
+    home: Path, kills: int, seed: int, seconds: float = float("inf")
+) -> tuple[Driver, AuditResults]:
+    """Kill workers until `kills` or `seconds` is reached. Return the driver and the audit's results."""
+    async with run_model() as model:
         driver = Driver(home, model.port, seed)
         deadline = time.monotonic() + seconds
         while driver.kills < kills and time.monotonic() < deadline:
-            await driver.round()
+            await driver.run_round()
         await driver.finish()
         findings = await driver.audit()
-    for complaint in model.complaints:
-        findings.wrong("invalid request", complaint)
+    for complaint in model.invalid_requests:
+        findings.add_problem("invalid request", complaint)
     return driver, findings
 
 
-def report(driver: Driver, findings: Findings) -> None:
-    """Print the counts, then what is wrong."""
+def report(driver: Driver, findings: AuditResults) -> None:
+    """Print the audit's counts, the measured times and the problems."""
     for name in ("lost", "doubled", "effect twice", "dishonest", "false effect", "left running"):
         findings.counts.setdefault(name, 0)
     for name, count in sorted(findings.counts.items()):
@@ -40,22 +42,22 @@ def report(driver: Driver, findings: Findings) -> None:
             print(f"{max(values) * 1000:8.0f}  ms from start to {name}, at most")
     for problem in findings.problems[:50]:
         print(f"WRONG {problem}")
-    print("FAILED" if findings.problems else "nothing lost, nothing doubled")
+    print("FAILED" if findings.problems else "nothing lost, nothing duplicated")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop killing after so long")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop killing after this many seconds")
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--home", type=Path, help="where to work; kept for a look afterwards")
+    parser.add_argument("--home", type=Path, help="the home to use; it is not deleted afterwards")
     options = parser.parse_args()
     seed = random.randrange(2**32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="hark-crash-") as directory:
         home: Path = options.home or Path(directory)
         home.mkdir(parents=True, exist_ok=True)
-        driver, findings = asyncio.run(crash(home, options.kills, seed, options.seconds))
+        driver, findings = asyncio.run(run_crash_test(home, options.kills, seed, options.seconds))
     report(driver, findings)
     return 1 if findings.problems else 0
 

@@ -1,29 +1,29 @@
-"""The processes that still carry the cookie of a dead worker."""
+"""Finds live processes that inherited the cookie of a dead worker."""
 
 import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from hark.processes.cookies import COOKIE_NAME, nearest_owner
+from hark.processes.cookies import COOKIE_NAME, innermost_owner
 
 
-def leftovers(dead: Collection[int]) -> list[str]:
-    """Return what lives and was started by one of these processes; without /proc nothing can be found."""
+def find_leftover_processes(dead: Collection[int]) -> list[str]:
+    """Describe the live processes that the `dead` workers started. Return an empty list if not on Linux."""
     if sys.platform != "linux":
         return []
     found: list[str] = []
     for directory in Path("/proc").iterdir():
-        if directory.name.isdigit() and (owner := _owner(directory)) in dead:
-            words = _read(directory / "cmdline").replace(b"\0", b" ").decode(errors="replace")
-            found.append(f"{words}(pid {directory.name}) of worker {owner}")
+        if directory.name.isdigit() and (owner := _read_owner_pid(directory)) in dead:
+            command = _read(directory / "cmdline").replace(b"\0", b" ").decode(errors="replace")
+            found.append(f"{command}(pid {directory.name}) of worker {owner}")
     return found
 
 
-def _owner(directory: Path) -> int | None:
+def _read_owner_pid(directory: Path) -> int | None:
     prefix = f"{COOKIE_NAME}=".encode()
     for entry in _read(directory / "environ").split(b"\0"):
         if entry.startswith(prefix):
-            owner = nearest_owner(entry[len(prefix) :].decode(errors="replace"))
+            owner = innermost_owner(entry[len(prefix) :].decode(errors="replace"))
             return owner.pid if owner else None
     return None
 

@@ -1,4 +1,7 @@
-"""The crash test's model, a process of its own: a message's first word says what to reply; requests are checked."""
+"""The crash test's fake model, which runs in a separate process.
+
+It checks all requests. The first word of a message selects the reply.
+"""
 
 import asyncio
 import json
@@ -12,7 +15,7 @@ from tests.fakes.models.server import ModelServer
 
 REQUESTS = 1_000_000
 TOKEN_SECONDS = 0.004
-# A child in the background, and a daemon that leaves its group: what a crash would leave behind.
+# A background child, and a daemon that leaves its process group: a crash would leave both behind.
 COMMAND = "sleep 300 & setsid -f sleep 300; sleep 0.05; echo done"
 PLANS: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
     "talk": (),
@@ -24,22 +27,22 @@ PLANS: dict[str, tuple[tuple[str, dict[str, str]], ...]] = {
 
 
 async def answer(exchange: Exchange) -> None:
-    body = exchange.seen.body
+    body = exchange.request.body
     try:
         check_openai_chat(body)
     except AssertionError as error:
         print(json.dumps({"invalid": str(error)}), flush=True)
     last: dict[str, Any] = body["messages"][-1]
     calls = PLANS.get(str(last["content"]).split(" ")[0], ()) if last["role"] == "user" else ()
-    exchange.seen.body = {}  # a long run has many, and each has the whole history
+    exchange.request.body = {}  # a long run has many requests, and each contains the whole history
     await exchange.begin()
     for number in range(8):
-        await exchange.events(delta(content=f"word{number} "))
+        await exchange.send_events(delta(content=f"word{number} "))
         await asyncio.sleep(TOKEN_SECONDS)
     for index, (name, arguments) in enumerate(calls):
         one = call(index, f"call_{secrets.token_hex(8)}", name, json.dumps(arguments))
-        await exchange.events(delta(tool_calls=[one]))
-    await exchange.events(delta("tool_calls" if calls else "stop"))
+        await exchange.send_events(delta(tool_calls=[one]))
+    await exchange.send_events(delta("tool_calls" if calls else "stop"))
     await exchange.end()
 
 

@@ -1,4 +1,4 @@
-"""The model server as its driver sees it: a port, and complaints about requests."""
+"""The fake model server as seen by the driver: a port, and a list of invalid requests."""
 
 import asyncio
 import json
@@ -7,31 +7,31 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 
-class Model:
-    """The model server's process, and what it found wrong with requests."""
+class ModelProcess:
+    """The fake model server's process: its port and the invalid requests that it reported."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.complaints: list[str] = []
+        self.invalid_requests: list[str] = []
 
 
 @asynccontextmanager
-async def running_model() -> AsyncGenerator[Model]:
-    """Start the model server; it ends with the block."""
+async def run_model() -> AsyncGenerator[ModelProcess]:
+    """Run the fake model server until the context exits."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.crash.model", stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    model = Model(json.loads(await process.stdout.readline())["port"])
+    model = ModelProcess(json.loads(await process.stdout.readline())["port"])
 
-    async def listen(lines: asyncio.StreamReader) -> None:
+    async def read_faults(lines: asyncio.StreamReader) -> None:
         async for line in lines:
-            model.complaints.append(json.loads(line)["invalid"])
+            model.invalid_requests.append(json.loads(line)["invalid"])
 
-    listening = asyncio.create_task(listen(process.stdout))
+    reading = asyncio.create_task(read_faults(process.stdout))
     try:
         yield model
     finally:
         process.kill()
         await process.wait()
-        await listening
+        await reading

@@ -1,4 +1,4 @@
-"""What the driver and its workers say to each other, one JSON line each."""
+"""The messages between the driver and its workers, one JSON line each."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ READY = 0  # the number of a worker's first line
 
 
 class Order(Struct, omit_defaults=True):
-    """The driver's wish: to say a message, or to do something about one."""
+    """An order from the driver to send or change a message, or to stop a turn."""
 
     number: int
     do: Literal["say", "stop", "edit", "move", "withdraw"]
@@ -21,7 +21,7 @@ class Order(Struct, omit_defaults=True):
 
 
 class Reply(Struct, omit_defaults=True):
-    """What the worker has to say about an order."""
+    """The worker's reply to an order."""
 
     number: int
     receipt: Receipt | None = None

@@ -17,91 +17,91 @@ from tests.crash.wire import READY, Order, Reply
 ORDERS = msgspec.json.Decoder(Order)
 
 
-class Death:
-    """A point at which the process kills itself, when it comes by for the given time."""
+class KillPoint:
+    """Kills its own process when `point` is reached for the `count`-th time."""
 
     def __init__(self, point: str, count: int) -> None:
         self._point = point
-        self._left = count
+        self._remaining = count
         self._process = os.getpid()
 
-    def come_by(self, point: str) -> None:
+    def reach(self, point: str) -> None:
         if point == self._point:
-            self._left -= 1
-            if self._left == 0:
+            self._remaining -= 1
+            if self._remaining == 0:
                 os.kill(self._process, signal.SIGKILL)
 
 
-class Marks:
-    """Tools with an effect that lasts: one line for each call."""
+class MarkTools:
+    """Tools with a durable effect: one line in a file per call."""
 
-    def __init__(self, path: Path, death: Death) -> None:
+    def __init__(self, path: Path, kill_point: KillPoint) -> None:
         self._path = path
-        self._death = death
+        self._kill_point = kill_point
 
     async def mark(self, context: CallContext) -> str:
-        """Make a mark."""
+        """Append this call's id to the effects file."""
         self._write(context.call)
         await asyncio.sleep(0.002)
         return "marked"
 
     def mark_in_child(self, context: CallContext) -> str:
-        """Make a mark, from a process of its own."""
+        """Append this call's id to the effects file from a separate process."""
         self._write(context.call)
         return "marked"
 
     def _write(self, call: str) -> None:
-        self._death.come_by("before effect")
+        self._kill_point.reach("before effect")
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(file, f"{call}\n".encode())
         os.fsync(file)
         os.close(file)
-        self._death.come_by("effect")
+        self._kill_point.reach("effect")
 
 
-class Desk:
-    """Carries out the driver's orders, side by side, and tells what became of each."""
+class OrderRunner:
+    """Runs the driver's orders concurrently and replies to each."""
 
-    def __init__(self, agent: hark.Agent, death: Death) -> None:
+    def __init__(self, agent: hark.Agent, kill_point: KillPoint) -> None:
         self._agent = agent
-        self._death = death
+        self._kill_point = kill_point
 
     async def run(self, sessions: list[str]) -> None:
-        """Work until the driver closes the line."""
+        """Run orders until the driver closes the input."""
         lines = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
-        watching = [asyncio.create_task(self._watch(session)) for session in sessions]
-        self._tell(Reply(READY))
+        watchers = [asyncio.create_task(self._watch(session)) for session in sessions]
+        self._send_reply(Reply(READY))
         async with asyncio.TaskGroup() as tasks:
             while line := await lines.readline():
-                tasks.create_task(self._carry_out(ORDERS.decode(line)))
-        for task in watching:
+                tasks.create_task(self._run_order(ORDERS.decode(line)))
+        for task in watchers:
             task.cancel()
 
     async def _watch(self, session: str) -> None:
         async for event in self._agent.session(session).events():
-            self._death.come_by(event.type)
+            self._kill_point.reach(event.type)
 
-    async def _carry_out(self, order: Order) -> None:
+    async def _run_order(self, order: Order) -> None:
         session = self._agent.session(order.session)
         match order.do:
             case "say":
                 receipt = await session.say(order.text, order.delivery, id=order.message)
-                self._death.come_by("before receipt")
-                self._tell(Reply(order.number, receipt))
-                self._death.come_by("after receipt")
+                self._kill_point.reach("before receipt")
+                self._send_reply(Reply(order.number, receipt))
+                self._kill_point.reach("after receipt")
             case "stop":
                 await session.interrupt()
-                self._tell(Reply(order.number))
+                self._send_reply(Reply(order.number))
             case "edit":
-                self._tell(Reply(order.number, refusal=await session.edit(order.message, order.text)))
+                self._send_reply(Reply(order.number, refusal=await session.edit(order.message, order.text)))
             case "move":
-                self._tell(Reply(order.number, refusal=await session.move(order.message, 1)))
+                self._send_reply(Reply(order.number, refusal=await session.move(order.message, 1)))
             case "withdraw":
-                self._tell(Reply(order.number, refusal=await session.withdraw(order.message)))
+                self._send_reply(Reply(order.number, refusal=await session.withdraw(order.message)))
 
-    def _tell(self, reply: Reply) -> None:
+    def _send_reply(self, reply: Reply) -> None:
         with suppress(BrokenPipeError):
             sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
             sys.stdout.buffer.flush()
@@ -109,12 +109,12 @@ class Desk:
 
 async def main(options: argparse.Namespace) -> None:
     home: Path = options.home
-    death = Death(options.die_at, options.die_after)
-    marks = Marks(home / "effects", death)
+    kill_point = KillPoint(options.die_at, options.die_after)
+    marks = MarkTools(home / "effects", kill_point)
     route = {"name": "main", "base_url": f"http://127.0.0.1:{options.port}/v1", "model": "crash"}
     tools = [marks.mark, marks.mark_in_child]
     async with hark.open(home=home, routes=[route], tools=tools, approvals={"mode": "all"}) as agent:
-        await Desk(agent, death).run(options.sessions)
+        await OrderRunner(agent, kill_point).run(options.sessions)
 
 
 if __name__ == "__main__":

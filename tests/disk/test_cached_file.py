@@ -1,4 +1,4 @@
-"""A file that is read again only when it has changed."""
+"""A cached file is loaded again only when it has changed."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from hark.disk.cached_file import CachedFile
 
 
-class Counted:
+class CountingLoader:
     def __init__(self) -> None:
         self.reads = 0
 
@@ -17,8 +17,8 @@ class Counted:
         return path.read_text("utf-8")
 
 
-def test_a_file_is_read_again_only_after_a_change(tmp_path: Path) -> None:
-    path, load = tmp_path / "file", Counted()
+def test_a_file_is_loaded_again_only_after_a_change(tmp_path: Path) -> None:
+    path, load = tmp_path / "file", CountingLoader()
     path.write_text("one")
     file = CachedFile(path, load)
     assert [file.read(), file.read()] == ["one", "one"]
@@ -30,8 +30,8 @@ def test_a_file_is_read_again_only_after_a_change(tmp_path: Path) -> None:
     assert load.reads == 3
 
 
-def test_a_file_that_is_gone_or_broken_is_read_again_when_it_is_back(tmp_path: Path) -> None:
-    path, load = tmp_path / "file", Counted()
+def test_a_missing_or_invalid_file_is_loaded_again_once_it_is_valid(tmp_path: Path) -> None:
+    path, load = tmp_path / "file", CountingLoader()
     file = CachedFile(path, load)
     with pytest.raises(FileNotFoundError):
         file.read()
@@ -44,11 +44,11 @@ def test_a_file_that_is_gone_or_broken_is_read_again_when_it_is_back(tmp_path: P
     assert file.read() == "good"
 
 
-def test_forget_reads_again_although_nothing_changed(tmp_path: Path) -> None:
-    path, load = tmp_path / "file", Counted()
+def test_invalidating_loads_an_unchanged_file_again(tmp_path: Path) -> None:
+    path, load = tmp_path / "file", CountingLoader()
     path.write_text("one")
     file = CachedFile(path, load)
     file.read()
-    file.forget()
+    file.invalidate()
     assert file.read() == "one"
     assert load.reads == 2

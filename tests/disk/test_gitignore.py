@@ -1,4 +1,4 @@
-"""gitignore rules: the file tools and undo ignore what git ignores."""
+"""The file tools and undo ignore the same files as git."""
 
 import os
 import random
@@ -10,10 +10,10 @@ from threading import Event
 
 import pytest
 
-from hark.disk.gitignore import MOST_WILDCARDS, ignores_of, parse_rules
+from hark.disk.gitignore import MAX_WILDCARDS, load_ignore_scope, parse_rules
 from hark.disk.tree_walk import TreeWalk
-from hark.tools.undo.blobs import Blobs
-from hark.tools.undo.manifest import EntryKind, Why
+from hark.tools.undo.blobs import BlobStore
+from hark.tools.undo.manifest import EntryKind, SkipReason
 from hark.tools.undo.scan import Scan, ScanLimits
 from tests.waiting import at_most
 
@@ -30,14 +30,14 @@ PATTERNS = [
     "a//b", "a\\/b", "a[/]b", "a[b/]", "\\a", "!\\a/", "*\\*a", "{a,b}", "*a*b*", "**/a/**/b/**", "a?b", "[!",
     "[[:alpha:]", "\xff", "ä", "?*", "a/?/b", "**//", "a/**//", "*//", "*/a/*", "!a/**", "!*.b",
 ]  # fmt: skip
-LETTERS = ["a", "b", "*", "**", "?", "/", "/", "[ab]", "[!b]", "!", "\\", " ", ".log", "[a-", "]"]
+PATTERN_PIECES = ["a", "b", "*", "**", "?", "/", "/", "[ab]", "[!b]", "!", "\\", " ", ".log", "[a-", "]"]
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def make_tree(root: Path, chance: random.Random) -> None:
+def create_random_tree(root: Path, rng: random.Random) -> None:
     for _ in range(60):
-        path = root.joinpath(*(chance.choice(NAMES) for _ in range(chance.randint(1, 4))))
+        path = root.joinpath(*(rng.choice(NAMES) for _ in range(rng.randint(1, 4))))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
@@ -45,47 +45,47 @@ def make_tree(root: Path, chance: random.Random) -> None:
             continue
 
 
-def run_git(root: Path, *words: str, given: bytes = b"") -> bytes:
+def run_git(root: Path, *arguments: str, stdin: bytes = b"") -> bytes:
     environment = {"PATH": os.environ["PATH"], "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
-    return subprocess.run(["git", *words], cwd=root, env=environment, input=given, capture_output=True).stdout
+    return subprocess.run(["git", *arguments], cwd=root, env=environment, input=stdin, capture_output=True).stdout
 
 
-def paths_of(root: Path) -> Iterator[str]:
+def list_paths(root: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]
         yield from (os.path.relpath(f"{folder}/{name}", root) for name in (*folders, *files))
 
 
-def ignored_by_git(root: Path) -> set[str]:
-    asked = b"".join(os.fsencode(path) + b"\0" for path in paths_of(root))
+def find_ignored_by_git(root: Path) -> set[str]:
+    stdin = b"".join(os.fsencode(path) + b"\0" for path in list_paths(root))
     return {
-        os.fsdecode(path) for path in run_git(root, "check-ignore", "-z", "--stdin", given=asked).split(b"\0") if path
+        os.fsdecode(path) for path in run_git(root, "check-ignore", "-z", "--stdin", stdin=stdin).split(b"\0") if path
     }
 
 
-def ignored_by_file_tools(root: Path) -> set[str]:
-    return set(paths_of(root)) - {os.path.relpath(found.path, root) for found in TreeWalk().through(root)}
+def find_ignored_by_file_tools(root: Path) -> set[str]:
+    return set(list_paths(root)) - {os.path.relpath(entry.path, root) for entry in TreeWalk().walk(root)}
 
 
-def folders_ignored_by_undo(root: Path, home: Path) -> set[str]:
-    scan = Scan(Blobs(home), os.fsencode(home), ScanLimits(seconds=at_most(60.0)), Event(), {})
-    found = scan.take((os.fsencode(root),)).entries
+def find_folders_ignored_by_undo(root: Path, home: Path) -> set[str]:
+    scan = Scan(BlobStore(home), os.fsencode(home), ScanLimits(seconds=at_most(60.0)), Event(), {})
+    found = scan.run((os.fsencode(root),)).entries
     skipped = [
-        path for path, entry in found.items() if entry.kind is EntryKind.SKIPPED and entry.why_not == Why.IGNORED
+        path for path, entry in found.items() if entry.kind is EntryKind.SKIPPED and entry.why_not == SkipReason.IGNORED
     ]
     return {os.path.relpath(os.fsdecode(path), root) for path in skipped}
 
 
 def check_against_git(root: Path, home: Path) -> None:
-    ignored = ignored_by_git(root)
+    ignored = find_ignored_by_git(root)
     rules = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob(".gitignore")}
-    assert ignored_by_file_tools(root) == ignored, rules
+    assert find_ignored_by_file_tools(root) == ignored, rules
     folders = {path for path in ignored if (root / path).is_dir() and str(Path(path).parent) not in ignored}
-    assert folders_ignored_by_undo(root, home) == folders, rules
+    assert find_folders_ignored_by_undo(root, home) == folders, rules
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(name="root")
+def create_repository(tmp_path: Path) -> Path:
     root = tmp_path / "root"
     root.mkdir()
     run_git(root, "init", "-q")
@@ -93,8 +93,8 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_each_pattern_ignores_what_git_ignores(root: Path, tmp_path: Path) -> None:
-    make_tree(root, random.Random(0))
+def test_each_pattern_ignores_the_same_files_as_git(root: Path, tmp_path: Path) -> None:
+    create_random_tree(root, random.Random(0))
     for pattern in PATTERNS:
         for text in (pattern, f"*\n!*/\n!{pattern}"):
             (root / ".gitignore").write_bytes(os.fsencode(text))
@@ -102,53 +102,53 @@ def test_each_pattern_ignores_what_git_ignores(root: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_trees_and_patterns_are_read_as_git_reads_them(seed: int, root: Path, tmp_path: Path) -> None:
-    chance = random.Random(seed)
-    (root / ".git" / "info" / "exclude").write_text(chance.choice(["ab\n", "*.b\n", ""]))
-    make_tree(root, chance)
+def test_random_patterns_ignore_the_same_files_as_git_in_random_trees(seed: int, root: Path, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    (root / ".git" / "info" / "exclude").write_text(rng.choice(["ab\n", "*.b\n", ""]))
+    create_random_tree(root, rng)
     folders = [root, *(path for path in root.rglob("*") if path.is_dir() and ".git" not in path.parts)]
-    for folder in chance.sample(folders, min(3, len(folders))):
-        lines = chance.sample(PATTERNS, chance.randint(1, 6))
-        lines += ["".join(chance.choices(LETTERS, k=chance.randint(1, 6))) for _ in range(3)]
-        chance.shuffle(lines)
-        end = chance.choice(["\n", "\r\n"])
-        (folder / ".gitignore").write_bytes(chance.choice([b"", b"\xef\xbb\xbf"]) + os.fsencode(end.join(lines)))
+    for folder in rng.sample(folders, min(3, len(folders))):
+        lines = rng.sample(PATTERNS, rng.randint(1, 6))
+        lines += ["".join(rng.choices(PATTERN_PIECES, k=rng.randint(1, 6))) for _ in range(3)]
+        rng.shuffle(lines)
+        end = rng.choice(["\n", "\r\n"])
+        (folder / ".gitignore").write_bytes(rng.choice([b"", b"\xef\xbb\xbf"]) + os.fsencode(end.join(lines)))
     check_against_git(root, tmp_path / "home")
 
 
-def test_rules_above_apply_up_to_the_repository(tmp_path: Path) -> None:
+def test_rules_from_parent_folders_apply_up_to_the_repository_root(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("outer\n")
     repository = tmp_path / "repository"
     (repository / ".git").mkdir(parents=True)
     (repository / ".gitignore").write_text("inner\n")
-    below = repository / "below"
-    below.mkdir()
-    ignores = ignores_of(below)
-    assert ignores.is_ignored(str(below / "inner"), is_folder=False)
-    assert not ignores.is_ignored(str(below / "outer"), is_folder=False)
-    assert ignores_of(tmp_path).is_ignored(os.fsencode(tmp_path / "outer"), is_folder=False)
+    subfolder = repository / "below"
+    subfolder.mkdir()
+    ignores = load_ignore_scope(subfolder)
+    assert ignores.is_ignored(str(subfolder / "inner"), is_folder=False)
+    assert not ignores.is_ignored(str(subfolder / "outer"), is_folder=False)
+    assert load_ignore_scope(tmp_path).is_ignored(os.fsencode(tmp_path / "outer"), is_folder=False)
 
 
-def test_a_gitignore_that_is_a_pipe_or_a_link_has_no_rules(tmp_path: Path) -> None:
+def test_a_gitignore_that_is_a_pipe_or_a_symbolic_link_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").write_text("*")
     os.mkfifo(tmp_path / ".gitignore")
     (tmp_path / "a" / ".gitignore").symlink_to(tmp_path / "b")
     (tmp_path / "a" / "c").touch()
-    assert sorted(Path(found.path).name for found in TreeWalk().through(tmp_path) if found.is_file) == ["b", "c"]
+    assert sorted(Path(entry.path).name for entry in TreeWalk().walk(tmp_path) if entry.is_file) == ["b", "c"]
 
 
 @pytest.mark.parametrize(
     "line",
     [b"%d", b"%d*", b"!%d*", b"*%d?[a-z]*x", b"**/%d/**", b"*a*a*a*a*a*a*a*a*%db", b"**/a/**/a/**/a/**/%d"],
 )
-def test_a_hostile_file_takes_a_bounded_time(line: bytes) -> None:
-    began = os.times().user
+def test_a_hostile_gitignore_is_processed_in_bounded_time(line: bytes) -> None:
+    started = os.times().user
     rules = parse_rules(b"\n".join(line % number for number in range(20_000)))
-    assert not any(one.match(b"a/" * 100 + b"a" * 255, is_folder=True) for one in rules)
-    assert os.times().user - began < at_most(4.0)
+    assert not any(rule.matches(b"a/" * 100 + b"a" * 255, is_folder=True) for rule in rules)
+    assert os.times().user - started < at_most(4.0)
 
 
-def test_of_too_many_wildcards_the_last_ones_apply() -> None:
-    rules = parse_rules(b"\n".join(b"%d*" % number for number in range(10, MOST_WILDCARDS * 2)))
-    assert rules[0].match(b"%d" % (MOST_WILDCARDS * 2 - 1), is_folder=False)
+def test_the_last_rules_still_apply_if_a_gitignore_has_too_many_wildcards() -> None:
+    rules = parse_rules(b"\n".join(b"%d*" % number for number in range(10, MAX_WILDCARDS * 2)))
+    assert rules[0].matches(b"%d" % (MAX_WILDCARDS * 2 - 1), is_folder=False)

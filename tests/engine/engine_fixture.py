@@ -1,4 +1,4 @@
-"""The real engine on a store in memory and a scripted provider, with a screen that waits for things."""
+"""Runs the real engine on an in-memory store and a scripted provider, and records all events."""
 
 import asyncio
 import itertools
@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import anyio
 
 from hark.command_safety.analysis import ShellAnalyzer
-from hark.engine.services import Current, EngineServices, Terms
+from hark.engine.services import CurrentSettings, EngineServices, TurnSettings
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.router import HEARTBEAT_SECONDS, Router
+from hark.engine.session.router import HEARTBEAT_SECONDS, SessionRouter
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
-from hark.engine.turn.spending import Spending
+from hark.engine.turn.spending import DailySpending
 from hark.protocol.commands import Command, Delivery, Interrupt, Say
 from hark.protocol.events import AnyEvent, ReceiptChanged, ReplyDelta, TurnEnd
 from hark.protocol.messages import CallResult, Message
@@ -27,7 +27,7 @@ from hark.protocol.provider import CallChunk, Provider
 from hark.protocol.receipts import Receipt, ReceiptState, Settled
 from hark.protocol.records import AnyRecord
 from hark.protocol.rules import Rules
-from hark.protocol.store import Accepted, Lease, Store, StoreError, Summary
+from hark.protocol.store import Lease, PutResult, SessionSummary, Store, StoreError
 from hark.protocol.tool import CallContext, Tool, ToolOutput, ToolSpec
 from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
 from hark.tools.toolbox import Toolbox
@@ -35,13 +35,13 @@ from tests.engine.null_services import GrantsInMemory, NoSnapshots
 from tests.waiting import until
 
 CLOSE_SECONDS = 3.0
-# A wake that got lost stays lost: by itself a process looks every few seconds, which would hide it.
-NO_HEARTBEAT = 1000.0
+# Without heartbeats a lost wake-up stays lost. The periodic inbox check would hide it.
+NO_HEARTBEAT_SECONDS = 1000.0
 E = TypeVar("E", bound=AnyEvent)
 
 
 class TestClock:
-    """Real time, countable names."""
+    """A test clock with real time and predictable ids."""
 
     __test__ = False
 
@@ -56,7 +56,7 @@ class TestClock:
 
 
 class Gate:
-    """Lets all through until it is shut; `reached` tells that somebody waits at it."""
+    """Blocks callers of `wait_open` while it is shut. `reached` is set when a caller is blocked."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -69,57 +69,57 @@ class Gate:
     def open(self) -> None:
         self._open.set()
 
-    async def passed(self) -> None:
+    async def wait_open(self) -> None:
         if not self._open.is_set():
             self.reached.set()
         await self._open.wait()
 
 
 class GatedInbox(MemoryInbox):
-    """An inbox whose puts can be held up, or fail."""
+    """An in-memory inbox. Tests can block its puts or make them fail."""
 
     def __init__(self, memory: SharedMemory) -> None:
         super().__init__(memory)
         self.gate = Gate()
         self.error: StoreError | None = None
 
-    async def put(self, session: str, command: Command) -> Accepted:
-        await self.gate.passed()
+    async def put(self, session: str, command: Command) -> PutResult:
+        await self.gate.wait_open()
         if self.error is not None:
             raise self.error
         return await super().put(session, command)
 
 
 class GatedJournal(MemoryJournal):
-    """A journal whose reads and appends can be held up, or fail."""
+    """An in-memory journal. Tests can block its reads and appends, or make its appends fail."""
 
     def __init__(self, memory: SharedMemory) -> None:
         super().__init__(memory)
         self.gate = Gate()
         self.read_gate = Gate()
-        self.held_kind: type[AnyRecord] | None = None
+        self.blocked_kind: type[AnyRecord] | None = None
         self.error: StoreError | None = None
 
-    def hold(self, kind: type[AnyRecord]) -> None:
-        """Shut the gate for the next append that has a record of this kind, and for all behind it."""
-        self.held_kind = kind
+    def block_from(self, kind: type[AnyRecord]) -> None:
+        """Block the next append that contains a record of this kind, and all later appends."""
+        self.blocked_kind = kind
 
-    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
-        if self.held_kind is not None and any(isinstance(record, self.held_kind) for record in records):
-            self.held_kind = None
+    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: SessionSummary) -> None:
+        if self.blocked_kind is not None and any(isinstance(record, self.blocked_kind) for record in records):
+            self.blocked_kind = None
             self.gate.shut()
-        await self.gate.passed()
+        await self.gate.wait_open()
         if self.error is not None:
             raise self.error
         await super().append(lease, expected, records, summary)
 
     async def read(self, session: str, after: int = 0) -> list[AnyRecord]:
-        await self.read_gate.passed()
+        await self.read_gate.wait_open()
         return await super().read(session, after)
 
 
 class GatedStore:
-    """A store in memory that can be as slow as a disk, exactly when a test wants it."""
+    """An in-memory store that tests can make slow or failing."""
 
     def __init__(self, memory: SharedMemory | None = None, owner: str = "test") -> None:
         memory = memory or SharedMemory()
@@ -130,17 +130,17 @@ class GatedStore:
 
 
 class FakeTool:
-    """A tool that is one async function of its context."""
+    """A fake tool that calls an async function with the call's context."""
 
     def __init__(
         self,
         name: str,
         work: Callable[[CallContext], Awaitable[ToolOutput]],
         *,
-        grace: float = 0.05,
-        changes: bool = False,
+        grace_seconds: float = 0.05,
+        is_changing: bool = False,
     ) -> None:
-        self._spec = ToolSpec(name, f"{name}.", is_changing=changes, grace_seconds=grace)
+        self._spec = ToolSpec(name, f"{name}.", is_changing=is_changing, grace_seconds=grace_seconds)
         self._work = work
         self.runs = 0
 
@@ -154,10 +154,10 @@ class FakeTool:
 
 
 class HangingTool(FakeTool):
-    """A tool that runs until it is cancelled."""
+    """A fake tool that runs until it is cancelled."""
 
-    def __init__(self, name: str = "wait", *, grace: float = 0.05) -> None:
-        super().__init__(name, self._hang, grace=grace)
+    def __init__(self, name: str = "wait", *, grace_seconds: float = 0.05) -> None:
+        super().__init__(name, self._hang, grace_seconds=grace_seconds)
         self.started = asyncio.Event()
         self.cancelled = asyncio.Event()
 
@@ -171,16 +171,16 @@ class HangingTool(FakeTool):
         raise AssertionError
 
 
-class DeafTool(FakeTool):
-    """A tool that swallows every cancel, and ends when it is `freed`."""
+class UncancellableTool(FakeTool):
+    """A fake tool that ignores cancellation and runs until `freed` is set."""
 
-    def __init__(self, name: str = "deaf", *, grace: float = 0.05) -> None:
-        super().__init__(name, self._resist, grace=grace)
+    def __init__(self, name: str = "deaf", *, grace_seconds: float = 0.05) -> None:
+        super().__init__(name, self._ignore_cancels, grace_seconds=grace_seconds)
         self.started = asyncio.Event()
         self.freed = asyncio.Event()
         self.ended = asyncio.Event()
 
-    async def _resist(self, context: CallContext) -> ToolOutput:
+    async def _ignore_cancels(self, context: CallContext) -> ToolOutput:
         self.started.set()
         context.output("half")
         while not self.freed.is_set():
@@ -200,12 +200,12 @@ def quick_tool(name: str = "look", text: str = "seen") -> FakeTool:
     return FakeTool(name, work)
 
 
-def asks_for(*names: str, arguments: str = "{}") -> list[CallChunk]:
-    """The chunks of a reply that calls these tools, as c1, c2, ..."""
+def call_chunks(*names: str, arguments: str = "{}") -> list[CallChunk]:
+    """Return the chunks of a reply that calls these tools, with the ids c1, c2, ..."""
     return [CallChunk(index, f"c{index + 1}", name, arguments) for index, name in enumerate(names)]
 
 
-def make_bench(
+def make_services(
     provider: Provider, store: Store | None = None, tools: Iterable[Tool] = (), rules: Rules | None = None
 ) -> EngineServices:
     clock = TestClock()
@@ -213,11 +213,11 @@ def make_bench(
     return EngineServices(
         store=store,
         routes=Routes([Route("main", provider)], clock),
-        current=Current(Terms(rules or Rules(), Toolbox(tools), lambda: "You are a test.")),
+        current=CurrentSettings(TurnSettings(rules or Rules(), Toolbox(tools), lambda: "You are a test.")),
         clock=clock,
         quarantine=Quarantine(),
-        spending=Spending(store.journal, clock),
-        tenure=LeaseRenewal(store.leases, clock),
+        spending=DailySpending(store.journal, clock),
+        lease_renewal=LeaseRenewal(store.leases, clock),
         workspace=Path.cwd(),
         jitter=lambda: 0.0,
         analyzer=ShellAnalyzer(Path("/home/person")),
@@ -226,25 +226,25 @@ def make_bench(
     )
 
 
-class Screen:
-    """What a person sees of a session: all events, kept."""
+class EventRecorder:
+    """Records all events of a session, as a user would see them."""
 
-    def __init__(self, door: SessionProxy) -> None:
+    def __init__(self, proxy: SessionProxy) -> None:
         self.events: list[AnyEvent] = []
-        self._reader: Subscription = door.subscribe()
+        self._reader: Subscription = proxy.subscribe()
         self._changed = anyio.Event()
         self.closed = anyio.Event()
 
-    async def watch(self) -> None:
+    async def record(self) -> None:
         async for event in self._reader:
             self.events.append(event)
             self._changed.set()
             self._changed = anyio.Event()
         self.closed.set()
 
-    async def until(self, is_true: Callable[[], bool]) -> None:
-        """Wait for the screen to show something."""
-        await until(is_true, changed=lambda: self._changed.wait(), shows=lambda: self.events)
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the recorded events satisfy a condition."""
+        await until(condition, changed=lambda: self._changed.wait(), shows=lambda: self.events)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -254,64 +254,68 @@ class Screen:
     def text(self) -> str:
         return "".join(event.text for event in self.events if isinstance(event, ReplyDelta))
 
-    def states(self, message: str) -> list[ReceiptState]:
-        """The states that a message went through."""
+    def receipt_states(self, message: str) -> list[ReceiptState]:
+        """Return the receipt states of a message, in order."""
         receipts = (event.receipt for event in self.events if isinstance(event, ReceiptChanged))
         return [receipt.state for receipt in receipts if receipt.id == message]
 
-    def all(self, kind: type[E]) -> list[E]:
-        """The events of a kind so far."""
+    def of_kind(self, kind: type[E]) -> list[E]:
+        """Return the recorded events of this kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def shows(self, kind: type[E], number: int = 1) -> E:
-        """Wait for the event of a kind, the first or a later one."""
-        await self.until(lambda: len(self.all(kind)) >= number)
-        return self.all(kind)[number - 1]
+    async def wait_for(self, kind: type[E], number: int = 1) -> E:
+        """Wait for the `number`-th event of this kind and return it."""
+        await self.wait_until(lambda: len(self.of_kind(kind)) >= number)
+        return self.of_kind(kind)[number - 1]
 
-    async def ended(self, turns: int) -> None:
-        """Wait until so many turns are over."""
-        await self.until(lambda: len(self.outcomes) >= turns)
+    async def wait_for_turns(self, turns: int) -> None:
+        """Wait until this many turns have ended."""
+        await self.wait_until(lambda: len(self.outcomes) >= turns)
 
 
-class Person:
-    """Somebody in front of one session."""
+class SessionUser:
+    """A simulated user of one session. It sends messages and records the events."""
 
-    def __init__(self, door: SessionProxy, screen: Screen) -> None:
-        self.door = door
-        self.screen = screen
+    def __init__(self, proxy: SessionProxy, recorder: EventRecorder) -> None:
+        self.proxy = proxy
+        self.recorder = recorder
         self._names = itertools.count(1)
 
-    async def say(self, text: str, delivery: Delivery = Delivery.INTERRUPT, name: str = "") -> Receipt:
-        return await self.door.say(Say(name or f"m{next(self._names)}", text, delivery))
+    async def say(self, text: str, delivery: Delivery = Delivery.INTERRUPT, message_id: str = "") -> Receipt:
+        return await self.proxy.say(Say(message_id or f"m{next(self._names)}", text, delivery))
 
     async def stop(self, turn: str = "", shown: int | None = None) -> Settled | None:
-        return await self.door.interrupt(Interrupt(f"i{next(self._names)}", "user", turn, shown))
+        return await self.proxy.interrupt(Interrupt(f"i{next(self._names)}", "user", turn, shown))
 
     @property
     def transcript(self) -> Sequence[Message]:
-        return self.door.state.transcript.messages
+        return self.proxy.state.transcript.messages
 
     @property
-    def results(self) -> dict[str, CallResult]:
-        """The results in the transcript, by the call's id."""
+    def call_results(self) -> dict[str, CallResult]:
+        """The call results in the transcript, by the call's id."""
         return {message.call: message for message in self.transcript if isinstance(message, CallResult)}
 
 
 @asynccontextmanager
-async def running(
-    bench: EngineServices, session: str = "demo", *, sweeps: bool = False, heartbeat_seconds: float = HEARTBEAT_SECONDS
-) -> AsyncGenerator[Person]:
-    """A person in front of a running session; settled and closed at the end."""
-    router = Router(bench, sweeps=sweeps, heartbeat_seconds=heartbeat_seconds)
+async def run_session(
+    services: EngineServices,
+    session: str = "demo",
+    *,
+    adopts_work: bool = False,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+) -> AsyncGenerator[SessionUser]:
+    """Run a session and yield its simulated user. Close the session when the context exits."""
+    router = SessionRouter(services, adopts_work=adopts_work, heartbeat_seconds=heartbeat_seconds)
     async with anyio.create_task_group() as tasks:
         await tasks.start(router.run)
-        door = router.door(session)
-        screen = Screen(door)
-        tasks.start_soon(screen.watch)
+        proxy = router.proxy_for(session)
+        recorder = EventRecorder(proxy)
+        tasks.start_soon(recorder.record)
         try:
-            yield Person(door, screen)
+            yield SessionUser(proxy, recorder)
         finally:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await router.close()
-                await bench.quarantine.close()
+                await services.quarantine.close()
             tasks.cancel_scope.cancel()

@@ -1,34 +1,34 @@
-"""Services of the engine that keep nothing, for tests."""
+"""Engine services for tests that store nothing on disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from hark.protocol.snapshots import StepName, Undone, UndoRefused
+from hark.protocol.snapshots import StepId, UndoRefused, UndoResult
 
 
 class GrantsInMemory:
-    """Grants that last as long as the process."""
+    """Grants that are stored only in memory."""
 
     def __init__(self) -> None:
-        self.known: set[str] = set()
+        self.all: set[str] = set()
 
-    async def remember(self, grant: str) -> None:
-        """Keep one more."""
-        self.known.add(grant)
+    async def add(self, grant: str) -> None:
+        """Add a grant."""
+        self.all.add(grant)
 
 
 class NoSnapshots:
-    """Keeps nothing, so nothing can be undone."""
+    """A test double for snapshots. It saves nothing and refuses every undo."""
 
-    async def before(self, step: StepName, workspace: Path, writes: Sequence[str] | None) -> None:
-        """Keep nothing."""
+    async def save_before_step(self, step: StepId, workspace: Path, writes: Sequence[str] | None) -> None:
+        """Save nothing."""
 
-    def after(self, step: StepName, notes: Sequence[str] = ()) -> None:
-        """Keep nothing."""
+    def finish_step(self, step: StepId, notes: Sequence[str] = ()) -> None:
+        """Do nothing."""
 
-    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> Undone:
-        """Refuse."""
-        raise UndoRefused("Nothing is kept that could be undone: undo is switched off.")
+    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> UndoResult:
+        """Refuse every undo."""
+        raise UndoRefused("There is nothing to undo, because undo is switched off.")
 
     async def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing."""

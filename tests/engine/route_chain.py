@@ -1,4 +1,4 @@
-"""The real engine on several routes, each on a script of its own, in virtual time: no pause costs anything."""
+"""Runs the real engine on several routes with a scripted provider each, in virtual time."""
 
 import asyncio
 import functools
@@ -11,8 +11,8 @@ from hark.engine.turn.routes import Route, Routes
 from hark.protocol.provider import BadKey, BadModel, Overloaded, QuotaExhausted, RateLimited, TransientProviderError
 from hark.protocol.rules import Rules
 from hark.protocol.tool import Tool
-from hark.providers.scripted import Fail, Reply, ScriptedProvider
-from tests.engine.engine_fixture import make_bench
+from hark.providers.scripted import Fail, ScriptedProvider, ScriptedReply
+from tests.engine.engine_fixture import make_services
 from tests.simulation.loop import VirtualLoop
 
 P = ParamSpec("P")
@@ -24,12 +24,12 @@ BUSY = Fail(Overloaded("The model server answered 529: Overloaded"))
 LOST = Fail(TransientProviderError("connection lost"))
 
 
-def limited(seconds: float) -> Fail:
+def rate_limited(seconds: float) -> Fail:
     return Fail(RateLimited("The model server answered 429: slow down", retry_after=seconds))
 
 
 class LoopClock:
-    """The loop's own time, so that a test which waits moves the clock of the routes too."""
+    """A clock that returns the event loop's time, so that virtual time also advances the routes' clock."""
 
     def __init__(self) -> None:
         self._names = 0
@@ -43,7 +43,7 @@ class LoopClock:
 
 
 def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run an async test on a loop whose time passes by itself."""
+    """Decorate an async test so that it runs on an event loop with virtual time."""
 
     @functools.wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -53,12 +53,12 @@ def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P,
     return run
 
 
-def script(*replies: Reply) -> ScriptedProvider:
+def scripted_provider(*replies: ScriptedReply) -> ScriptedProvider:
     return ScriptedProvider(replies)
 
 
-def chain(*routes: Route, tools: Iterable[Tool] = (), rules: Rules | None = None) -> EngineServices:
-    """A bench with these routes, in this order."""
-    bench = make_bench(routes[0].provider, tools=tools, rules=rules)
+def services_with_routes(*routes: Route, tools: Iterable[Tool] = (), rules: Rules | None = None) -> EngineServices:
+    """Return engine services with these routes, in this order."""
+    services = make_services(routes[0].provider, tools=tools, rules=rules)
     clock = LoopClock()
-    return replace(bench, routes=Routes(routes, clock), clock=clock)
+    return replace(services, routes=Routes(routes, clock), clock=clock)

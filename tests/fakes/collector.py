@@ -1,4 +1,4 @@
-"""An OpenTelemetry collector on a real socket: takes OTLP by HTTP, and keeps the spans."""
+"""A fake OpenTelemetry collector on a real socket. It receives OTLP over HTTP and stores the spans."""
 
 import asyncio
 import gzip
@@ -20,8 +20,8 @@ STATUSES = {0: "unset", 1: "ok", 2: "error"}
 
 
 @dataclass
-class SeenSpan:
-    """A span as it came over the wire; times are in nanoseconds."""
+class ReceivedSpan:
+    """A span as received over the wire. Times are in nanoseconds."""
 
     name: str
     id: bytes
@@ -37,7 +37,7 @@ class SeenSpan:
 
 @dataclass
 class Collector:
-    """What came. `status` is what it answers with."""
+    """A fake collector with the spans and requests it received. `status` is the HTTP status of its responses."""
 
     url: str = ""
     status: int = 200
@@ -45,10 +45,10 @@ class Collector:
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     bodies: list[bytes] = field(default_factory=list[bytes])
     resources: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    spans: list[SeenSpan] = field(default_factory=list[SeenSpan])
+    spans: list[ReceivedSpan] = field(default_factory=list[ReceivedSpan])
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def take(self, request: web.Request) -> web.StreamResponse:
+    async def receive(self, request: web.Request) -> web.StreamResponse:
         assert request.content_type == "application/x-protobuf"
         body = await request.read()
         body = gzip.decompress(body) if request.headers.get("Content-Encoding") == "gzip" else body
@@ -57,30 +57,30 @@ class Collector:
             if self.status == 200:
                 self.headers.append({name.lower(): value for name, value in request.headers.items()})
                 self.bodies.append(body)
-                self._read(ExportTraceServiceRequest.FromString(body))
+                self._store(ExportTraceServiceRequest.FromString(body))
             self.changed.notify_all()
         answer = ExportTraceServiceResponse().SerializeToString()
         return web.Response(body=answer, status=self.status, content_type="application/x-protobuf")
 
-    def _read(self, told: Any) -> None:
-        for resource in told.resource_spans:
+    def _store(self, request: Any) -> None:
+        for resource in request.resource_spans:
             self.resources.append(_attributes(resource.resource.attributes))
             for scope in resource.scope_spans:
-                self.spans += [_seen(span) for span in scope.spans]
+                self.spans += [_received_span(span) for span in scope.spans]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
         await until(is_true, changed=self.changed, shows=lambda: self.spans)
 
-    def named(self, name: str) -> list[SeenSpan]:
+    def spans_named(self, name: str) -> list[ReceivedSpan]:
         return sorted((span for span in self.spans if span.name == name), key=lambda span: span.start)
 
-    def below(self, parent: SeenSpan) -> list[SeenSpan]:
+    def children_of(self, parent: ReceivedSpan) -> list[ReceivedSpan]:
         return sorted((span for span in self.spans if span.parent == parent.id), key=lambda span: span.start)
 
 
-def _seen(span: Any) -> SeenSpan:
+def _received_span(span: Any) -> ReceivedSpan:
     events = [(event.name, event.time_unix_nano, _attributes(event.attributes)) for event in span.events]
-    return SeenSpan(
+    return ReceivedSpan(
         span.name,
         span.span_id,
         span.parent_span_id,
@@ -102,7 +102,7 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 async def collector_server() -> AsyncGenerator[Collector]:
     collector = Collector()
     app = web.Application(client_max_size=50_000_000)
-    app.router.add_post("/v1/traces", collector.take)
+    app.router.add_post("/v1/traces", collector.receive)
     server = TestServer(app)
     await server.start_server(access_log=None)
     collector.url = str(server.make_url("")).rstrip("/")

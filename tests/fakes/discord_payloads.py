@@ -1,4 +1,4 @@
-"""Discord's objects on the wire, as its documentation has them, and what it refuses of ours."""
+"""Builds Discord's documented wire objects, and validates messages as Discord does."""
 
 import time
 from datetime import UTC, datetime
@@ -42,9 +42,9 @@ def application() -> Json:
     }  # fmt: skip
 
 
-def is_direct(place: str) -> bool:
-    """Tell whether only one person and the bot are there: all whose number begins like that of the first such chat."""
-    return place.startswith(DIRECT)
+def is_direct(channel_id: str) -> bool:
+    """Return whether the channel is a direct chat: its id starts with the id of the first direct chat."""
+    return channel_id.startswith(DIRECT)
 
 
 def channel(number: str) -> Json:
@@ -84,14 +84,14 @@ def guild() -> Json:
     }  # fmt: skip
 
 
-def message(number: str, place: str, author: Json, content: str, **more: Any) -> Json:
-    """A message; `more` overrides, as `mentions` and `attachments` do."""
+def message(number: str, channel_id: str, author: Json, content: str, **more: Any) -> Json:
+    """Return a message object. `more` overrides fields such as `mentions` and `attachments`."""
     plain: Json = {
-        "id": number, "channel_id": place, "author": author, "content": content, "timestamp": now(), "type": 0,
+        "id": number, "channel_id": channel_id, "author": author, "content": content, "timestamp": now(), "type": 0,
         "edited_timestamp": None, "tts": False, "mention_everyone": False, "mentions": [], "mention_roles": [],
         "attachments": [], "embeds": [], "pinned": False, "flags": 0, "components": [],
     }  # fmt: skip
-    where = {} if is_direct(place) else {"guild_id": GUILD, "member": member()}
+    where = {} if is_direct(channel_id) else {"guild_id": GUILD, "member": member()}
     return {**plain, **where, **more}
 
 
@@ -99,30 +99,30 @@ def member() -> Json:
     return {"roles": [], "joined_at": now(), "deaf": False, "mute": False, "flags": 0, "nick": None, "avatar": None}
 
 
-def refused(code: int, text: str) -> Json:
+def error_body(code: int, text: str) -> Json:
     return {"code": code, "message": text}
 
 
-def faults(body: Json, known: set[str]) -> Json | None:
-    """Return how Discord refuses a message, None when it takes it."""
+def find_fault(body: Json, known: set[str]) -> Json | None:
+    """Return Discord's error for an invalid message, or None if the message is valid."""
     content = body.get("content") or ""
     if not isinstance(content, str) or len(content) > 2000:
-        return refused(50035, "Invalid Form Body: content: Must be 2000 or fewer in length.")
+        return error_body(50035, "Invalid Form Body: content: Must be 2000 or fewer in length.")
     if not content.strip() and not body.get("attachments"):
-        return refused(50006, "Cannot send an empty message")
+        return error_body(50006, "Cannot send an empty message")
     if len(str(body.get("nonce", ""))) > 25:
-        return refused(50035, "Invalid Form Body: nonce: Must be 25 or fewer in length.")
+        return error_body(50035, "Invalid Form Body: nonce: Must be 25 or fewer in length.")
     mentions: Json = body.get("allowed_mentions", {})
     if not set(mentions) <= {"parse", "users", "roles", "replied_user"}:
-        return refused(50035, "Invalid Form Body: allowed_mentions")
+        return error_body(50035, "Invalid Form Body: allowed_mentions")
     reference: Json = body.get("message_reference", {"message_id": ""})
     is_lost = bool(reference["message_id"]) and reference["message_id"] not in known
     if is_lost and reference.get("fail_if_not_exists", True):
-        return refused(50035, "Invalid Form Body: message_reference: Unknown message")
-    return _button_faults(body.get("components") or [])
+        return error_body(50035, "Invalid Form Body: message_reference: Unknown message")
+    return _find_button_fault(body.get("components") or [])
 
 
-def _button_faults(rows: list[Json]) -> Json | None:
+def _find_button_fault(rows: list[Json]) -> Json | None:
     buttons = [button for row in rows for button in row["components"]]
     names = [button.get("custom_id", "") for button in buttons]
     is_right = (
@@ -133,4 +133,4 @@ def _button_faults(rows: list[Json]) -> Json | None:
         and all(1 <= len(name) <= 100 for name in names)
         and len(set(names)) == len(names)
     )
-    return None if is_right else refused(50035, "Invalid Form Body: components")
+    return None if is_right else error_body(50035, "Invalid Form Body: components")

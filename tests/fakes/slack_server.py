@@ -1,4 +1,4 @@
-"""Slack's servers on a real socket: the Web API, Socket Mode and files, strict where Slack is."""
+"""A fake Slack on a real socket: the Web API, Socket Mode and files, as strict as Slack."""
 
 import asyncio
 import json
@@ -11,14 +11,28 @@ from typing import Any, cast
 
 from aiohttp import WSMsgType, web
 
-from tests.fakes.slack_payloads import APP, APP_TOKEN, BOT, BOT_TOKEN, READS, Json, Refused, changed, listed, words
-from tests.fakes.slack_workspace import Workspace
+from tests.fakes.slack_payloads import (
+    APP,
+    APP_TOKEN,
+    BOT,
+    BOT_TOKEN,
+    READ_METHODS,
+    Json,
+    SlackRefusal,
+    list_field,
+    message_changed,
+    visible_text,
+)
+from tests.fakes.slack_workspace import SlackWorkspace
 from tests.waiting import until
 
 
 @dataclass
-class Failure:
-    """How a call fails. `is_done`: it is carried out before it fails; without a status the connection is cut."""
+class SlackFailure:
+    """An injected failure for a call. With `is_done`, the call takes effect first.
+
+    The connection is closed unless `error` or an error status is set.
+    """
 
     error: str = ""
     status: int = 200
@@ -29,27 +43,27 @@ class Failure:
 
 @dataclass
 class Envelope:
-    """What was sent by Socket Mode; `acked` is set by its ack."""
+    """An envelope sent over Socket Mode. `acked` is set when the client acknowledges it."""
 
     body: Json
     acked: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class FakeSlack(Workspace):
-    """The servers of one workspace, and the people in it."""
+class SlackServer(SlackWorkspace):
+    """The fake servers of one Slack workspace, and the actions of its users."""
 
     def __init__(self) -> None:
         super().__init__(self.emit)
         self.calls: list[tuple[str, Json]] = []
-        self.failures: dict[str, deque[Failure]] = defaultdict(deque)
+        self.failures: dict[str, deque[SlackFailure]] = defaultdict(deque)
         self.sockets: list[web.WebSocketResponse] = []
         self.connections = 0
         self.acks = 0
         self.file_requests: list[tuple[str, str]] = []
         self.answers_pings = True
-        self.hangs_up = False
+        self.closes_new_sockets = False
         self._envelopes: dict[str, Envelope] = {}
-        self._waiting: list[Envelope] = []
+        self._undelivered: list[Envelope] = []
         self._transports: list[asyncio.Transport] = []
         self._changed = asyncio.Event()
         self.slow = asyncio.Event()
@@ -60,7 +74,7 @@ class FakeSlack(Workspace):
     def routes(self) -> web.Application:
         app = web.Application(client_max_size=50_000_000)
         app.router.add_route("*", "/api/{method}", self._api)
-        app.router.add_get("/link", self._link)
+        app.router.add_get("/link", self._socket_mode)
         app.router.add_get("/files-pri/{name}", self._file)
         app.router.add_post("/upload/{name}", self._upload)
         return app
@@ -73,7 +87,7 @@ class FakeSlack(Workspace):
         arguments: Json = dict(request.query)
         if "token" in arguments:
             return web.json_response({"ok": False, "error": "token_in_query"})
-        if request.content_type == "application/json" and method not in READS:  # reads don't take JSON
+        if request.content_type == "application/json" and method not in READ_METHODS:  # read methods don't accept JSON
             arguments.update(await request.json())
         self.calls.append((method, arguments))
         failure = self.failures[method].popleft() if self.failures[method] else None
@@ -81,13 +95,13 @@ class FakeSlack(Workspace):
         if failure is None or failure.is_done:
             await self.slow.wait()
             try:
-                answer = {"ok": True, **self.do(method, arguments)}
-            except Refused as error:
+                answer = {"ok": True, **self.call(method, arguments)}
+            except SlackRefusal as error:
                 answer = {"ok": False, "error": error.error}
-        self._change()
-        return web.json_response(answer) if failure is None else self._fail(request, failure)
+        self._notify()
+        return web.json_response(answer) if failure is None else self._failure_response(request, failure)
 
-    def _fail(self, request: web.Request, failure: Failure) -> web.StreamResponse:
+    def _failure_response(self, request: web.Request, failure: SlackFailure) -> web.StreamResponse:
         if failure.status == 429:
             headers = {} if failure.retry_after is None else {"Retry-After": str(failure.retry_after)}
             return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=headers)
@@ -116,9 +130,9 @@ class FakeSlack(Workspace):
 
     # Socket Mode.
 
-    async def _link(self, request: web.Request) -> web.StreamResponse:
+    async def _socket_mode(self, request: web.Request) -> web.StreamResponse:
         ticket = request.query.get("ticket", "")
-        if ticket not in self.tickets:  # an address is good for one connection
+        if ticket not in self.tickets:  # an address is valid for one connection
             return web.Response(status=408)
         self.tickets.discard(ticket)
         socket = web.WebSocketResponse(autoping=self.answers_pings)
@@ -127,10 +141,10 @@ class FakeSlack(Workspace):
         self.sockets.append(socket)
         self._transports.append(cast("asyncio.Transport", request.transport))
         self.connections += 1
-        self._change()
-        if self.hangs_up:
+        self._notify()
+        if self.closes_new_sockets:
             await socket.close()
-        waiting, self._waiting = self._waiting, []
+        waiting, self._undelivered = self._undelivered, []
         for envelope in waiting:
             await socket.send_json(envelope.body)
         try:
@@ -140,16 +154,16 @@ class FakeSlack(Workspace):
         finally:
             if socket in self.sockets:
                 self.sockets.remove(socket)
-            self._change()
+            self._notify()
         return socket
 
     def _ack(self, answer: Json) -> None:
         envelope = self._envelopes[answer["envelope_id"]]
         self.acks += 1
         envelope.acked.set()
-        self._change()
+        self._notify()
 
-    def _put(self, kind: str, payload: Json, retry: int = 0) -> Envelope:
+    def _send_envelope(self, kind: str, payload: Json, retry: int = 0) -> Envelope:
         name = f"e-{next(self.numbers)}"
         body: Json = {"envelope_id": name, "type": kind, "accepts_response_payload": False, "payload": payload}
         if retry:
@@ -158,45 +172,45 @@ class FakeSlack(Workspace):
         if self.sockets:
             asyncio.get_running_loop().create_task(self._write(self.sockets[-1], envelope))
         else:
-            self._waiting.append(envelope)
+            self._undelivered.append(envelope)
         return envelope
 
     async def _write(self, socket: web.WebSocketResponse, envelope: Envelope) -> None:
         try:
             await socket.send_json(envelope.body)
         except ConnectionError:
-            self._waiting.append(envelope)
+            self._undelivered.append(envelope)
 
     def emit(self, event: Json) -> Envelope:
-        """Send an event."""
-        return self._put("events_api", self.callback(event))
+        """Send an event over Socket Mode."""
+        return self._send_envelope("events_api", self.event_callback(event))
 
-    def callback(self, event: Json) -> Json:
-        """Return the body of an event, as HTTP and Socket Mode have it."""
+    def event_callback(self, event: Json) -> Json:
+        """Return the payload for an event, which is the same over HTTP and Socket Mode."""
         return {
             "token": "legacy", "team_id": "T1", "api_app_id": APP, "type": "event_callback", "event": event,
             "event_id": f"Ev{next(self.numbers)}", "event_time": int(time.time()), "is_ext_shared_channel": False,
             "authorizations": [{"enterprise_id": None, "team_id": "T1", "user_id": BOT, "is_bot": True}],
         }  # fmt: skip
 
-    def again(self, envelope: Envelope) -> Envelope:
-        """Deliver the same once more."""
-        return self._put(envelope.body["type"], envelope.body["payload"], retry=1)
+    def redeliver(self, envelope: Envelope) -> Envelope:
+        """Deliver the same envelope again."""
+        return self._send_envelope(envelope.body["type"], envelope.body["payload"], retry=1)
 
     async def ask_to_reconnect(self, reason: str = "refresh_requested") -> None:
         await self.sockets[-1].send_json({"type": "disconnect", "reason": reason, "debug_info": {"host": "x"}})
 
     def drop(self) -> None:
-        """Cut every connection, without a word."""
+        """Abort every connection without a close frame."""
         for transport in self._transports:
             transport.abort()
         self._transports = []
 
-    # What people do.
+    # User actions.
 
     def say(self, text: str, channel: str = "DANN", user: str = "UANN", thread: str = "", **more: Any) -> Envelope:
-        """Write something; in direct messages and channels as Slack's clients do."""
-        ts = self.ts()
+        """Send a message as a user to a direct message or a channel, as Slack's clients do."""
+        ts = self.new_timestamp()
         message: Json = {
             "type": "message", "ts": ts, "user": user, "text": text, "client_msg_id": f"c-{ts}", "team": "T1",
             "blocks": [{"type": "rich_text", "elements": []}], "edited": None, **more,
@@ -206,58 +220,59 @@ class FakeSlack(Workspace):
         kind = "im" if channel.startswith("D") else "channel"
         return self.emit({**message, "channel": channel, "event_ts": ts, "channel_type": kind})
 
-    def rewrite(self, envelope: Envelope, text: str) -> Envelope:
+    def edit(self, envelope: Envelope, text: str) -> Envelope:
         event = envelope.body["payload"]["event"]
         message = self.messages[event["channel"]][event["ts"]]
         old = dict(message)
-        message |= {"text": text, "edited": {"user": message["user"], "ts": self.ts()}}
-        return self.emit(changed(event["channel"], message, old))
+        message |= {"text": text, "edited": {"user": message["user"], "ts": self.new_timestamp()}}
+        return self.emit(message_changed(event["channel"], message, old))
 
     def delete(self, envelope: Envelope) -> Envelope:
         event = envelope.body["payload"]["event"]
         old = self.messages[event["channel"]].pop(event["ts"])
         return self.emit({
             "type": "message", "subtype": "message_deleted", "hidden": True, "channel": event["channel"],
-            "ts": self.ts(), "deleted_ts": event["ts"], "previous_message": old,
+            "ts": self.new_timestamp(), "deleted_ts": event["ts"], "previous_message": old,
         })  # fmt: skip
 
     def press(self, label: str, user: str = "UANN") -> Envelope:
-        """Press the newest button with these words."""
+        """Press the newest button with this label."""
         for channel, message in reversed([(c, m) for c, ms in self.messages.items() for m in ms.values()]):
-            for block in listed(message, "blocks"):
-                for element in listed(block, "elements"):
+            for block in list_field(message, "blocks"):
+                for element in list_field(block, "elements"):
                     if label in str(element.get("text", "")):
-                        return self._put("interactive", self.pressing(channel, message, element, user))
+                        return self._send_envelope("interactive", self.press_payload(channel, message, element, user))
         raise AssertionError(f"no button {label}")
 
-    def pressing(self, channel: str, message: Json, element: Json, user: str = "UANN") -> Json:
+    def press_payload(self, channel: str, message: Json, element: Json, user: str = "UANN") -> Json:
         action = {key: element[key] for key in ("action_id", "text", "value", "type")}
         return {
             "type": "block_actions", "team": {"id": "T1"}, "user": {"id": user, "name": user.lower()},
             "api_app_id": APP, "container": {"type": "message", "message_ts": message["ts"], "channel_id": channel},
             "channel": {"id": channel, "name": "x"}, "message": message, "trigger_id": "1", "token": "legacy",
-            "response_url": f"{self.url}/respond", "actions": [{**action, "action_ts": self.ts(), "block_id": "b"}],
+            "response_url": f"{self.url}/respond",
+            "actions": [{**action, "action_ts": self.new_timestamp(), "block_id": "b"}],
         }  # fmt: skip
 
-    # What is seen.
+    # Results.
 
-    def ours(self, channel: str = "DANN") -> list[Json]:
+    def bot_messages(self, channel: str = "DANN") -> list[Json]:
         return [message for message in self.messages[channel].values() if message["user"] == BOT]
 
-    def shown(self, channel: str = "DANN") -> list[str]:
-        """Return our messages as people see them."""
-        return [words(message) for message in self.ours(channel)]
+    def bot_texts(self, channel: str = "DANN") -> list[str]:
+        """Return the bot's messages as users see them."""
+        return [visible_text(message) for message in self.bot_messages(channel)]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
         await until(is_true, changed=self._changed, shows=lambda: self.calls)
 
-    def _change(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
 
 
 @asynccontextmanager
-async def slack_server() -> AsyncGenerator[FakeSlack]:
-    slack = FakeSlack()
+async def slack_server() -> AsyncGenerator[SlackServer]:
+    slack = SlackServer()
     runner = web.AppRunner(slack.routes(), shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

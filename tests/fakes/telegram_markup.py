@@ -1,4 +1,4 @@
-"""Telegram's HTML, read as strictly as its servers do."""
+"""A parser for Telegram's HTML, as strict as its servers."""
 
 import re
 from html import unescape
@@ -11,38 +11,38 @@ _TAGS = {
 _ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|#\d+|#x[0-9a-fA-F]+);)")
 
 
-class CantParse(Exception):
-    """The markup is wrong; the text says how."""
+class MarkupError(Exception):
+    """The markup is invalid. The message describes the error."""
 
 
-def shown(html: str) -> str:
-    """Return the text that people see.
+def visible_text(html: str) -> str:
+    """Parse the markup and return the text that users see.
 
     Raises:
-        CantParse: The servers would refuse it.
+        MarkupError: The servers would refuse the markup.
     """
     text: list[str] = []
     open_tags: list[str] = []
     for match in _TOKEN.finditer(html):
         close, tag, rest = match[1], (match[2] or "").lower(), match[3]
         if match[0] == "<":
-            raise CantParse(f"Unsupported start tag at byte offset {match.start()}")
+            raise MarkupError(f"Unsupported start tag at byte offset {match.start()}")
         if not tag:
             if ">" in match[0]:
-                raise AssertionError("a bare > is taken by the servers, but ours are escaped")
+                raise AssertionError("the servers accept a bare >, but Hark must escape it")
             if _ENTITY.search(match[0]):
-                raise AssertionError("a bare & is taken by the servers, but ours are escaped")
+                raise AssertionError("the servers accept a bare &, but Hark must escape it")
             text.append(unescape(match[0]))
         elif tag not in _TAGS:
-            raise CantParse(f'Unsupported start tag "{tag}" at byte offset {match.start()}')
+            raise MarkupError(f'Unsupported start tag "{tag}" at byte offset {match.start()}')
         elif close:
             if not open_tags or open_tags.pop() != tag:
-                raise CantParse(f"Unmatched end tag at byte offset {match.start()}")
+                raise MarkupError(f"Unmatched end tag at byte offset {match.start()}")
         else:
             _check_nesting(tag, rest, open_tags)
             open_tags.append(tag)
     if open_tags:
-        raise CantParse(f"Can't find end tag corresponding to start tag {open_tags[-1]}")
+        raise MarkupError(f"Can't find end tag corresponding to start tag {open_tags[-1]}")
     return "".join(text)
 
 
@@ -52,4 +52,4 @@ def _check_nesting(tag: str, rest: str, open_tags: list[str]) -> None:
     if tag == "blockquote" and tag in open_tags:
         raise AssertionError("quotes can't be nested")
     if tag == "a" and not re.fullmatch(r' href="[^"]+"', rest):
-        raise CantParse("Attribute href is wrong")
+        raise MarkupError("Attribute href is wrong")

@@ -1,4 +1,4 @@
-"""What Telegram's servers and its people say: the shapes of messages, refusals, and what may go wrong."""
+"""Telegram's payloads: messages, errors and injected failures."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ BOT: Wire = {"id": 123456, "is_bot": True, "first_name": "Hark", "username": "Ha
 ANN: Wire = {"id": 1, "is_bot": False, "first_name": "Ann", "last_name": "Bee", "username": "ann"}
 PRIVATE: Wire = {"id": 1, "type": "private", "first_name": "Ann"}
 GROUP: Wire = {"id": -1001, "type": "supergroup", "title": "Friends", "is_forum": True}
-REACTIONS = {"👀", "⚡", "✍", "👌", "😴", "🕊", "👍", "👎"}  # of the fixed set, those that matter here
-MOST_FILE_BYTES = 20 * 1024 * 1024
+REACTIONS = {"👀", "⚡", "✍", "👌", "😴", "🕊", "👍", "👎"}  # the members of Telegram's fixed set that the tests use
+MAX_FILE_BYTES = 20 * 1024 * 1024
 
 
-class Refusal(Exception):
-    """An answer that is an error."""
+class TelegramRefusal(Exception):
+    """An error response from the fake Telegram."""
 
     def __init__(self, status: int, description: str, **parameters: Any) -> None:
         super().__init__(description)
@@ -27,21 +27,21 @@ class Refusal(Exception):
 
 
 @dataclass
-class Trouble:
-    """What goes wrong with the next call of a method. `is_done`: it goes wrong after it was done."""
+class TelegramFailure:
+    """An injected failure for the next call to a method. With `is_done`, the call takes effect first."""
 
     status: int = 0
     retry_after: int = 0
-    drops: bool = False
+    drops_connection: bool = False
     is_done: bool = False
     html: bool = False
     chat: int | None = None
-    waits: asyncio.Event | None = None
+    wait_for: asyncio.Event | None = None
 
 
 @dataclass
-class Posted:
-    """A message of the bot, as people see it now."""
+class PostedMessage:
+    """A message from the bot, as users currently see it."""
 
     id: int
     chat: int
@@ -55,10 +55,10 @@ class Posted:
 
 def check_token(request: web.Request) -> None:
     if request.match_info["token"] != TOKEN:
-        raise Refusal(401, "Unauthorized")
+        raise TelegramRefusal(401, "Unauthorized")
 
 
-async def body_of(request: web.Request) -> Wire:
+async def read_body(request: web.Request) -> Wire:
     if request.content_type != "multipart/form-data":
         return cast("Wire", dict(await request.post()))
     body: Wire = {}
@@ -70,19 +70,19 @@ async def body_of(request: web.Request) -> Wire:
     return body
 
 
-def buttons_of(body: Wire) -> list[Wire]:
+def read_buttons(body: Wire) -> list[Wire]:
     rows: list[list[Wire]] = json.loads(body["reply_markup"])["inline_keyboard"] if "reply_markup" in body else []
     buttons = [button for row in rows for button in row]
     for button in buttons:
         if not 1 <= len(button["callback_data"].encode()) <= 64:
-            raise Refusal(400, "Bad Request: BUTTON_DATA_INVALID")
+            raise TelegramRefusal(400, "Bad Request: BUTTON_DATA_INVALID")
         if not button["text"]:
-            raise Refusal(400, "Bad Request: inline keyboard button text is empty")
+            raise TelegramRefusal(400, "Bad Request: inline keyboard button text is empty")
     return buttons
 
 
 def entities(text: str) -> list[Wire]:
-    """Return the mentions and commands in a text, counted as Telegram does."""
+    """Return the mentions and commands in a text as entities with Telegram's offsets."""
     found: list[Wire] = []
     place = 0
     for word in text.split(" "):

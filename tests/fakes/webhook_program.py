@@ -1,4 +1,4 @@
-"""A program on the other side of a hook: it posts signed requests, and takes signed events, each key once."""
+"""A fake program at the other end of a webhook. It sends signed requests and accepts each signed event once."""
 
 import asyncio
 import hashlib
@@ -21,8 +21,10 @@ SECRET = "a secret between two programs"
 
 
 @dataclass
-class Trouble:
-    """How a request goes wrong. `is_done`: it is taken before that; without a status the connection is cut."""
+class WebhookFailure:
+    """An injected failure for a request. With `is_done`, the request takes effect first. Without a status, the
+    connection is closed.
+    """
 
     status: int = 0
     retry_after: str = ""
@@ -30,8 +32,8 @@ class Trouble:
 
 
 @dataclass
-class Program:
-    """What it got, and how it behaves."""
+class WebhookProgram:
+    """A fake program that receives the gateway's events. Tests inspect the events and control its responses."""
 
     secret: str = SECRET
     url: str = ""
@@ -39,13 +41,13 @@ class Program:
     requests: list[web.Request] = field(default_factory=list[web.Request])
     bodies: list[bytes] = field(default_factory=list[bytes])
     confirmed: list[bytes] = field(default_factory=list[bytes])
-    troubles: list[Trouble] = field(default_factory=list[Trouble])
+    failures: list[WebhookFailure] = field(default_factory=list[WebhookFailure])
     keys: set[str] = field(default_factory=set[str])
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
-    async def take(self, request: web.Request) -> web.StreamResponse:
+    async def receive(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         async with self.changed:
             self.requests.append(request)
@@ -54,10 +56,10 @@ class Program:
         stamp, given = request.headers["X-Hark-Timestamp"], request.headers["X-Hark-Signature"]
         if given != signature(self.secret, stamp, body) or abs(time.time() - int(stamp)) > 300:
             return web.Response(status=401)
-        await self.gate.wait()
-        trouble = self.troubles.pop(0) if self.troubles else None
+        await self.may_answer.wait()
+        trouble = self.failures.pop(0) if self.failures else None
         if trouble is None or trouble.is_done:
-            await self._keep(json.loads(body))
+            await self._store(json.loads(body))
         async with self.changed:
             self.confirmed += [body] if trouble is None else []
             self.changed.notify_all()
@@ -69,14 +71,14 @@ class Program:
         headers = {"Retry-After": trouble.retry_after} if trouble.retry_after else {}
         return web.Response(status=trouble.status or 500, headers=headers)
 
-    async def _keep(self, event: Json) -> None:
+    async def _store(self, event: Json) -> None:
         if event["key"] not in self.keys:
             self.keys.add(event["key"])
             self.events.append(event)
 
     @property
     def texts(self) -> list[str]:
-        """What it would show: messages as they are after their edits."""
+        """The visible messages, with their edits applied."""
         shown: dict[str, str] = {}
         for event in self.events:
             if event["type"] in ("message", "edit"):
@@ -88,33 +90,33 @@ class Program:
 
 
 def signature(secret: str, stamp: str, body: bytes) -> str:
-    """Return the signature as the docs tell to make it."""
+    """Compute the signature as documented."""
     return "v1=" + hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
-def signed(body: bytes, secret: str = SECRET, at: float | None = None) -> dict[str, str]:
-    """Return the headers of a request."""
+def signature_headers(body: bytes, secret: str = SECRET, at: float | None = None) -> dict[str, str]:
+    """Return the signature headers for a request."""
     stamp = str(int(time.time() if at is None else at))
     return {"X-Hark-Timestamp": stamp, "X-Hark-Signature": signature(secret, stamp, body)}
 
 
-def signed_by_github(body: bytes, delivery: str, secret: str = SECRET, event: str = "issues") -> dict[str, str]:
-    """Return the headers that GitHub puts to a request."""
+def github_headers(body: bytes, delivery: str, secret: str = SECRET, event: str = "issues") -> dict[str, str]:
+    """Return the headers that GitHub adds to a request."""
     digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Delivery": delivery, "X-GitHub-Event": event}
 
 
 @asynccontextmanager
-async def program_server() -> AsyncGenerator[Program]:
-    program = Program()
-    program.gate.set()
+async def program_server() -> AsyncGenerator[WebhookProgram]:
+    program = WebhookProgram()
+    program.may_answer.set()
     app = web.Application(client_max_size=50_000_000)
-    app.router.add_post("/hark", program.take)
+    app.router.add_post("/hark", program.receive)
     server = TestServer(app)
     await server.start_server(access_log=None)
     program.url = str(server.make_url("/hark"))
     try:
         yield program
     finally:
-        program.gate.set()
+        program.may_answer.set()
         await server.close()

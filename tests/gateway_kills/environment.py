@@ -1,24 +1,24 @@
-"""The environment of the gateway kill test: people, platforms, model and speech around a gateway."""
+"""The environment of the gateway kill test: users, platforms, model and speech service around a gateway."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.gateway_kills.expectations import Book
+from tests.gateway_kills.expectations import Expectations
 from tests.gateway_kills.gateway import Gateway
 from tests.gateway_kills.kill_points import KillPoint
-from tests.gateway_kills.model import Model
-from tests.gateway_kills.person import Person
+from tests.gateway_kills.model import KillTestModel
 from tests.gateway_kills.platforms.api import ApiClient
 from tests.gateway_kills.platforms.discord import FakeDiscord
-from tests.gateway_kills.platforms.slack import FakeSlackWorkspace
+from tests.gateway_kills.platforms.slack import FakeSlack
 from tests.gateway_kills.platforms.telegram import FakeTelegram
-from tests.gateway_kills.platforms.webhook import Programs
-from tests.gateway_kills.speech import Speech
+from tests.gateway_kills.platforms.webhook import WebhookPrograms
+from tests.gateway_kills.speech import SpeechServer
+from tests.gateway_kills.user import KillTestUser
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How large the run is; after so many seconds nobody writes any more."""
+    """The parameters of a run. After `seconds`, users send no more messages."""
 
     chats: int
     messages: int
@@ -29,29 +29,29 @@ class Plan:
 
 
 @dataclass(slots=True)
-class World:
-    """All that outlives the gateway."""
+class GatewayEnvironment:
+    """The simulated users, platforms and servers around the gateway. They outlive the gateway's processes."""
 
     plan: Plan
     home: Path
-    book: Book
-    model: Model
-    speech: Speech
+    expectations: Expectations
+    model: KillTestModel
+    speech: SpeechServer
     telegram: FakeTelegram
-    slack: FakeSlackWorkspace
+    slack: FakeSlack
     discord: FakeDiscord
-    programs: Programs
+    programs: WebhookPrograms
     api: ApiClient
     gateway: Gateway
     kill_point: KillPoint
-    people: list[Person]
+    users: list[KillTestUser]
     connect_seconds: list[float] = field(default_factory=list[float])
-    wedged: str = ""
+    stuck_work: str = ""
 
     @property
-    def chats(self) -> dict[str, Person]:
-        """One person of each chat, by its session."""
-        return {person.fixture.session: person for person in self.people}
+    def chats(self) -> dict[str, KillTestUser]:
+        """One user per chat, by session."""
+        return {person.fixture.session: person for person in self.users}
 
     @property
     def database(self) -> Path:

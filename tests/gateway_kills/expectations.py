@@ -1,11 +1,11 @@
-"""What the people did and when it was acknowledged, which the audit compares with the outcome."""
+"""The users' actions and when they were accepted. The audit compares them with the results."""
 
 import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-TOKEN = re.compile(r"\bm\d+(?:e\d+)?\b")  # a message's name, which stands in its text; e1 is that of its first edit
+TOKEN = re.compile(r"\bm\d+(?:e\d+)?\b")  # a message's name, which is part of its text; `e1` marks its first edit
 REPLY = re.compile(r"\br\d+\b")  # a model reply's name
 
 TEXT, VOICE, NOISE, SILENCE, QUEUE, STEER = "text", "voice", "noise", "silence", "queue", "steer"
@@ -15,103 +15,104 @@ RECORDINGS = (VOICE, NOISE, SILENCE)
 WORDLESS = (NOISE, SILENCE)
 
 
-def tokens(text: str) -> list[str]:
-    """Return the messages that a text has in it."""
+def find_tokens(text: str) -> list[str]:
+    """Return the tokens in a text. A token identifies a message or an edit, such as m0 or m0e1."""
     return TOKEN.findall(text)
 
 
 def message_of(token: str) -> str:
-    """Return the message that a token belongs to, edited or not."""
+    """Return the token of the message that a token refers to, such as m0 for the edit m0e1."""
     return token.partition("e")[0]
 
 
 @dataclass(slots=True)
-class Deed:
-    """Something that was done, and when the platform heard that it was taken: None when never.
+class UserAction:
+    """A user's action, and the time at which the platform learned of its acceptance, if any.
 
-    `name` is how our ledger calls it (kind, id, and of an edit its text), where no platform hears that it was taken.
+    `name` identifies the action in Hark's ledger (kind, id, and the text of an edit) if the platform doesn't learn of
+    its acceptance.
     """
 
     at: float
-    taken: float | None = None
+    accepted_at: float | None = None
     name: tuple[str, str, str] | None = None
 
-    def take(self) -> None:
-        self.taken = self.taken or time.time()
+    def mark_accepted(self) -> None:
+        self.accepted_at = self.accepted_at or time.time()
 
 
 @dataclass(slots=True)
-class Written:
-    """One message of a person. `edits` are its later texts; `kind` tells how it came, `delivery` how it is meant.
+class UserMessageRecord:
+    """A user's message. `edits` are its later texts. `kind` is how it was sent, `delivery` its intended delivery.
 
-    `author_id` stands for the author where the platform could not tell the name in time.
+    `author_id` replaces the author if the platform could not resolve the name in time.
     """
 
     token: str
     chat: str
     kind: str
     text: str
-    deed: Deed
+    action: UserAction
     id: str = ""
     delivery: str = INTERRUPT
     author: str = ""
     author_id: str = ""
-    edits: list[tuple[str, Deed]] = field(default_factory=list[tuple[str, Deed]])
-    deleted: Deed | None = None
-    is_told_stopped: bool = False
+    edits: list[tuple[str, UserAction]] = field(default_factory=list[tuple[str, UserAction]])
+    deleted: UserAction | None = None
+    is_reported_stopped: bool = False
 
     def texts(self) -> list[str]:
         return [self.text, *(text for text, _ in self.edits)]
 
     def as_sent(self, text: str, *, has_commands: bool) -> str:
-        """Return a text of this message as its person writes it."""
+        """Return the text that a user would type to send this message with `text`."""
         return f"/{self.kind} {text}" if has_commands and self.kind in (QUEUE, STEER) else text
 
 
 @dataclass(slots=True)
-class Stop:
-    """A wish to stop; `reply` is the one under which the button was pressed."""
+class StopAction:
+    """A user's stop. If the user pressed a button, `reply` is the reply with that button."""
 
     chat: str
     kind: str
-    deed: Deed
+    action: UserAction
     reply: str = ""
 
 
 @dataclass(slots=True)
-class Steer:
-    """Somebody pressed the button under this message of ours, which tells the running turn an edited text."""
+class SteerAction:
+    """A press of the button under `message`, which sends an edited text to the running turn."""
 
     chat: str
     message: str
-    deed: Deed
+    action: UserAction
 
 
 @dataclass(slots=True)
-class Book:
-    """All of it, in order."""
+class Expectations:
+    """The users' messages, stops and steers, each in order."""
 
-    written: dict[str, Written] = field(default_factory=dict[str, Written])
-    stops: list[Stop] = field(default_factory=list[Stop])
-    steers: list[Steer] = field(default_factory=list[Steer])
+    messages: dict[str, UserMessageRecord] = field(default_factory=dict[str, UserMessageRecord])
+    stops: list[StopAction] = field(default_factory=list[StopAction])
+    steers: list[SteerAction] = field(default_factory=list[SteerAction])
 
-    def write(self, chat: str, kind: str, plan: str) -> Written:
-        token = f"m{len(self.written)}"
-        one = self.written[token] = Written(token, chat, kind, f"{plan} {token}", Deed(time.time()))
+    def add_message(self, chat: str, kind: str, plan: str) -> UserMessageRecord:
+        token = f"m{len(self.messages)}"
+        one = self.messages[token] = UserMessageRecord(token, chat, kind, f"{plan} {token}", UserAction(time.time()))
         return one
 
-    def of(self, token: str) -> Written | None:
-        return self.written.get(message_of(token))
+    def find(self, token: str) -> UserMessageRecord | None:
+        return self.messages.get(message_of(token))
 
-    def in_chat(self, chat: str) -> Iterable[Written]:
-        return (one for one in self.written.values() if one.chat == chat)
+    def messages_in_chat(self, chat: str) -> Iterable[UserMessageRecord]:
+        return (one for one in self.messages.values() if one.chat == chat)
 
-    def deeds(self) -> Iterable[Deed]:
-        """Return all that was done."""
-        for one in self.written.values():
-            yield one.deed
+    def actions(self) -> Iterable[UserAction]:
+        """Yield the actions of all messages, edits, deletions, stops and steers."""
+        for one in self.messages.values():
+            yield one.action
             yield from (deed for _, deed in one.edits)
             if one.deleted is not None:
                 yield one.deleted
-        yield from (stop.deed for stop in self.stops)
-        yield from (steer.deed for steer in self.steers)
+        yield from (stop.action for stop in self.stops)
+        yield from (steer.action for steer in self.steers)

@@ -1,4 +1,4 @@
-"""The gateway as its owner runs it, `hark serve`: killed with SIGKILL, and started again on the same home."""
+"""A `hark serve` process that the test kills with SIGKILL and restarts with the same home."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ START_SECONDS = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the gateway finds the world."""
+    """The URLs of the servers that the gateway connects to, and the gateway's own port."""
 
     telegram: str
     slack: str
@@ -28,7 +28,7 @@ class Addresses:
     port: int
 
 
-def settings(at: Addresses) -> str:
+def render_config(at: Addresses) -> str:
     """Return the gateway's config.toml."""
     return f"""
 [[routes]]
@@ -84,19 +84,19 @@ per_minute = 1000000
 
 
 class Gateway:
-    """One process after the other."""
+    """Runs the gateway as one process at a time, which can be killed and restarted on the same home."""
 
     def __init__(self, home: Path, secrets: dict[str, str]) -> None:
         self.kills = 0
         self.dead: list[int] = []
         self.ready_seconds: list[float] = []
-        self.lives: list[tuple[float, float]] = []
+        self.lifetimes: list[tuple[float, float]] = []
         self._home = home
         self._environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | secrets
         self._environment |= {"HARK_HOME": str(home), "HOME": str(home.parent), **NO_CERTIFICATES}
         self._environment.pop(COOKIE_NAME, None)
         self._process: asyncio.subprocess.Process | None = None
-        self._born = 0.0
+        self._started_at = 0.0
 
     @property
     def pid(self) -> int:
@@ -104,7 +104,7 @@ class Gateway:
         return self._process.pid
 
     async def start(self) -> None:
-        """Start it; return when it serves."""
+        """Start the gateway and wait until it reports that it is serving."""
         began = time.perf_counter()
         errors = os.open(self._home.parent / "stderr", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._process = await asyncio.create_subprocess_exec(
@@ -115,30 +115,30 @@ class Gateway:
             env=self._environment,
         )
         os.close(errors)
-        self._born = time.time()
+        self._started_at = time.time()
         assert self._process.stdout is not None
         line = await asyncio.wait_for(self._process.stdout.readline(), START_SECONDS)
         if not line.startswith(b"hark: serving on"):
             raise RuntimeError(f"hark serve ended: {(self._home.parent / 'stderr').read_text()[-2000:]}")
         self.ready_seconds.append(time.perf_counter() - began)
 
-    def strike(self) -> None:
-        """End it in this very instant, wherever it is."""
+    def kill_now(self) -> None:
+        """Kill the gateway without waiting for its exit."""
         assert self._process is not None
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, signal.SIGKILL)
 
     async def kill(self) -> None:
-        """End it at once, and wait until it is gone."""
+        """Kill the gateway and wait until it has exited."""
         assert self._process is not None
         if self._process.returncode is None:
-            self.strike()
+            self.kill_now()
         await self._process.wait()
         self.kills += 1
-        self._note_end()
+        self._record_end()
 
-    async def end(self) -> int:
-        """Ask it to end; return its exit code."""
+    async def stop(self) -> int:
+        """Stop the gateway with SIGTERM and return its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         try:
@@ -146,10 +146,10 @@ class Gateway:
         except TimeoutError:
             self._process.kill()
             code = await self._process.wait()
-        self._note_end()
+        self._record_end()
         return code
 
-    def _note_end(self) -> None:
+    def _record_end(self) -> None:
         assert self._process is not None
         self.dead.append(self._process.pid)
-        self.lives.append((self._born, time.time()))
+        self.lifetimes.append((self._started_at, time.time()))

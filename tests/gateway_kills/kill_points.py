@@ -1,45 +1,45 @@
-"""A kill that waits for its moment: it falls in the very instant in which the world sees a certain thing happen."""
+"""Triggers a kill when a chosen event happens."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
 
-SENT = "a message stood in the chat, and that was not answered"
-EDITED = "an edit was made, and that was not answered"
-HANDED_OUT = "updates were handed out"
+SENT = "a message was in the chat, and the request was not answered"
+EDITED = "an edit was made, and the request was not answered"
+UPDATES_DELIVERED = "updates were delivered"
 ACKED = "an event was acked"
 FETCHED = "a file was fetched"
-HEARD = "a recording was being heard"
-ASKED = "the model was asked"
-SAID = "the model had said all"
-MOMENTS = (SENT, EDITED, HANDED_OUT, ACKED, FETCHED, HEARD, ASKED, SAID)
+TRANSCRIBING = "a recording was being transcribed"
+MODEL_REQUESTED = "the model was called"
+MODEL_FINISHED = "the model had finished"
+MOMENTS = (SENT, EDITED, UPDATES_DELIVERED, ACKED, FETCHED, TRANSCRIBING, MODEL_REQUESTED, MODEL_FINISHED)
 
 
 class KillPoint:
-    """Set for one moment at a time."""
+    """A kill that can be armed for one event at a time."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._moment = ""
-        self._strike: Callable[[], None] | None = None
-        self._sprung = asyncio.Event()
+        self._kill: Callable[[], None] | None = None
+        self._triggered = asyncio.Event()
 
-    async def set(self, moment: str, strike: Callable[[], None], seconds: float) -> None:
-        """Have `strike` called in the next such moment; return then, or when there was none for so long."""
-        self._moment, self._strike = moment, strike
-        self._sprung.clear()
+    async def arm(self, moment: str, kill: Callable[[], None], seconds: float) -> None:
+        """Call `kill` at the next event named `moment`. Return after the call, or after `seconds` without the event."""
+        self._moment, self._kill = moment, kill
+        self._triggered.clear()
         try:
             async with asyncio.timeout(seconds):
-                await self._sprung.wait()
+                await self._triggered.wait()
         except TimeoutError:
             return
         finally:
             self._moment = ""
 
-    def at(self, moment: str) -> None:
-        """This happens now."""
-        if moment == self._moment and self._strike is not None:
+    def reach(self, moment: str) -> None:
+        """Report that an event is happening now, and call `kill` if it is armed for this event."""
+        if moment == self._moment and self._kill is not None:
             self._moment = ""
-            self._strike()
+            self._kill()
             self.counts[moment] += 1
-            self._sprung.set()
+            self._triggered.set()

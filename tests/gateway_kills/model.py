@@ -1,4 +1,4 @@
-"""The model of the gateway kill test: it remembers what it was asked, and replies as a message's first word says."""
+"""The model of the gateway kill test. It records its requests, and a message's first word selects the reply."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ from typing import Any
 from tests.fakes.models.behaviours import Exchange, call, delta
 from tests.fakes.models.history_rules import check_openai_chat
 from tests.fakes.models.server import ModelServer
-from tests.gateway_kills.expectations import Book, message_of, tokens
-from tests.gateway_kills.kill_points import ASKED, SAID, KillPoint
+from tests.gateway_kills.expectations import Expectations, find_tokens, message_of
+from tests.gateway_kills.kill_points import MODEL_FINISHED, MODEL_REQUESTED, KillPoint
 
 REQUESTS = 1_000_000
 WORD_SECONDS = 0.01
@@ -25,26 +25,26 @@ _PLAN = re.compile(rf"\b({'|'.join(PLANS)}) m\d")
 
 
 @dataclass(slots=True)
-class Asked:
-    """One request, and how long its reply was being said."""
+class ModelRequest:
+    """One request, with the start and end times of its reply."""
 
     reply: str
     chat: str
     began: float
     plan: str = "talk"
     ended: float | None = None
-    is_whole: bool = False
+    is_complete: bool = False
 
 
-class Model:
-    """What it saw, over all lives of the gateway."""
+class KillTestModel:
+    """A fake model that records its requests across all processes of the gateway."""
 
-    def __init__(self, book: Book, kill_point: KillPoint) -> None:
+    def __init__(self, book: Expectations, kill_point: KillPoint) -> None:
         self.prompts: dict[str, Counter[str]] = {}  # the messages in the last prompt of each chat
-        self.asked: list[Asked] = []
-        self.open: dict[str, Asked] = {}
-        self.complaints: list[str] = []
-        self._book = book
+        self.requests: list[ModelRequest] = []
+        self.open: dict[str, ModelRequest] = {}
+        self.problems: list[str] = []
+        self._expectations = book
         self._kill_point = kill_point
         self._server = ModelServer([self._answer] * REQUESTS)
 
@@ -52,79 +52,77 @@ class Model:
     def address(self) -> str:
         return self._server.base_url
 
-    async def __aenter__(self) -> "Model":
+    async def __aenter__(self) -> "KillTestModel":
         await self._server.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._server.stop()
 
-    def is_open(self, chat: str) -> bool:
-        return any(one.chat == chat for one in self.open.values())
-
     async def _answer(self, exchange: Exchange) -> None:
-        body, exchange.seen.body = exchange.seen.body, {}  # a long run has many, and each has the whole history
+        # a long run has many requests, and each contains the whole history
+        body, exchange.request.body = exchange.request.body, {}
         messages: list[dict[str, Any]] = body["messages"]
         self._check(body)
-        said = [words(message) for message in messages if message["role"] == "user"]
-        heard = [words(message) for message in messages if message["role"] in ("user", "tool")]
-        found = [token for text in heard for token in tokens(text)]
-        self._note(found)
-        one = self._book.of(found[-1]) if found else None
-        plans = _PLAN.findall(said[-1]) if said and messages[-1]["role"] == "user" else []
+        user_texts = [message_text(message) for message in messages if message["role"] == "user"]
+        all_texts = [message_text(message) for message in messages if message["role"] in ("user", "tool")]
+        found = [token for text in all_texts for token in find_tokens(text)]
+        self._check_duplicates(found)
+        one = self._expectations.find(found[-1]) if found else None
+        plans = _PLAN.findall(user_texts[-1]) if user_texts and messages[-1]["role"] == "user" else []
         plan = plans[-1] if plans else "talk"
-        asked = Asked(f"r{len(self.asked)}", one.chat if one else "", time.time(), plan)
-        self.asked.append(asked)
-        self.open[asked.reply] = asked
+        request = ModelRequest(f"r{len(self.requests)}", one.chat if one else "", time.time(), plan)
+        self.requests.append(request)
+        self.open[request.reply] = request
         if one is not None:
             self.prompts[one.chat] = Counter(message_of(token) for token in found)
-        self._kill_point.at(ASKED)
+        self._kill_point.reach(MODEL_REQUESTED)
         try:
-            await _reply(exchange, asked.reply, plan)
-            self._kill_point.at(SAID)
+            await _send_reply(exchange, request.reply, plan)
+            self._kill_point.reach(MODEL_FINISHED)
             await exchange.end()
-            asked.is_whole = True
+            request.is_complete = True
         finally:
-            asked.ended = time.time()
-            del self.open[asked.reply]
+            request.ended = time.time()
+            del self.open[request.reply]
 
     def _check(self, body: dict[str, Any]) -> None:
         try:
             check_openai_chat(body)
         except AssertionError as error:
-            self.complaints.append(str(error))
+            self.problems.append(str(error))
 
-    def _note(self, found: list[str]) -> None:
+    def _check_duplicates(self, found: list[str]) -> None:
         for token, times in Counter(found).items():
             if times > 1:
-                self.complaints.append(f"{token} was {times} times in one prompt")
+                self.problems.append(f"{token} was {times} times in one prompt")
 
 
-def words(message: dict[str, Any]) -> str:
-    """Return the text of a message on the wire."""
+def message_text(message: dict[str, Any]) -> str:
+    """Return the text of a message in wire format."""
     content = message["content"]
     if isinstance(content, str):
         return content
     return "\n".join(part.get("text", "") for part in content or ())
 
 
-async def _reply(exchange: Exchange, reply: str, plan: str) -> None:
+async def _send_reply(exchange: Exchange, reply: str, plan: str) -> None:
     await exchange.begin()
-    await exchange.events(delta(content=f"This is {reply}. "))
+    await exchange.send_events(delta(content=f"This is {reply}. "))
     count, pause = (LONG_WORDS, LONG_WORD_SECONDS) if plan == "long" else (5, WORD_SECONDS)
     for number in range(count):
         await asyncio.sleep(pause)
-        await exchange.events(delta(content=f"word{number} "))
+        await exchange.send_events(delta(content=f"word{number} "))
     if plan == "huge":
-        await exchange.events(delta(content=" ".join(f"more{number}" for number in range(HUGE_WORDS))))
-    wish = _call(plan, reply)
-    if wish is not None:
-        await exchange.events(delta(tool_calls=[wish]))
-    await exchange.events(delta("tool_calls" if wish else "stop"))
+        await exchange.send_events(delta(content=" ".join(f"more{number}" for number in range(HUGE_WORDS))))
+    tool_call = _tool_call(plan, reply)
+    if tool_call is not None:
+        await exchange.send_events(delta(tool_calls=[tool_call]))
+    await exchange.send_events(delta("tool_calls" if tool_call else "stop"))
 
 
-def _call(plan: str, reply: str) -> Any:
-    """Return the call that a plan asks for; a command leaves its mark, so that it can be counted."""
+def _tool_call(plan: str, reply: str) -> Any:
+    """Return the tool call for a plan, or None. A shell command appends a line to a file, to count its runs."""
     match plan:
         case "shell":
             name, arguments = "shell", {"command": f'echo {reply} >> "$HOME/effects"'}

@@ -1,4 +1,4 @@
-"""A transcription server with OpenAI's protocol, and recordings of which it knows the words."""
+"""A fake transcription server with OpenAI's protocol, and recordings with known transcripts."""
 
 import asyncio
 import functools
@@ -13,11 +13,11 @@ from typing import Any
 import av
 from aiohttp import web
 
-from tests.gateway_kills.expectations import Book
-from tests.gateway_kills.kill_points import HEARD, KillPoint
+from tests.gateway_kills.expectations import Expectations
+from tests.gateway_kills.kill_points import TRANSCRIBING, KillPoint
 
 RECORDING = Path(__file__).parent.parent / "voice" / "recordings" / "stop.ogg"
-LONGEST_SECONDS = 0.8
+MAX_SECONDS = 0.8
 STOP_NAME = "stopword"
 _NAME = re.compile(rb"hark-kills:(\w+)")
 
@@ -28,11 +28,11 @@ def _packets() -> bytes:
 
 
 def recording(name: str) -> bytes:
-    """Return a voice note as the apps make them: Ogg with Opus; its name is in its tags."""
-    made = io.BytesIO()
+    """Return a voice message in Ogg Opus, the format that chat apps use, with `name` in its tags."""
+    output = io.BytesIO()
     source: Any
     target: Any
-    with av.open(io.BytesIO(_packets())) as source, av.open(made, "w", format="ogg") as target:
+    with av.open(io.BytesIO(_packets())) as source, av.open(output, "w", format="ogg") as target:
         [stream] = source.streams.audio
         copy = target.add_stream_from_template(stream)
         copy.metadata["comment"] = f"hark-kills:{name}"
@@ -40,16 +40,16 @@ def recording(name: str) -> bytes:
             if packet.dts is not None:
                 packet.stream = copy
                 target.mux(packet)
-    return made.getvalue()
+    return output.getvalue()
 
 
-class Speech:
-    """Hears recordings. Some take long, some can't be understood, and in some there is nothing."""
+class SpeechServer:
+    """A fake transcription server with random delays. Some recordings fail and some contain no speech."""
 
-    def __init__(self, book: Book, kill_point: KillPoint, seed: int) -> None:
+    def __init__(self, expectations: Expectations, kill_point: KillPoint, seed: int) -> None:
         self.requests = 0
         self._kill_point = kill_point
-        self._book = book
+        self._expectations = expectations
         self._random = random.Random(seed)
 
     async def transcribe(self, request: web.Request) -> web.Response:
@@ -58,21 +58,23 @@ class Speech:
         found = _NAME.search(body)
         if found is None:
             return web.json_response({"error": {"message": "no recording of ours"}}, status=400)
-        self._kill_point.at(HEARD)
-        await asyncio.sleep(self._random.random() ** 2 * LONGEST_SECONDS)
+        self._kill_point.reach(TRANSCRIBING)
+        await asyncio.sleep(self._random.random() ** 2 * MAX_SECONDS)
         name = found[1].decode()
         if name == STOP_NAME:
             return web.json_response({"text": "Stop."})
-        one = self._book.written[name]
+        one = self._expectations.messages[name]
         if one.kind == "noise":
             return web.json_response({"error": {"message": "that is no speech"}}, status=422)
         return web.json_response({"text": "" if one.kind == "silence" else one.text})
 
 
 @asynccontextmanager
-async def running_speech(book: Book, kill_point: KillPoint, seed: int) -> AsyncGenerator[tuple[Speech, str]]:
-    """Serve until the end; the address is one for `[voice] base_url`."""
-    speech = Speech(book, kill_point, seed)
+async def run_speech_server(
+    expectations: Expectations, kill_point: KillPoint, seed: int
+) -> AsyncGenerator[tuple[SpeechServer, str]]:
+    """Run a fake speech server until the context ends. Yields the server and the URL for `[voice] base_url`."""
+    speech = SpeechServer(expectations, kill_point, seed)
     app = web.Application(client_max_size=32 << 20)
     app.router.add_post("/v1/audio/transcriptions", speech.transcribe)
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)

@@ -1,4 +1,4 @@
-"""An agent on one of the three APIs, with a second route that should see nothing, and strict servers for both."""
+"""An agent on one of the three model APIs with strict fake servers. The second route should get no requests."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -24,8 +24,8 @@ PROVIDERS = ("openai", "responses", "anthropic")
 each_provider = pytest.mark.parametrize("provider", PROVIDERS)
 
 
-class Look:
-    """The tool that the fake replies call; with `hangs`, it runs until it is cancelled."""
+class LookTool:
+    """The tool that the fake model calls. If `hangs` is set, a call runs until it is cancelled."""
 
     def __init__(self, *, hangs: bool = False) -> None:
         self.started = asyncio.Event()
@@ -44,34 +44,34 @@ class Look:
 
 @dataclass
 class Conversation:
-    """One session, its servers, and all that its person saw."""
+    """A session with its fake servers and all its events."""
 
     session: hark.SessionHandle
     server: ModelServer
-    second: ModelServer
+    second_server: ModelServer
     events: list[AnyEvent] = field(default_factory=list[AnyEvent])
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def watch(self) -> None:
+    async def record_events(self) -> None:
         async for event in self.session.events():
             self.events.append(event)
             self.changed.set()
             self.changed = asyncio.Event()
 
-    def all(self, kind: type[E]) -> list[E]:
+    def events_of(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def until(self, is_true: Callable[[], bool]) -> None:
         await until(is_true, changed=lambda: self.changed.wait(), shows=lambda: self.events)
 
     async def ask(self, text: str) -> Outcome | None:
-        """Say something, and wait for the end of its turn."""
+        """Send a message and wait for the end of its turn."""
         await self.session.say(text)
         return await self.session.idle()
 
     @property
-    def shown(self) -> str:
-        """The reply's text as a surface shows it: what was taken back is gone."""
+    def visible_reply(self) -> str:
+        """The text of the reply as a surface shows it, without the text of attempts that were restarted."""
         text = ""
         for event in self.events:
             if isinstance(event, ReplyDelta):
@@ -82,72 +82,77 @@ class Conversation:
 
 
 @asynccontextmanager
-async def conversing(
+async def open_conversation(
     home: Path,
     provider: str,
     script: Sequence[Behaviour],
     second: Sequence[Behaviour] | None = (),
     *,
-    look: Look | None = None,
+    look_tool: LookTool | None = None,
     **route: Any,
 ) -> AsyncGenerator[Conversation]:
-    """A session whose first route plays `script`, and whose other one plays `second`; None for no other one."""
+    """Open a session with two routes that play `script` and `second`, or with one route if `second` is None."""
     async with ModelServer(script, is_strict=True) as server, ModelServer(second or (), is_strict=True) as other:
-        usual = {"provider": provider, "model": "fake", "api_key": "sk-not-so-secret"}
-        routes = [{"name": "first", "base_url": server.base_url, **usual, **route}]
+        common = {"provider": provider, "model": "fake", "api_key": "sk-not-so-secret"}
+        routes = [{"name": "first", "base_url": server.base_url, **common, **route}]
         if second is not None:
-            routes.append({"name": "second", "base_url": other.base_url, **usual})
-        opened = hark.open(
-            home=home, workspace=home, routes=routes, tools=[look or Look()], store={"url": "memory"}, sweeps=False
+            routes.append({"name": "second", "base_url": other.base_url, **common})
+        opening = hark.open(
+            home=home,
+            workspace=home,
+            routes=routes,
+            tools=[look_tool or LookTool()],
+            store={"url": "memory"},
+            sweeps=False,
         )
-        async with opened as agent:
-            talk = Conversation(agent.session("demo"), server, other)
-            watching = asyncio.create_task(talk.watch())
-            await talk.session.opened()
-            yield talk
-        await watching
+        async with opening as agent:
+            conversation = Conversation(agent.session("demo"), server, other)
+            recording = asyncio.create_task(conversation.record_events())
+            await conversation.session.wait_until_loaded()
+            yield conversation
+        await recording
 
 
-class Ear:
-    """Knows when the client has heard all that a fake server said: it counts the bytes that are fed to the parser."""
+class ParserMonitor:
+    """Detects when the client has parsed all bytes that a fake server sent, by counting the bytes fed to the parser."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._heard = 0
-        self._said = 0
-        self._is_said = False
+        self._parsed_bytes = 0
+        self._sent_bytes = 0
+        self._is_sending_done = False
         self._changed = asyncio.Event()
         feed = SseParser.feed
 
-        def counted(stream: SseParser, data: bytes) -> list[bytes]:
-            self._heard += len(data)
-            self._tell()
+        def counting_feed(stream: SseParser, data: bytes) -> list[bytes]:
+            self._parsed_bytes += len(data)
+            self._notify()
             return feed(stream, data)
 
-        monkeypatch.setattr(SseParser, "feed", counted)
+        monkeypatch.setattr(SseParser, "feed", counting_feed)
 
-    def then_hang(self, chunks: Sequence[Chunk]) -> Behaviour:
-        """These chunks, then silence."""
+    def send_then_hang(self, chunks: Sequence[Chunk]) -> Behaviour:
+        """Return a behaviour that sends these chunks and then hangs."""
 
         async def play(exchange: Exchange) -> None:
-            self._heard = self._said = 0
+            self._parsed_bytes = self._sent_bytes = 0
             await exchange.begin()
             for chunk in chunks:
-                events = exchange.speaker.events([chunk])
-                self._said += sum(len(sse(event)) for event in events)
-                await exchange.events(*events)
-            self._is_said = True
-            self._tell()
+                events = exchange.event_writer.events([chunk])
+                self._sent_bytes += sum(len(sse(event)) for event in events)
+                await exchange.send_events(*events)
+            self._is_sending_done = True
+            self._notify()
             await asyncio.get_running_loop().create_future()
 
         return play
 
-    async def heard_all(self) -> None:
-        """Return when the last behaviour has said all, and the client has taken all of it."""
-        while not self._is_said or self._heard < self._said:
+    async def wait_until_parsed(self) -> None:
+        """Wait until the last behaviour has sent all its chunks and the client has parsed them."""
+        while not self._is_sending_done or self._parsed_bytes < self._sent_bytes:
             await self._changed.wait()
-        self._is_said = False
+        self._is_sending_done = False
         await asyncio.sleep(0)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

@@ -1,4 +1,4 @@
-"""A context of 200 kB over each API: no step costs much more than the one before it."""
+"""The cost per step stays flat with a context of 200 kB, on each API."""
 
 import statistics
 import time
@@ -8,23 +8,23 @@ from pathlib import Path
 from hark.protocol.outcomes import Completed
 from hark.protocol.provider import CallChunk, EndChunk
 from tests.fakes.models.behaviours import Exchange, reply, text
-from tests.interrupts.agents import conversing, each_provider
+from tests.interrupts.agents import each_provider, open_conversation
 
 STEPS = 45
 
 
 @each_provider
-async def test_step_forty_of_a_long_context_costs_less_than_three_times_what_step_twenty_costs(
+async def test_step_forty_of_a_long_context_costs_less_than_three_times_as_much_as_step_twenty(
     provider: str, tmp_path: Path
 ) -> None:
-    marks: list[float] = []
+    times: list[float] = []
 
-    async def calling(exchange: Exchange) -> None:
-        marks.append(time.process_time())
-        await reply([CallChunk(0, f"c{len(marks)}", "look", "{}"), EndChunk("calls")])(exchange)
+    async def reply_with_call(exchange: Exchange) -> None:
+        times.append(time.process_time())
+        await reply([CallChunk(0, f"c{len(times)}", "look", "{}"), EndChunk("calls")])(exchange)
 
-    async with conversing(tmp_path, provider, [*[calling] * STEPS, text(["done."])], None) as talk:
+    async with open_conversation(tmp_path, provider, [*[reply_with_call] * STEPS, text(["done."])], None) as talk:
         assert await talk.ask("x" * 200_000) == Completed("done.")
-    costs = [after - before for before, after in pairwise(marks)]
+    costs = [after - before for before, after in pairwise(times)]
     twenty, forty = statistics.median(costs[16:24]), statistics.median(costs[36:44])
     assert forty < 3 * twenty

@@ -1,4 +1,4 @@
-"""Remote servers for tests: made with the SDK's server side, on real sockets."""
+"""Remote MCP servers for tests, built with the SDK's server side, on real sockets."""
 
 import asyncio
 import json
@@ -25,17 +25,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hark.mcp.auth import free_port
+from hark.mcp.auth import find_free_port
 from tests.waiting import until
 
 
-class Remote:
-    """A server whose life is in the test's hands: it can be lost, and come back without its memory."""
+class RemoteServer:
+    """A remote MCP server that a test can stop and restart. Its sessions are lost at a restart."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.cancelled = asyncio.Event()
-        self.begun = asyncio.Event()
+        self.call_started = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._uvicorn: uvicorn.Server | None = None
 
@@ -45,7 +45,7 @@ class Remote:
 
     async def start(self, app: ASGIApp | None = None) -> None:
         config = uvicorn.Config(
-            app or self.make().streamable_http_app(),
+            app or self.create_mcp_server().streamable_http_app(),
             host="127.0.0.1",
             port=self.port,
             log_level="critical",
@@ -63,7 +63,7 @@ class Remote:
         self._uvicorn.force_exit = True
         await asyncio.wait([self._task])
 
-    def make(self) -> MCPServer:
+    def create_mcp_server(self) -> MCPServer:
         server = MCPServer("remote")
 
         class Colour(BaseModel):
@@ -73,7 +73,7 @@ class Remote:
             return text
 
         async def wait() -> str:
-            self.begun.set()
+            self.call_started.set()
             try:
                 await anyio.sleep_forever()
             finally:
@@ -98,8 +98,8 @@ class Remote:
         return server
 
 
-class ModernOnly:
-    """Lets an app answer all but the old handshake."""
+class OldHandshakeRejector:
+    """Wraps an app and rejects the old handshake, like a server that supports only the newer protocol."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -125,8 +125,8 @@ class ModernOnly:
 
 
 @asynccontextmanager
-async def remote() -> AsyncGenerator[Remote]:
-    server = Remote(free_port())
+async def running_remote_server() -> AsyncGenerator[RemoteServer]:
+    server = RemoteServer(find_free_port())
     await server.start()
     try:
         yield server
@@ -134,8 +134,8 @@ async def remote() -> AsyncGenerator[Remote]:
         await server.stop()
 
 
-class Gate:
-    """An authorization server that lets everybody in, and counts."""
+class FakeAuthorizationServer:
+    """A fake authorization server that accepts every login and counts logins and renewals."""
 
     def __init__(self, token_seconds: int = 3600) -> None:
         self.token_seconds = token_seconds
@@ -175,7 +175,7 @@ class Gate:
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
         self.logins += 1
-        return self._token(client.client_id, authorization_code.scopes, authorization_code.resource)
+        return self._issue_token(client.client_id, authorization_code.scopes, authorization_code.resource)
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         return self._refresh.get(refresh_token)
@@ -184,7 +184,7 @@ class Gate:
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
     ) -> OAuthToken:
         self.renewals += 1
-        return self._token(client.client_id, scopes, refresh_token.resource)
+        return self._issue_token(client.client_id, scopes, refresh_token.resource)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         return self._access.get(token)
@@ -197,16 +197,16 @@ class Gate:
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         self._access.pop(token.token, None)
 
-    def forget(self) -> None:
-        """Take back all tokens."""
+    def revoke_all_tokens(self) -> None:
+        """Revoke all tokens."""
         self._access.clear()
         self._refresh.clear()
 
-    def _token(self, client: str, scopes: list[str], resource: str | None) -> OAuthToken:
-        ends = int(time.time()) + self.token_seconds
+    def _issue_token(self, client: str, scopes: list[str], resource: str | None) -> OAuthToken:
+        expires_at = int(time.time()) + self.token_seconds
         access, refresh = secrets.token_hex(16), secrets.token_hex(16)
         self._access[access] = AccessToken(
-            token=access, client_id=client, scopes=scopes, expires_at=ends, resource=resource
+            token=access, client_id=client, scopes=scopes, expires_at=expires_at, resource=resource
         )
         self._refresh[refresh] = RefreshToken(token=refresh, client_id=client, scopes=scopes, resource=resource)
         return OAuthToken(
@@ -214,14 +214,14 @@ class Gate:
         )
 
 
-class GatedRemote(Remote):
-    """A server behind a gate."""
+class RemoteServerWithLogin(RemoteServer):
+    """A remote server that requires an OAuth login."""
 
-    def __init__(self, port: int, gate: Gate) -> None:
+    def __init__(self, port: int, authorization: FakeAuthorizationServer) -> None:
         super().__init__(port)
-        self._gate = gate
+        self._authorization = authorization
 
-    def make(self) -> MCPServer:
+    def create_mcp_server(self) -> MCPServer:
         origin = AnyHttpUrl(f"http://127.0.0.1:{self.port}")
         auth = AuthSettings(
             issuer_url=origin,
@@ -229,7 +229,7 @@ class GatedRemote(Remote):
             client_registration_options=ClientRegistrationOptions(enabled=True),
             validate_token_resource=False,
         )
-        server = MCPServer("gated", auth_server_provider=self._gate, auth=auth)
+        server = MCPServer("gated", auth_server_provider=self._authorization, auth=auth)
 
         async def echo(text: str) -> str:
             return text
@@ -239,8 +239,8 @@ class GatedRemote(Remote):
 
 
 @asynccontextmanager
-async def gated(gate: Gate) -> AsyncGenerator[GatedRemote]:
-    server = GatedRemote(free_port(), gate)
+async def running_server_with_login(authorization: FakeAuthorizationServer) -> AsyncGenerator[RemoteServerWithLogin]:
+    server = RemoteServerWithLogin(find_free_port(), authorization)
     await server.start()
     try:
         yield server
@@ -249,13 +249,13 @@ async def gated(gate: Gate) -> AsyncGenerator[GatedRemote]:
 
 
 @asynccontextmanager
-async def refusing(status: int, seen: list[str] | None = None) -> AsyncGenerator[str]:
-    """The address of something that refuses everything; `seen` gets the heads of its requests."""
+async def running_refusing_server(status: int, request_heads: list[str] | None = None) -> AsyncGenerator[str]:
+    """Yield the URL of a server that answers every request with `status` and adds request heads to `request_heads`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        if seen is not None:
-            seen.append(head)
+        if request_heads is not None:
+            request_heads.append(head)
         writer.write(f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         writer.close()

@@ -1,4 +1,4 @@
-"""Running servers for tests, and what they say."""
+"""Running MCP servers for tests."""
 
 import asyncio
 import sys
@@ -7,32 +7,34 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hark.mcp.failures import RetryPolicy
+from hark.mcp.retry_policy import RetryPolicy
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.servers import Servers
 from hark.mcp.settings import read_servers
-from hark.processes.cookies import this_process
-from hark.processes.piped import spawner
+from hark.processes.cookies import current_owner
+from hark.processes.piped_process import create_spawner
 from hark.protocol.tool import Question, ToolError, ToolOutput
-from tests.tools.context import FakeContext
+from tests.tools.fake_context import FakeContext
 from tests.waiting import until
 
-SMALL = Path(__file__).with_name("small_server.py")
-QUICK = RetryPolicy(first_seconds=0.02, rest_seconds=0.0)
-LIMIT_SECONDS = 30.0
+SMALL_SERVER_FILE = Path(__file__).with_name("small_server.py")
+QUICK_RETRIES = RetryPolicy(first_seconds=0.02, rest_seconds=0.0)
+SETTLE_LIMIT_SECONDS = 30.0
 
 
-class World:
-    """Servers that run, in a home of their own."""
+class ServersFixture:
+    """MCP servers in a separate home directory, and the notices about them."""
 
-    def __init__(self, home: Path, servers: Mapping[str, Mapping[str, Any]], backoff: RetryPolicy = QUICK) -> None:
+    def __init__(
+        self, home: Path, servers: Mapping[str, Mapping[str, Any]], retry_policy: RetryPolicy = QUICK_RETRIES
+    ) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
         self.notices: list[str] = []
-        self.cookie = this_process(home).home
-        places = ServerPaths.in_home(home, home)
-        spawn = spawner(this_process(home))
-        self.servers = Servers(read_servers({"servers": servers}), places, spawn, self.notices.append, backoff)
+        self.cookie = current_owner(home).home
+        paths = ServerPaths.in_home(home, home)
+        spawn = create_spawner(current_owner(home))
+        self.servers = Servers(read_servers({"servers": servers}), paths, spawn, self.notices.append, retry_policy)
         self.context = FakeContext(home)
 
     async def call(self, name: str, context: FakeContext | None = None, /, **arguments: Any) -> ToolOutput:
@@ -44,16 +46,16 @@ class World:
             return error.as_output()
 
     def pid(self, name: str) -> int:
-        pid = next(one.pid for one in self.servers.status() if one.name == name)
-        assert pid is not None, f"{name} does not run"
+        pid = next(status.pid for status in self.servers.status() if status.name == name)
+        assert pid is not None, f"{name} is not running"
         return pid
 
-    def log(self, name: str) -> str:
+    def read_log(self, name: str) -> str:
         return (self.home / "logs" / f"mcp-{name}.log").read_text()
 
 
-class Person(FakeContext):
-    """A context whose person answers with one text after the other; without any left, they think for ever."""
+class AnsweringUser(FakeContext):
+    """A fake call context whose user gives the listed answers in order and then never answers again."""
 
     def __init__(self, workspace: Path, *answers: str, session: str = "session") -> None:
         super().__init__(workspace)
@@ -72,32 +74,36 @@ class Person(FakeContext):
             raise
 
 
-def small(*words: str, **more: Any) -> dict[str, Any]:
-    """The settings of a small server that behaves as the words say."""
-    return {"command": sys.executable, "args": ["-S", "-E", str(SMALL), *words], **more}
+def small_server_settings(*options: str, **settings: Any) -> dict[str, Any]:
+    """Return the settings for the small test server. The options select its behaviour."""
+    return {"command": sys.executable, "args": ["-S", "-E", str(SMALL_SERVER_FILE), *options], **settings}
 
 
 @asynccontextmanager
-async def starting(home: Path, backoff: RetryPolicy = QUICK, /, **servers: Mapping[str, Any]) -> AsyncGenerator[World]:
-    """Servers that may still be on their way up."""
-    world = World(home, servers, backoff)
-    running = asyncio.create_task(world.servers.run())
+async def starting_servers(
+    home: Path, retry_policy: RetryPolicy = QUICK_RETRIES, /, **servers: Mapping[str, Any]
+) -> AsyncGenerator[ServersFixture]:
+    """Yield servers that may still be starting."""
+    fixture = ServersFixture(home, servers, retry_policy)
+    running = asyncio.create_task(fixture.servers.run())
     try:
-        yield world
+        yield fixture
     finally:
         running.cancel()
         await asyncio.wait([running])
 
 
 @asynccontextmanager
-async def running(home: Path, backoff: RetryPolicy = QUICK, /, **servers: Mapping[str, Any]) -> AsyncGenerator[World]:
-    """Servers that are up, or have failed."""
-    async with starting(home, backoff, **servers) as world:
-        await world.servers.settled(LIMIT_SECONDS)
-        yield world
+async def running_servers(
+    home: Path, retry_policy: RetryPolicy = QUICK_RETRIES, /, **servers: Mapping[str, Any]
+) -> AsyncGenerator[ServersFixture]:
+    """Yield servers that are connected or have failed."""
+    async with starting_servers(home, retry_policy, **servers) as fixture:
+        await fixture.servers.wait_until_settled(SETTLE_LIMIT_SECONDS)
+        yield fixture
 
 
-async def noted(file: Path, text: str) -> str:
-    """Return a server's notes when this text stands in them."""
+async def wait_for_note(file: Path, text: str) -> str:
+    """Wait until the small server's note file contains the text, and return the whole file."""
     await until(lambda: file.exists() and text in file.read_text(), shows=lambda: file.exists() and file.read_text())
     return file.read_text()  # noqa: ASYNC240

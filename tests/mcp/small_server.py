@@ -1,4 +1,4 @@
-"""A small MCP server on stdio that does what a test wants, good or bad. It starts in a blink: no package is needed."""
+"""A small MCP stdio server for tests, with correct and faulty tools. Starts fast because it imports no package."""
 
 import json
 import os
@@ -22,7 +22,7 @@ TOOLS: list[dict[str, Any]] = [
 TOOLS[0]["annotations"] = {"readOnlyHint": True}
 PICTURE = "aGVsbG8="
 
-waiting: dict[int, int] = {}
+calls_by_request: dict[int, int] = {}
 
 
 def send(message: dict[str, Any]) -> None:
@@ -30,18 +30,18 @@ def send(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def answer(request: dict[str, Any], text: str = "", **more: Any) -> None:
+def send_answer(request: dict[str, Any], text: str = "", **more: Any) -> None:
     send({"id": request["id"], "result": {"content": [{"type": "text", "text": text}], **more}})
 
 
-def note(text: str) -> None:
-    """Tell the test, in a file that it named."""
+def write_note(text: str) -> None:
+    """Append a line to the file named by the environment variable NOTES, for the test to read."""
     if path := os.environ.get("NOTES"):
         with Path(path).open("a") as out:
             out.write(text + "\n")
 
 
-def ask(request: dict[str, Any]) -> None:
+def ask_form(request: dict[str, Any]) -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -51,29 +51,29 @@ def ask(request: dict[str, Any]) -> None:
         },
         "required": ["colour", "count"],
     }
-    waiting[9000 + request["id"]] = request["id"]
-    params = {"message": "How shall it be?", "requestedSchema": schema}
+    calls_by_request[9000 + request["id"]] = request["id"]
+    params = {"message": "Choose a colour and a count.", "requestedSchema": schema}
     send({"id": 9000 + request["id"], "method": "elicitation/create", "params": params})
 
 
-def call(request: dict[str, Any]) -> None:
+def call_tool(request: dict[str, Any]) -> None:
     name: str = request["params"]["name"]
-    given: dict[str, Any] = request["params"].get("arguments") or {}
-    note(f"call {name}")
+    arguments: dict[str, Any] = request["params"].get("arguments") or {}
+    write_note(f"call {name}")
     match name:
         case "echo":
-            answer(request, given.get("text", ""))
+            send_answer(request, arguments.get("text", ""))
         case "wait":
             pass
         case "late":
-            time.sleep(given.get("seconds", 1.5))
-            answer(request, "late")
+            time.sleep(arguments.get("seconds", 1.5))
+            send_answer(request, "late")
         case "deaf":
             signal.pause()
         case "ask":
-            ask(request)
+            ask_form(request)
         case "odd_form":
-            waiting[9000 + request["id"]] = request["id"]
+            calls_by_request[9000 + request["id"]] = request["id"]
             params = {"message": "Odd?", "requestedSchema": {"type": "object", "properties": {"a": {"enum": 3}}}}
             send({"id": 9000 + request["id"], "method": "elicitation/create", "params": params})
         case "progress":
@@ -81,27 +81,27 @@ def call(request: dict[str, Any]) -> None:
             for step in (1, 2):
                 params = {"progressToken": token, "progress": step, "total": 2, "message": f"step {step}"}
                 send({"method": "notifications/progress", "params": params})
-            answer(request, "done")
+            send_answer(request, "done")
         case "child":
             daemon = subprocess.Popen(["setsid", "sleep", "1000"], stdin=subprocess.DEVNULL)
-            answer(request, str(daemon.pid))
+            send_answer(request, str(daemon.pid))
         case "garbage":
             print("Hello, I am a greeting on stdout", flush=True)
             print('{"not": "a message"}\n\n\x00\xff[1,2', flush=True)
-            answer(request, "after the garbage")
+            send_answer(request, "after the garbage")
         case "twice":
-            answer(request, "first")
-            answer(request, "second")
+            send_answer(request, "first")
+            send_answer(request, "second")
         case "half":
             sys.stdout.write('{"jsonrpc": "2.0", "id": 1, "resu')
             sys.stdout.flush()
             os._exit(3)
         case "big":
-            answer(request, "x" * given["size"])
+            send_answer(request, "x" * arguments["size"])
         case "grow":
             TOOLS.append({"name": "grown", "inputSchema": {"type": "object", "properties": {}}})
             send({"method": "notifications/tools/list_changed"})
-            answer(request, "grown")
+            send_answer(request, "grown")
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "image":
@@ -119,27 +119,27 @@ def call(request: dict[str, Any]) -> None:
             send({"id": request["id"], "error": {"code": -32602, "message": "text is missing"}})
         case "roots" | "sample":
             method = "roots/list" if name == "roots" else "sampling/createMessage"
-            waiting[9000 + request["id"]] = request["id"]
+            calls_by_request[9000 + request["id"]] = request["id"]
             send({"id": 9000 + request["id"], "method": method, "params": {"messages": [], "maxTokens": 1}})
         case "log":
-            send({"method": "notifications/message", "params": {"level": "info", "data": "a word for the log"}})
-            answer(request)
+            send({"method": "notifications/message", "params": {"level": "info", "data": "a log message"}})
+            send_answer(request)
         case "pid":
-            answer(request, str(os.getpid()))
+            send_answer(request, str(os.getpid()))
         case "env":
-            answer(request, json.dumps(dict(os.environ)))
+            send_answer(request, json.dumps(dict(os.environ)))
         case _:
-            answer(request, f"did {name}")
+            send_answer(request, f"did {name}")
 
 
-def tools(request: dict[str, Any]) -> None:
+def list_tools(request: dict[str, Any]) -> None:
     if "pages" not in sys.argv:
         send({"id": request["id"], "result": {"tools": TOOLS}})
         return
     params: dict[str, Any] = request.get("params") or {}
-    at = int(params.get("cursor") or 0)
-    more = {"nextCursor": str(at + 5)} if at + 5 < len(TOOLS) else {}
-    send({"id": request["id"], "result": {"tools": TOOLS[at : at + 5], **more}})
+    start = int(params.get("cursor") or 0)
+    more = {"nextCursor": str(start + 5)} if start + 5 < len(TOOLS) else {}
+    send({"id": request["id"], "result": {"tools": TOOLS[start : start + 5], **more}})
 
 
 def initialize(request: dict[str, Any]) -> None:
@@ -156,18 +156,18 @@ def initialize(request: dict[str, Any]) -> None:
     send({"id": request["id"], "result": result})
 
 
-def serve(message: dict[str, Any]) -> None:
+def handle_message(message: dict[str, Any]) -> None:
     match message.get("method"):
         case "initialize":
             initialize(message)
         case "tools/list":
-            tools(message)
+            list_tools(message)
         case "tools/call":
-            call(message)
+            call_tool(message)
         case "resources/list":
             send({"id": message["id"], "result": {"resources": [{"uri": "x://1", "name": "one"}]}})
         case "resources/read":
-            contents = [{"uri": message["params"]["uri"], "text": "the text of it"}]
+            contents = [{"uri": message["params"]["uri"], "text": "text of the resource"}]
             send({"id": message["id"], "result": {"contents": contents}})
         case "prompts/list":
             send({"id": message["id"], "result": {"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]}})
@@ -176,22 +176,22 @@ def serve(message: dict[str, Any]) -> None:
             content = {"role": "user", "content": {"type": "text", "text": text}}
             send({"id": message["id"], "result": {"messages": [content]}})
         case "notifications/cancelled":
-            note(f"cancelled {message['params']['requestId']}")
-            answer({"id": message["params"]["requestId"]}, "too late")
-        case None if message.get("id") in waiting:
-            said = json.dumps(message.get("result") or message.get("error"))
-            note(f"answer {said}")
-            answer({"id": waiting.pop(message["id"])}, said)
+            write_note(f"cancelled {message['params']['requestId']}")
+            send_answer({"id": message["params"]["requestId"]}, "too late")
+        case None if message.get("id") in calls_by_request:
+            reply = json.dumps(message.get("result") or message.get("error"))
+            write_note(f"answer {reply}")
+            send_answer({"id": calls_by_request.pop(message["id"])}, reply)
         case _ if "id" in message and "method" in message:
             send({"id": message["id"], "error": {"code": -32601, "message": "unknown"}})
         case _:
             pass
 
 
-note(f"started {os.getpid()}")
+write_note(f"started {os.getpid()}")
 if "exit" in sys.argv:
     sys.exit("I can't start")
 if "child" in sys.argv:
-    subprocess.Popen(["sleep", "1000"])  # holds our output open
+    subprocess.Popen(["sleep", "1000"])  # keeps our stdout open
 for line in sys.stdin:
-    serve(json.loads(line))
+    handle_message(json.loads(line))

@@ -1,4 +1,4 @@
-"""All servers together: what is on offer, under which names, from which memory."""
+"""All MCP servers together: their tools, tool names, and cached tool lists."""
 
 import importlib
 import json
@@ -9,94 +9,94 @@ from types import ModuleType
 
 import pytest
 
-from hark.mcp.offers import ServerState
-from hark.mcp.servers import SILENT_SECONDS
+from hark.mcp.server_offer import ServerState
+from hark.mcp.servers import MAX_SILENCE_SECONDS
 from hark.protocol.messages import Effect
-from tests.mcp.mcp_fixture import World, running, small, starting
+from tests.mcp.mcp_fixture import ServersFixture, running_servers, small_server_settings, starting_servers
 
 
-async def test_tools_stand_in_the_settings_order_under_valid_names(tmp_path: Path) -> None:
-    async with running(tmp_path, zoo=small(tools=["echo", "long.name!"]), ant=small(deny=["echo"])) as world:
-        names = [tool.spec.name for tool in world.servers.tools()]
-        assert (await world.call("zoo__long_name_")).text == "did long.name!"
-        assert world.servers.get("ant__echo") is None
+async def test_tools_are_listed_in_the_order_of_the_settings_with_valid_names(tmp_path: Path) -> None:
+    async with running_servers(
+        tmp_path, zoo=small_server_settings(tools=["echo", "long.name!"]), ant=small_server_settings(deny=["echo"])
+    ) as fixture:
+        names = [tool.spec.name for tool in fixture.servers.tools()]
+        assert (await fixture.call("zoo__long_name_")).text == "did long.name!"
+        assert fixture.servers.get("ant__echo") is None
     assert names[:3] == ["zoo__echo", "zoo__long_name_", "ant__wait"]
     assert names[-2:] == ["mcp_resource", "mcp_prompt"]
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names)
 
 
-async def test_every_schema_is_an_object_with_properties(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small()) as world:
-        schemas = [tool.spec.parameters for tool in world.servers.tools()]
+async def test_every_tool_schema_is_an_object_with_properties(tmp_path: Path) -> None:
+    async with running_servers(tmp_path, one=small_server_settings()) as fixture:
+        schemas = [tool.spec.parameters for tool in fixture.servers.tools()]
     assert all(schema["type"] == "object" and isinstance(schema["properties"], dict) for schema in schemas)
 
 
-async def test_a_server_that_is_switched_off_is_not_there(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small(enabled=False)) as world:
-        assert world.servers.tools() == ()
-        assert world.servers.get("one__echo") is None
-        assert world.servers.status()[0].state is ServerState.DISABLED
+async def test_a_disabled_server_offers_no_tools(tmp_path: Path) -> None:
+    async with running_servers(tmp_path, one=small_server_settings(enabled=False)) as fixture:
+        assert fixture.servers.tools() == ()
+        assert fixture.servers.get("one__echo") is None
+        assert fixture.servers.status()[0].state is ServerState.DISABLED
 
 
-async def test_a_call_before_the_server_is_known_waits_for_it(tmp_path: Path) -> None:
-    async with starting(tmp_path, one=small()) as world:
-        assert world.servers.tools() == ()
-        assert (await world.call("one__echo", text="early")).text == "early"
-    assert world.servers.get("other__echo") is None
+async def test_a_call_waits_for_a_server_whose_tools_are_not_known_yet(tmp_path: Path) -> None:
+    async with starting_servers(tmp_path, one=small_server_settings()) as fixture:
+        assert fixture.servers.tools() == ()
+        assert (await fixture.call("one__echo", text="early")).text == "early"
+    assert fixture.servers.get("other__echo") is None
 
 
-async def test_what_was_kept_of_other_settings_is_forgotten(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small()):
+async def test_a_tool_list_cached_under_other_settings_or_in_a_broken_file_is_ignored(tmp_path: Path) -> None:
+    async with running_servers(tmp_path, one=small_server_settings()):
         pass
-    assert World(tmp_path, {"one": small()}).servers.tools()
-    assert World(tmp_path, {"one": small("other")}).servers.tools() == ()
+    assert ServersFixture(tmp_path, {"one": small_server_settings()}).servers.tools()
+    assert ServersFixture(tmp_path, {"one": small_server_settings("other")}).servers.tools() == ()
     (tmp_path / "cache" / "mcp" / "one.json").write_text("{broken")
-    assert World(tmp_path, {"one": small()}).servers.tools() == ()
+    assert ServersFixture(tmp_path, {"one": small_server_settings()}).servers.tools() == ()
 
 
 async def test_resources_are_listed_and_read(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small(), two=small()) as world:
-        listed = await world.call("mcp_resource", action="list")
-        read = await world.call("mcp_resource", action="read", server="two", uri="x://1")
-        wrong = await world.call("mcp_resource", action="read", uri="x://1")
+    async with running_servers(tmp_path, one=small_server_settings(), two=small_server_settings()) as fixture:
+        listed = await fixture.call("mcp_resource", action="list")
+        read = await fixture.call("mcp_resource", action="read", server="two", uri="x://1")
+        wrong = await fixture.call("mcp_resource", action="read", uri="x://1")
     assert listed.text == "one:\nx://1 - one\n\ntwo:\nx://1 - one"
-    assert read.text == "the text of it"
+    assert read.text == "text of the resource"
     assert (wrong.is_error, wrong.effect) == (True, Effect.NOT_STARTED)
 
 
-async def test_prompts_are_listed_and_filled_in(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small()) as world:
-        listed = await world.call("mcp_prompt", action="list", server="one")
-        got = await world.call("mcp_prompt", action="get", server="one", name="greet", arguments={"who": "Ada"})
+async def test_prompts_are_listed_and_rendered_with_their_arguments(tmp_path: Path) -> None:
+    async with running_servers(tmp_path, one=small_server_settings()) as fixture:
+        listed = await fixture.call("mcp_prompt", action="list", server="one")
+        prompt = await fixture.call("mcp_prompt", action="get", server="one", name="greet", arguments={"who": "Ada"})
     assert listed.text == "one:\ngreet(who?)"
-    assert got.text == "user:\nGreet Ada"
+    assert prompt.text == "user:\nGreet Ada"
 
 
-async def test_calls_after_the_end_say_so(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small()) as world:
+async def test_a_call_after_shutdown_fails_with_an_explanation(tmp_path: Path) -> None:
+    async with running_servers(tmp_path, one=small_server_settings()) as fixture:
         pass
-    output = await world.call("one__echo", text="x")
+    output = await fixture.call("one__echo", text="x")
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
-    assert "Hark is ending" in output.text
+    assert "Hark is shutting down" in output.text
 
 
-async def test_the_kept_offer_holds_no_settings(tmp_path: Path) -> None:
-    async with running(tmp_path, one=small(env={"KEY": "s3cret"})):
+async def test_a_cached_tool_list_contains_no_settings(tmp_path: Path) -> None:
+    async with running_servers(tmp_path, one=small_server_settings(env={"KEY": "s3cret"})):
         pass
-    kept = (tmp_path / "cache" / "mcp" / "one.json").read_text()
-    assert set(json.loads(kept)) == {"fingerprint", "offer"}
-    assert "s3cret" not in kept
+    cached = (tmp_path / "cache" / "mcp" / "one.json").read_text()
+    assert set(json.loads(cached)) == {"fingerprint", "offer"}
+    assert "s3cret" not in cached
 
 
-async def test_a_server_is_waited_for_while_the_sdk_is_still_being_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_import_of_the_sdk_does_not_fail_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.import_module
 
     def load_slowly(name: str) -> ModuleType:
-        time.sleep(1.5 * SILENT_SECONDS)
+        time.sleep(1.5 * MAX_SILENCE_SECONDS)
         return real(name)
 
     monkeypatch.setattr("hark.mcp.server.importlib.import_module", load_slowly)
-    async with running(tmp_path, one=small()) as world:
-        assert [row.state for row in world.servers.status()] == [ServerState.CONNECTED]
+    async with running_servers(tmp_path, one=small_server_settings()) as fixture:
+        assert [row.state for row in fixture.servers.status()] == [ServerState.CONNECTED]

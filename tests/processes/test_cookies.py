@@ -1,4 +1,4 @@
-"""Sweeping up after a crash, and the cookies that make it possible."""
+"""Cleaning up processes after a crash, and the cookies that identify them."""
 
 import asyncio
 import os
@@ -6,22 +6,29 @@ import signal
 import sys
 from pathlib import Path
 
-from hark.processes.cookies import Owner, nearest_owner, start_time, sweep, this_process, with_cookie
-from tests.tools.context import is_living, living
+from hark.processes.cookies import (
+    ProcessOwner,
+    current_owner,
+    innermost_owner,
+    kill_leftover_processes,
+    read_start_time,
+    with_cookie,
+)
+from tests.tools.fake_context import find_processes, is_alive
 
 OWNER_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from hark.processes.cookies import this_process
-from hark.processes.start import Launcher
-from hark.tools.shell import Shell
-from tests.tools.context import FakeContext, call_tool
+from hark.processes.cookies import current_owner
+from hark.processes.launcher import Launcher
+from hark.tools.shell import ShellTool
+from tests.tools.fake_context import FakeContext, call_tool
 
 async def main():
     context = FakeContext(Path(sys.argv[1]))
-    shell = Shell(Launcher(this_process(Path(sys.argv[1]))))
+    shell = ShellTool(Launcher(current_owner(Path(sys.argv[1]))))
     call = asyncio.create_task(call_tool(shell, {"command": sys.argv[2]}, context))
-    await context.until(lambda shown: shown.count("ready") == 2)
+    await context.wait_until_shown(lambda shown: shown.count("ready") == 2)
     print(context.shown, flush=True)
     await call
 
@@ -39,50 +46,51 @@ async def start_owner(home: Path) -> tuple[asyncio.subprocess.Process, list[int]
     return process, [int(line.split()[1]) for line in lines]
 
 
-async def test_what_a_killed_owner_left_is_ended(tmp_path: Path) -> None:
+async def test_processes_of_a_killed_owner_are_killed(tmp_path: Path) -> None:
     process, pids = await start_owner(tmp_path)
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    assert all(is_living(pid) for pid in pids), "a crash leaves its commands running"
-    swept = await sweep(this_process(tmp_path))
-    assert set(pids) <= {seen.pid for seen in swept}
-    assert not any(is_living(pid) for pid in pids)
-    assert living(this_process(tmp_path).home) == {}
+    assert all(is_alive(pid) for pid in pids), "a crash leaves its commands running"
+    killed = await kill_leftover_processes(current_owner(tmp_path))
+    assert set(pids) <= {seen.pid for seen in killed}
+    assert not any(is_alive(pid) for pid in pids)
+    assert find_processes(current_owner(tmp_path).home) == {}
 
 
-async def test_what_a_living_owner_runs_is_left_alone(tmp_path: Path) -> None:
+async def test_processes_of_a_live_owner_or_another_home_are_not_killed(tmp_path: Path) -> None:
     process, pids = await start_owner(tmp_path)
-    assert await sweep(this_process(tmp_path)) == []
-    assert all(is_living(pid) for pid in pids)
+    assert await kill_leftover_processes(current_owner(tmp_path)) == []
+    assert all(is_alive(pid) for pid in pids)
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    assert await sweep(this_process(tmp_path / "elsewhere")) == []
-    assert all(is_living(pid) for pid in pids), "another home's processes are not ours to end"
-    await sweep(this_process(tmp_path))
-    assert not any(is_living(pid) for pid in pids)
+    assert await kill_leftover_processes(current_owner(tmp_path / "elsewhere")) == []
+    assert all(is_alive(pid) for pid in pids), "processes of another home must not be killed"
+    await kill_leftover_processes(current_owner(tmp_path))
+    assert not any(is_alive(pid) for pid in pids)
 
 
-def test_a_process_that_took_the_pid_of_a_dead_owner_is_not_that_owner() -> None:
-    now = this_process()
-    assert now.is_alive
-    assert not Owner(now.home, now.pid, now.started + 1).is_alive
+def test_an_owner_with_the_same_pid_but_another_start_time_is_dead() -> None:
+    owner = current_owner()
+    assert owner.is_alive
+    assert not ProcessOwner(owner.home, owner.pid, owner.started + 1).is_alive
 
 
-def test_an_owner_that_nobody_reaped_is_dead() -> None:
+def test_a_zombie_owner_process_counts_as_dead() -> None:
     child = os.fork()
     if child == 0:
         os._exit(0)
     os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    assert start_time(child) is None
+    assert read_start_time(child) is None
     os.waitpid(child, 0)
 
 
-async def test_sweeping_never_ends_the_sweeper(tmp_path: Path) -> None:
-    """A program that a dead owner's command started carries its cookie, and sweeps too when it starts."""
-    dead = Owner(this_process(tmp_path).home, os.getpid(), 1)
+async def test_the_cleanup_never_kills_its_own_process(tmp_path: Path) -> None:
+    """A program started by a dead owner's command carries the owner's cookie, and may run the cleanup itself."""
+    dead = ProcessOwner(current_owner(tmp_path).home, os.getpid(), 1)
     program = (
-        "import asyncio, sys; from pathlib import Path; from hark.processes.cookies import this_process;"
-        "from hark.processes.cookies import sweep; print(asyncio.run(sweep(this_process(Path(sys.argv[1])))))"
+        "import asyncio, sys; from pathlib import Path; from hark.processes.cookies import current_owner;"
+        "from hark.processes.cookies import kill_leftover_processes as kill;"
+        "print(asyncio.run(kill(current_owner(Path(sys.argv[1])))))"
     )
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -94,18 +102,18 @@ async def test_sweeping_never_ends_the_sweeper(tmp_path: Path) -> None:
     assert (process.returncode, output) == (0, b"[]\n")
 
 
-def test_a_cookie_names_its_owner() -> None:
-    owner = Owner("home", 12, 345)
-    assert nearest_owner(owner.new_cookie()) == owner
+def test_a_cookie_identifies_its_owner() -> None:
+    owner = ProcessOwner("home", 12, 345)
+    assert innermost_owner(owner.new_cookie()) == owner
     assert owner.new_cookie() != owner.new_cookie()
-    assert nearest_owner("something else") is None
-    assert start_time(os.getpid()) is not None
+    assert innermost_owner("something else") is None
+    assert read_start_time(os.getpid()) is not None
 
 
-def test_the_cookie_of_an_outer_call_is_kept() -> None:
-    outer, inner = Owner("outer", 1, 2), Owner("inner", 3, 4)
+def test_the_cookie_of_an_outer_call_is_preserved() -> None:
+    outer, inner = ProcessOwner("outer", 1, 2), ProcessOwner("inner", 3, 4)
     first = with_cookie({"PATH": "/bin"}, outer.new_cookie())
     second = with_cookie(first, inner.new_cookie())
     assert second["HARK_COOKIE"].startswith(first["HARK_COOKIE"] + ",")
-    assert nearest_owner(second["HARK_COOKIE"]) == inner
+    assert innermost_owner(second["HARK_COOKIE"]) == inner
     assert second["PATH"] == "/bin"

@@ -1,4 +1,4 @@
-"""What is written to disk and sent over the wire has explicit tags, which no renamed class may change."""
+"""Stored and sent values have explicit tags that don't depend on class names."""
 
 import ast
 import importlib
@@ -10,9 +10,9 @@ from msgspec import Struct
 import hark
 import hark.protocol
 
-# By module: the field that holds the tag, then each tag with the fields that stored and sent values have.
-# A new tag or field is added here. What is here never changes: homes and clients of earlier versions use it.
-WRITTEN: dict[str, tuple[str, dict[str, str]]] = {
+# By module: the field that holds the tag, then each tag with the fields of stored and sent values.
+# Add new tags and fields here. Existing entries never change, because older homes and clients use them.
+STORED_TAGS: dict[str, tuple[str, dict[str, str]]] = {
     "chat": (
         "type",
         {
@@ -107,7 +107,7 @@ WRITTEN: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def tagged_structs(module: str) -> dict[str, type[Struct]]:
-    """Return the structs of a module by their tag, without those that only others derive from."""
+    """Return a module's structs by tag, excluding base classes."""
     imported = importlib.import_module(module)
     found = [one for one in vars(imported).values() if isinstance(one, type) and issubclass(one, Struct)]
     return {
@@ -117,8 +117,8 @@ def tagged_structs(module: str) -> dict[str, type[Struct]]:
     }
 
 
-def test_every_tag_and_field_that_was_ever_written_is_still_there() -> None:
-    for name, (tag_field, tags) in WRITTEN.items():
+def test_every_stored_tag_and_field_still_exists() -> None:
+    for name, (tag_field, tags) in STORED_TAGS.items():
         found = tagged_structs(f"hark.protocol.{name}")
         assert set(found) == set(tags), name
         for tag, fields in tags.items():
@@ -127,13 +127,13 @@ def test_every_tag_and_field_that_was_ever_written_is_still_there() -> None:
             assert not missing, f"{name} {tag} has lost {missing}"
 
 
-def test_no_other_module_of_the_protocol_has_tags() -> None:
+def test_no_other_protocol_module_has_tags() -> None:
     modules = [one.name for one in pkgutil.walk_packages(hark.protocol.__path__, "hark.protocol.")]
     with_tags = {module.removeprefix("hark.protocol.") for module in modules if tagged_structs(module)}
-    assert with_tags == set(WRITTEN)
+    assert with_tags == set(STORED_TAGS)
 
 
-def test_no_struct_takes_its_tag_from_the_name_of_its_class() -> None:
+def test_no_struct_derives_its_tag_from_its_class_name() -> None:
     for path in Path(hark.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):

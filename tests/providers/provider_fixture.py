@@ -1,4 +1,4 @@
-"""A provider against a fake server, and what comes out of it."""
+"""Providers that talk to a fake model server, and the replies collected from them."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from hark.protocol.messages import UserMessage
-from hark.protocol.provider import AliveChunk, Chunk, EndChunk, Provider, ProviderError, Request, TextChunk
+from hark.protocol.provider import Chunk, EndChunk, KeepAliveChunk, Provider, ProviderError, Request, TextChunk
 from hark.providers.anthropic.provider import Anthropic
 from hark.providers.connections import open_session
 from hark.providers.endpoint import Endpoint
@@ -26,23 +26,25 @@ each_api = pytest.mark.parametrize("api", APIS)
 
 
 @asynccontextmanager
-async def talk(
+async def open_provider(
     api: Api, *script: Behaviour, endpoint: Endpoint = ENDPOINT, is_strict: bool = True
 ) -> AsyncGenerator[tuple[Provider, ModelServer]]:
-    """A provider of this API, and the strict server that it talks to."""
+    """Yield a provider for this API and its fake server, which rejects invalid requests if `is_strict` is set."""
     async with ModelServer(script, is_strict) as server, open_session() as session:
         yield api(session, replace(endpoint, base_url=server.base_url)), server
 
 
 @asynccontextmanager
-async def chat(*script: Behaviour, endpoint: Endpoint = ENDPOINT) -> AsyncGenerator[tuple[Provider, ModelServer]]:
-    async with talk(OpenAIChat, *script, endpoint=endpoint) as (provider, server):
+async def open_chat_provider(
+    *script: Behaviour, endpoint: Endpoint = ENDPOINT
+) -> AsyncGenerator[tuple[Provider, ModelServer]]:
+    async with open_provider(OpenAIChat, *script, endpoint=endpoint) as (provider, server):
         yield provider, server
 
 
 @dataclass
-class Heard:
-    """All that one request brought: exactly one end, or an error."""
+class CollectedReply:
+    """The chunks of one reply, which end with exactly one EndChunk or an error."""
 
     chunks: list[Chunk] = field(default_factory=list[Chunk])
     error: ProviderError | None = None
@@ -56,19 +58,21 @@ class Heard:
         return [chunk for chunk in self.chunks if isinstance(chunk, EndChunk)]
 
 
-async def hear(provider: Provider, request: Request = REQUEST) -> Heard:
-    heard = Heard()
+async def collect_reply(provider: Provider, request: Request = REQUEST) -> CollectedReply:
+    collected = CollectedReply()
     try:
         async for chunk in provider.stream(request):
-            if not isinstance(chunk, AliveChunk):
-                heard.chunks.append(chunk)
+            if not isinstance(chunk, KeepAliveChunk):
+                collected.chunks.append(chunk)
     except ProviderError as error:
-        heard.error = error
-    assert len(heard.ends) == (1 if heard.error is None else 0)
-    assert heard.error is not None or heard.chunks[-1] == heard.ends[0]
-    return heard
+        collected.error = error
+    assert len(collected.ends) == (1 if collected.error is None else 0)
+    assert collected.error is not None or collected.chunks[-1] == collected.ends[0]
+    return collected
 
 
-async def hear_one(behaviour: Behaviour, endpoint: Endpoint = ENDPOINT, api: Api = OpenAIChat) -> Heard:
-    async with talk(api, behaviour, endpoint=endpoint) as (provider, _):
-        return await hear(provider)
+async def collect_reply_to(
+    behaviour: Behaviour, endpoint: Endpoint = ENDPOINT, api: Api = OpenAIChat
+) -> CollectedReply:
+    async with open_provider(api, behaviour, endpoint=endpoint) as (provider, _):
+        return await collect_reply(provider)

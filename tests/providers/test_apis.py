@@ -1,4 +1,4 @@
-"""What the three wire protocols have in common: one stream ends in exactly one end or one error."""
+"""Behaviour shared by the three wire protocols. Each stream ends with exactly one EndChunk or one error."""
 
 import asyncio
 import time
@@ -27,7 +27,6 @@ from hark.protocol.provider import (
 from tests.fakes.models.behaviours import (
     Behaviour,
     Exchange,
-    answer,
     blackhole,
     calls,
     chunked,
@@ -38,6 +37,7 @@ from tests.fakes.models.behaviours import (
     garbage,
     hanging,
     html,
+    http_response,
     raw,
     reply,
     silent,
@@ -47,95 +47,106 @@ from tests.fakes.models.behaviours import (
     token,
     tokens,
 )
-from tests.fakes.models.event_writer import speaker_for
-from tests.providers.provider_fixture import APIS, ENDPOINT, KEY, REQUEST, Api, each_api, hear, hear_one, talk
+from tests.fakes.models.event_writer import event_writer_for
+from tests.providers.provider_fixture import (
+    APIS,
+    ENDPOINT,
+    KEY,
+    REQUEST,
+    Api,
+    collect_reply,
+    collect_reply_to,
+    each_api,
+    open_provider,
+)
 from tests.waiting import at_most
 
-SEEN_WITHIN_SECONDS = at_most(0.05)
+DISCONNECT_LIMIT_SECONDS = at_most(0.05)
 PATHS: dict[Api, str] = dict(zip(APIS, ["/chat/completions", "/responses", "/messages"], strict=True))
 CALLS = [CallChunk(0, "a", "look"), CallChunk(0, arguments='{"x":1}'), CallChunk(1, "b", "see", "{}")]
 
 
 @each_api
-async def test_a_streamed_reply_comes_as_text_usage_and_one_end(api: Api) -> None:
-    said = [TextChunk("He"), TextChunk("llo"), UsageChunk(Usage(10, 2, 4)), EndChunk("stop")]
-    assert (await hear_one(reply(said), api=api)).chunks == said
+async def test_a_streamed_reply_yields_text_usage_and_one_end(api: Api) -> None:
+    chunks = [TextChunk("He"), TextChunk("llo"), UsageChunk(Usage(10, 2, 4)), EndChunk("stop")]
+    assert (await collect_reply_to(reply(chunks), api=api)).chunks == chunks
 
 
 @each_api
-async def test_parallel_calls_come_with_their_arguments_whole(api: Api) -> None:
-    heard = await hear_one(calls(2), api=api)
-    chunks = [chunk for chunk in heard.chunks if isinstance(chunk, CallChunk)]
+async def test_parallel_calls_are_yielded_with_complete_arguments(api: Api) -> None:
+    collected = await collect_reply_to(calls(2), api=api)
+    chunks = [chunk for chunk in collected.chunks if isinstance(chunk, CallChunk)]
     assert len({chunk.id for chunk in chunks if chunk.id}) == 2
     for index in (0, 1):
         assert "".join(chunk.arguments for chunk in chunks if chunk.index == index) == '{"place": "here"}'
-    assert heard.ends == [EndChunk("calls")]
+    assert collected.ends == [EndChunk("calls")]
 
 
 @each_api
-async def test_thinking_comes_apart_and_before_what_it_led_to(api: Api) -> None:
-    heard = await hear_one(thinking(2), api=api)
-    thoughts = [chunk.text for chunk in heard.chunks if isinstance(chunk, ReasoningChunk)]
-    assert ("".join(thoughts), heard.text) == ("Let me look.", "I will look. ")
-    kinds = [type(chunk) for chunk in heard.chunks]
+async def test_reasoning_is_separate_and_precedes_text_and_calls(api: Api) -> None:
+    collected = await collect_reply_to(thinking(2), api=api)
+    reasoning = [chunk.text for chunk in collected.chunks if isinstance(chunk, ReasoningChunk)]
+    assert ("".join(reasoning), collected.text) == ("Let me look.", "I will look. ")
+    kinds = [type(chunk) for chunk in collected.chunks]
     assert kinds.index(ReasoningChunk) < kinds.index(TextChunk) < kinds.index(CallChunk)
 
 
 @each_api
-async def test_a_whole_reply_says_the_same_as_a_streamed_one(api: Api) -> None:
-    said = [TextChunk("hm"), *CALLS, UsageChunk(Usage(3, 4, 1)), EndChunk("calls")]
-    async with talk(api, reply(said), endpoint=replace(ENDPOINT, stream=False)) as (provider, server):
-        heard = await hear(provider)
+async def test_a_complete_reply_yields_the_same_content_as_a_stream(api: Api) -> None:
+    chunks = [TextChunk("hm"), *CALLS, UsageChunk(Usage(3, 4, 1)), EndChunk("calls")]
+    async with open_provider(api, reply(chunks), endpoint=replace(ENDPOINT, stream=False)) as (provider, server):
+        collected = await collect_reply(provider)
     assert server.requests[0].body["stream"] is False
     arguments = [
-        "".join(c.arguments for c in heard.chunks if isinstance(c, CallChunk) and c.index == index) for index in (0, 1)
+        "".join(c.arguments for c in collected.chunks if isinstance(c, CallChunk) and c.index == index)
+        for index in (0, 1)
     ]
-    assert (heard.text, arguments[0], arguments[1] or "{}") == ("hm", '{"x":1}', "{}")
-    assert [(c.index, c.id, c.name) for c in heard.chunks if isinstance(c, CallChunk) and c.id] == [
+    assert (collected.text, arguments[0], arguments[1] or "{}") == ("hm", '{"x":1}', "{}")
+    assert [(c.index, c.id, c.name) for c in collected.chunks if isinstance(c, CallChunk) and c.id] == [
         (0, "a", "look"),
         (1, "b", "see"),
     ]
-    assert heard.chunks[-2:] == [UsageChunk(Usage(3, 4, 1)), EndChunk("calls")]
+    assert collected.chunks[-2:] == [UsageChunk(Usage(3, 4, 1)), EndChunk("calls")]
 
 
 @each_api
-async def test_a_whole_reply_keeps_its_thinking(api: Api) -> None:
-    said = [ReasoningChunk("hm"), ReasoningEnd(Reasoning("hm", "sig")), TextChunk("so"), EndChunk("stop")]
-    heard = await hear_one(reply(said), replace(ENDPOINT, stream=False), api)
-    assert heard.chunks[0] == ReasoningChunk("hm")
-    kept = [chunk.reasoning.text for chunk in heard.chunks if isinstance(chunk, ReasoningEnd)]
-    assert kept == ([] if api is APIS[0] else ["hm"])
+async def test_a_complete_reply_yields_its_reasoning(api: Api) -> None:
+    chunks = [ReasoningChunk("hm"), ReasoningEnd(Reasoning("hm", "sig")), TextChunk("so"), EndChunk("stop")]
+    collected = await collect_reply_to(reply(chunks), replace(ENDPOINT, stream=False), api)
+    assert collected.chunks[0] == ReasoningChunk("hm")
+    stored = [chunk.reasoning.text for chunk in collected.chunks if isinstance(chunk, ReasoningEnd)]
+    assert stored == ([] if api is APIS[0] else ["hm"])
 
 
 @each_api
 @pytest.mark.parametrize("reason", ["stop", "length", "refusal"])
-async def test_the_reason_of_the_end_is_told(api: Api, reason: str) -> None:
-    assert (await hear_one(reply([TextChunk("so"), EndChunk(reason)]), api=api)).ends == [EndChunk(reason)]
+async def test_the_end_reason_is_yielded(api: Api, reason: str) -> None:
+    assert (await collect_reply_to(reply([TextChunk("so"), EndChunk(reason)]), api=api)).ends == [EndChunk(reason)]
 
 
 @each_api
-async def test_many_tokens_that_arrive_together_all_come_out_in_order(api: Api) -> None:
-    heard = await hear_one(tokens(3000), api=api)
-    assert heard.text == "".join(f"tok{number} " for number in range(3000))
+async def test_many_tokens_that_arrive_together_are_yielded_in_order(api: Api) -> None:
+    collected = await collect_reply_to(tokens(3000), api=api)
+    assert collected.text == "".join(f"tok{number} " for number in range(3000))
 
 
-async def cut_in_an_event(exchange: Exchange) -> None:
+async def disconnect_inside_event(exchange: Exchange) -> None:
     await exchange.begin()
-    await exchange.say(token(0))
+    await exchange.send_chunks(token(0))
     await exchange.send(chunked(b'data: {"type": "content_block_del'))
     exchange.drop()
 
 
-async def no_end(exchange: Exchange) -> None:
+async def end_without_end_event(exchange: Exchange) -> None:
     await exchange.begin()
-    await exchange.say(token(0))
+    await exchange.send_chunks(token(0))
     await exchange.send(b"0\r\n\r\n")
 
 
 BROKEN: list[tuple[Behaviour, type[ProviderError], str, str]] = [
     (dropped(2), TransientProviderError, "stream_cut", "tok0 tok1 "),
-    (cut_in_an_event, TransientProviderError, "stream_cut", "tok0 "),
-    (no_end, TransientProviderError, "stream_cut", "tok0 "),
+    (disconnect_inside_event, TransientProviderError, "stream_cut", "tok0 "),
+    (end_without_end_event, TransientProviderError, "stream_cut", "tok0 "),
     (garbage(1), TransientProviderError, "bad_stream", "tok0 "),
     (raw(b"data: \xff\xfe\n\n"), TransientProviderError, "bad_stream", ""),
     (raw(b'data: "only words"\n\n'), TransientProviderError, "bad_stream", ""),
@@ -145,9 +156,9 @@ BROKEN: list[tuple[Behaviour, type[ProviderError], str, str]] = [
     (events([{"error": {"message": "it broke", "code": 429}}]), RateLimited, "rate_limit", ""),
     (events([{"type": "error", "error": {"type": "overloaded_error"}}]), Overloaded, "overloaded", ""),
     (html(), ProviderError, "bad_url", ""),
-    (answer(200, b'{"detail": "nothing here"}'), ProviderError, "bad_reply", ""),
-    (answer(200, b'{"choices": [{"mess'), TransientProviderError, "bad_stream", ""),
-    (answer(200, b""), TransientProviderError, "stream_cut", ""),
+    (http_response(200, b'{"detail": "nothing here"}'), ProviderError, "bad_reply", ""),
+    (http_response(200, b'{"choices": [{"mess'), TransientProviderError, "bad_stream", ""),
+    (http_response(200, b""), TransientProviderError, "stream_cut", ""),
     (failing(503), Overloaded, "overloaded", ""),
 ]
 
@@ -161,9 +172,9 @@ BROKEN_CHAT: list[tuple[Behaviour, type[ProviderError], str, str]] = [
     (events([HALF, delta("error")]), TransientProviderError, "server_error", "half"),
     (events([{"error": {"message": "it broke", "code": "invalid_api_key"}}]), BadKey, "bad_key", ""),
     (events([{"error": "it broke"}]), TransientProviderError, "server_error", ""),
-    (answer(200, b" <html>no type", ""), ProviderError, "bad_url", ""),
+    (http_response(200, b" <html>no type", ""), ProviderError, "bad_url", ""),
     (
-        answer(200, b'{"error": {"message": "it broke", "type": "invalid_request_error"}}'),
+        http_response(200, b'{"error": {"message": "it broke", "type": "invalid_request_error"}}'),
         BadRequest,
         "bad_request",
         "",
@@ -175,25 +186,25 @@ BROKEN_CHAT: list[tuple[Behaviour, type[ProviderError], str, str]] = [
     ("api", "behaviour", "kind", "code", "before"),
     [*((api, *row) for api in APIS for row in BROKEN), *((APIS[0], *row) for row in BROKEN_CHAT)],
 )
-async def test_a_broken_reply_is_one_error_after_the_text_that_came_before(
+async def test_a_broken_reply_ends_with_one_error_after_its_text(
     api: Api, behaviour: Behaviour, kind: type[ProviderError], code: str, before: str
 ) -> None:
-    heard = await hear_one(behaviour, api=api)
-    assert heard.error is not None
-    assert (type(heard.error), heard.error.code, heard.text) == (kind, code, before)
+    collected = await collect_reply_to(behaviour, api=api)
+    assert collected.error is not None
+    assert (type(collected.error), collected.error.code, collected.text) == (kind, code, before)
 
 
 @each_api
-async def test_a_reset_connection_is_one_error_after_the_text_that_was_read(api: Api) -> None:
+async def test_a_reset_connection_ends_with_one_error_after_the_text_already_read(api: Api) -> None:
     read = asyncio.Event()
 
     async def reset_when_read(exchange: Exchange) -> None:
         await exchange.begin()
-        await exchange.say(token(0))
-        await read.wait()  # a reset may overtake what was sent before it
+        await exchange.send_chunks(token(0))
+        await read.wait()  # a reset may overtake the data that was sent before
         exchange.drop(is_reset=True)
 
-    async with talk(api, reset_when_read) as (provider, _):
+    async with open_provider(api, reset_when_read) as (provider, _):
         stream = provider.stream(REQUEST)
         assert await anext(chunk async for chunk in stream if isinstance(chunk, TextChunk)) == TextChunk("tok0 ")
         read.set()
@@ -203,100 +214,100 @@ async def test_a_reset_connection_is_one_error_after_the_text_that_was_read(api:
 
 
 @each_api
-async def test_a_stream_that_is_cut_at_any_event_ends_in_one_error(api: Api) -> None:
-    said = [TextChunk("a"), *CALLS]
-    count = len(speaker_for(PATHS[api]).events(said))
+async def test_a_stream_disconnected_after_any_event_ends_with_one_error(api: Api) -> None:
+    chunks = [TextChunk("a"), *CALLS]
+    count = len(event_writer_for(PATHS[api]).events(chunks))
 
-    def cut_behind(number: int) -> Behaviour:
+    def disconnect_after(event_count: int) -> Behaviour:
         async def play(exchange: Exchange) -> None:
             await exchange.begin()
-            await exchange.events(*exchange.speaker.events(said)[:number])
+            await exchange.send_events(*exchange.event_writer.events(chunks)[:event_count])
             exchange.drop()
 
         return play
 
-    async with talk(api, *(cut_behind(number) for number in range(count + 1))) as (provider, _):
+    async with open_provider(api, *(disconnect_after(number) for number in range(count + 1))) as (provider, _):
         for _ in range(count + 1):
-            heard = await hear(provider)
-            assert heard.error is not None
-            assert heard.error.code == "stream_cut"
+            collected = await collect_reply(provider)
+            assert collected.error is not None
+            assert collected.error.code == "stream_cut"
 
 
 @each_api
 @pytest.mark.parametrize("behaviour", [silent(), blackhole()])
-async def test_a_cancel_before_the_first_token_is_seen_by_the_server_at_once(api: Api, behaviour: Behaviour) -> None:
-    async with talk(api, behaviour) as (provider, server):
-        task = asyncio.create_task(hear(provider))
+async def test_the_server_sees_a_cancel_before_the_first_token_immediately(api: Api, behaviour: Behaviour) -> None:
+    async with open_provider(api, behaviour) as (provider, server):
+        task = asyncio.create_task(collect_reply(provider))
         seen = await server.request(1)
-        at = time.perf_counter()
+        cancelled_at = time.perf_counter()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await seen.left.wait()
-    assert seen.left_at is not None
-    assert seen.left_at - at < SEEN_WITHIN_SECONDS
+        await seen.disconnected.wait()
+    assert seen.disconnected_at is not None
+    assert seen.disconnected_at - cancelled_at < DISCONNECT_LIMIT_SECONDS
 
 
 @each_api
 @pytest.mark.parametrize("behaviour", [hanging(1), tokens(100_000)])
-async def test_a_close_in_mid_stream_is_seen_by_the_server_at_once(api: Api, behaviour: Behaviour) -> None:
-    async with talk(api, behaviour, text(["next"])) as (provider, server):
+async def test_the_server_sees_a_closed_stream_immediately(api: Api, behaviour: Behaviour) -> None:
+    async with open_provider(api, behaviour, text(["next"])) as (provider, server):
         stream = provider.stream(REQUEST)
         assert await anext(stream) == TextChunk("tok0 ")
-        at = time.perf_counter()
+        closed_at = time.perf_counter()
         await stream.aclose()
         seen = await server.request(1)
-        await seen.left.wait()
-        assert (await hear(provider)).text == "next"
-    assert seen.left_at is not None
-    assert seen.left_at - at < SEEN_WITHIN_SECONDS
+        await seen.disconnected.wait()
+        assert (await collect_reply(provider)).text == "next"
+    assert seen.disconnected_at is not None
+    assert seen.disconnected_at - closed_at < DISCONNECT_LIMIT_SECONDS
     assert [request.connection for request in server.requests] == [1, 2]
 
 
 @each_api
-async def test_the_connection_of_a_finished_reply_is_used_again(api: Api) -> None:
-    async with talk(api, text(["one"]), failing(503), calls(2), tokens(500)) as (provider, server):
+async def test_the_connection_of_a_complete_reply_is_reused(api: Api) -> None:
+    async with open_provider(api, text(["one"]), failing(503), calls(2), tokens(500)) as (provider, server):
         for _ in range(4):
-            await hear(provider)
+            await collect_reply(provider)
     assert [seen.connection for seen in server.requests] == [1, 1, 1, 1]
 
 
-async def repeats_key(exchange: Exchange) -> None:
-    headers = exchange.seen.headers
-    await exchange.refuse(401, f"no such key: {headers.get('x-api-key') or headers['authorization']}")
+async def echo_key(exchange: Exchange) -> None:
+    headers = exchange.request.headers
+    await exchange.send_error(401, f"no such key: {headers.get('x-api-key') or headers['authorization']}")
 
 
 @each_api
-async def test_the_key_is_in_no_error_even_if_the_server_repeats_it(api: Api) -> None:
-    heard = await hear_one(repeats_key, api=api)
-    assert heard.error is not None
-    assert "[hidden]" in str(heard.error)
-    assert KEY not in "".join([repr(heard.error), *traceback.format_exception(heard.error)])
+async def test_errors_never_contain_the_key_even_if_the_server_repeats_it(api: Api) -> None:
+    collected = await collect_reply_to(echo_key, api=api)
+    assert collected.error is not None
+    assert "[hidden]" in str(collected.error)
+    assert KEY not in "".join([repr(collected.error), *traceback.format_exception(collected.error)])
 
 
 @each_api
-async def test_a_history_that_the_vendor_would_refuse_is_refused_by_the_strict_server(api: Api) -> None:
-    async with talk(api, text(["never"])) as (provider, _):
-        heard = await hear(provider, Request("", []))
-    assert heard.error is not None
-    assert heard.error.code == "bad_request"
-    assert "is empty" in str(heard.error)
+async def test_the_fake_server_rejects_an_invalid_history(api: Api) -> None:
+    async with open_provider(api, text(["never"])) as (provider, _):
+        collected = await collect_reply(provider, Request("", []))
+    assert collected.error is not None
+    assert collected.error.code == "bad_request"
+    assert "is empty" in str(collected.error)
 
 
-async def _play_broken(exchange: Exchange) -> None:
-    """A bad byte, and half a surrogate pair, where good characters would be."""
+async def _send_broken_characters(exchange: Exchange) -> None:
+    """Send an invalid byte and an unpaired surrogate inside the text."""
     await exchange.begin()
     chunks = [TextChunk("caf\ufffd "), TextChunk("\ufffd"), TextChunk("end"), EndChunk()]
-    data = b"".join(sse(event) for event in exchange.speaker.events(chunks))
-    before, _, behind = data.partition(b"\\ufffd")
-    await exchange.send(chunked(before + b"\xff" + behind.replace(b"\\ufffd", b"\\ud800")))
+    data = b"".join(sse(event) for event in exchange.event_writer.events(chunks))
+    before, _, after = data.partition(b"\\ufffd")
+    await exchange.send(chunked(before + b"\xff" + after.replace(b"\\ufffd", b"\\ud800")))
     await exchange.end()
 
 
 @each_api
-async def test_a_broken_character_in_the_stream_is_replaced_and_nothing_is_asked_again(api: Api) -> None:
-    async with talk(api, _play_broken) as (provider, server):
-        heard = await hear(provider)
-    assert heard.error is None
-    assert heard.text == "caf\ufffd \ufffdend"
+async def test_broken_characters_in_the_stream_are_replaced_without_a_retry(api: Api) -> None:
+    async with open_provider(api, _send_broken_characters) as (provider, server):
+        collected = await collect_reply(provider)
+    assert collected.error is None
+    assert collected.text == "caf\ufffd \ufffdend"
     assert len(server.requests) == 1

@@ -1,56 +1,56 @@
-"""Finding a model server's host: one that is not there is asked for once a second, and found when it is there."""
+"""DNS lookups of model servers: failures are cached briefly, and a host that appears later is found."""
 
 import socket
 from typing import Any
 
 import pytest
 
-from hark.providers.connections import Resolver
+from hark.providers.connections import CachingResolver
 
 
-class System:
-    """A system that knows a host or not, and counts how often it was asked."""
+class FakeSystemResolver:
+    """A fake system resolver that counts its queries. The host is found only if the test sets `is_known`."""
 
     def __init__(self) -> None:
         self.is_known = False
-        self.asked = 0
+        self.query_count = 0
 
-    async def find(self, host: str, port: int, **_: Any) -> list[Any]:
-        self.asked += 1
+    async def resolve(self, host: str, port: int, **_: Any) -> list[Any]:
+        self.query_count += 1
         if not self.is_known:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
 
 @pytest.fixture
-def system(monkeypatch: pytest.MonkeyPatch) -> System:
-    system = System()
+def system(monkeypatch: pytest.MonkeyPatch) -> FakeSystemResolver:
+    system = FakeSystemResolver()
 
-    async def find(_: object, host: str, port: int, **how: Any) -> list[Any]:
-        return await system.find(host, port, **how)
+    async def resolve(_: object, host: str, port: int, **options: Any) -> list[Any]:
+        return await system.resolve(host, port, **options)
 
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", find)
+    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", resolve)
     return system
 
 
-async def test_a_host_that_is_not_there_is_looked_for_once_in_a_while(system: System) -> None:
-    resolver = Resolver(unknown_seconds=3600.0)
+async def test_an_unknown_host_is_looked_up_only_once_within_the_cache_time(system: FakeSystemResolver) -> None:
+    resolver = CachingResolver(negative_cache_seconds=3600.0)
     for _ in range(100):
         with pytest.raises(socket.gaierror, match="not known"):
             await resolver.resolve("nobody.example", 80)
-    assert system.asked == 1
+    assert system.query_count == 1
 
 
-async def test_a_host_that_comes_back_is_found(system: System) -> None:
-    resolver = Resolver(unknown_seconds=0.0)
+async def test_a_host_that_appears_later_is_found(system: FakeSystemResolver) -> None:
+    resolver = CachingResolver(negative_cache_seconds=0.0)
     with pytest.raises(socket.gaierror):
         await resolver.resolve("late.example", 80)
     system.is_known = True
-    assert [one["host"] for one in await resolver.resolve("late.example", 80)] == ["127.0.0.1"]
+    assert [address["host"] for address in await resolver.resolve("late.example", 80)] == ["127.0.0.1"]
 
 
-async def test_another_host_is_not_held_up_by_one_that_is_not_there(system: System) -> None:
-    resolver = Resolver(unknown_seconds=3600.0)
+async def test_a_cached_failure_does_not_affect_other_hosts(system: FakeSystemResolver) -> None:
+    resolver = CachingResolver(negative_cache_seconds=3600.0)
     with pytest.raises(socket.gaierror):
         await resolver.resolve("nobody.example", 80)
     system.is_known = True

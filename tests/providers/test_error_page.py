@@ -1,29 +1,29 @@
-"""Every row of docs/errors.md is true, and the page has them all."""
+"""Every row of docs/errors.md is correct, and the page is complete."""
 
 import pytest
 
 from hark.protocol.provider import BadAddress, ProviderError, Unreachable
-from tests.providers.error_cases import CASES, Case
-from tests.providers.error_page import PAGE, page
-from tests.providers.provider_fixture import hear_one
+from tests.providers.error_cases import CASES, ErrorCase
+from tests.providers.error_page import PAGE, render_page
+from tests.providers.provider_fixture import collect_reply_to
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.server} {case.said[:60]}")
-async def test_what_a_server_says_becomes_the_named_error(case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.server} {case.description[:60]}")
+async def test_a_server_error_becomes_the_listed_error(case: ErrorCase) -> None:
     for api in case.apis:
-        heard = await hear_one(case.behaviour, api=api)
-        assert heard.error is not None
-        assert (type(heard.error), heard.error.code) == (case.error, case.code)
+        collected = await collect_reply_to(case.behaviour, api=api)
+        assert collected.error is not None
+        assert (type(collected.error), collected.error.code) == (case.error, case.code)
 
 
-def test_every_error_has_a_row() -> None:
-    def below(kind: type[ProviderError]) -> set[type[ProviderError]]:
-        return {kind}.union(*(below(child) for child in kind.__subclasses__()))
+def test_every_error_class_has_a_row() -> None:
+    def with_subclasses(kind: type[ProviderError]) -> set[type[ProviderError]]:
+        return {kind}.union(*(with_subclasses(child) for child in kind.__subclasses__()))
 
-    ours = {kind for kind in below(ProviderError) if kind.__module__ == ProviderError.__module__}
-    # Where nobody listens, or nothing can be sent, no server could be told how to behave: test_openai_chat has those.
+    ours = {kind for kind in with_subclasses(ProviderError) if kind.__module__ == ProviderError.__module__}
+    # Unreachable and BadAddress occur without a server, so no row can play them. test_chat.py covers them.
     assert {case.error for case in CASES} == ours - {Unreachable, BadAddress}
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "write it anew: python -m tests.providers.error_page"
+def test_the_error_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == render_page(), "run python -m tests.providers.error_page to update it"

@@ -9,54 +9,57 @@ from hark.providers.scripted import Fail, Hang, Pause, ScriptedProvider
 REQUEST = Request("be brief", [UserMessage("1", "hi")])
 
 
-async def reply(provider: ScriptedProvider, request: Request = REQUEST) -> list[Chunk]:
+async def collect_chunks(provider: ScriptedProvider, request: Request = REQUEST) -> list[Chunk]:
     return [chunk async for chunk in provider.stream(request)]
 
 
-async def test_each_request_gets_the_next_reply_and_is_kept() -> None:
+async def test_each_request_gets_the_next_reply_and_is_recorded() -> None:
     provider = ScriptedProvider([["one"], [TextChunk("two")]])
     other = Request("", [])
-    assert await reply(provider) == [TextChunk("one"), EndChunk("stop")]
-    assert await reply(provider, other) == [TextChunk("two"), EndChunk("stop")]
+    assert await collect_chunks(provider) == [TextChunk("one"), EndChunk("stop")]
+    assert await collect_chunks(provider, other) == [TextChunk("two"), EndChunk("stop")]
     assert provider.requests == [REQUEST, other]
 
 
-async def test_a_reply_with_calls_ends_for_them() -> None:
+async def test_a_reply_with_calls_has_the_end_reason_calls() -> None:
     call = CallChunk(0, "c1", "look", "{}")
-    assert await reply(ScriptedProvider([["so", call]])) == [TextChunk("so"), call, EndChunk("calls")]
+    assert await collect_chunks(ScriptedProvider([["so", call]])) == [TextChunk("so"), call, EndChunk("calls")]
 
 
-async def test_a_scripted_end_is_the_only_one() -> None:
-    assert await reply(ScriptedProvider([["cut", EndChunk("length")]])) == [TextChunk("cut"), EndChunk("length")]
+async def test_a_scripted_end_chunk_is_the_only_end() -> None:
+    assert await collect_chunks(ScriptedProvider([["cut", EndChunk("length")]])) == [
+        TextChunk("cut"),
+        EndChunk("length"),
+    ]
 
 
-async def test_a_script_that_ran_out_says_so() -> None:
-    with pytest.raises(ProviderError, match="0 replies and this is request 1") as raised:
-        await reply(ScriptedProvider([]))
+async def test_a_request_after_the_last_scripted_reply_raises_an_error() -> None:
+    with pytest.raises(ProviderError, match="0 replies, but this is request 1") as raised:
+        await collect_chunks(ScriptedProvider([]))
     assert raised.value.code == "script_ended"
 
 
-async def test_a_reply_can_be_made_of_its_request() -> None:
+async def test_a_reply_can_be_computed_from_its_request() -> None:
     provider = ScriptedProvider([lambda request: [request.system]])
-    assert await reply(provider) == [TextChunk("be brief"), EndChunk("stop")]
+    assert await collect_chunks(provider) == [TextChunk("be brief"), EndChunk("stop")]
 
 
-async def test_a_failing_step_raises_after_what_came_before_it() -> None:
+async def test_a_scripted_failure_is_raised_after_the_earlier_chunks() -> None:
     stream = ScriptedProvider([["half", Fail(TransientProviderError("gone"))]]).stream(REQUEST)
     assert await anext(stream) == TextChunk("half")
     with pytest.raises(TransientProviderError, match="gone"):
         await anext(stream)
 
 
-async def test_a_pause_takes_its_time() -> None:
+async def test_a_scripted_pause_takes_the_given_time() -> None:
     start = asyncio.get_running_loop().time()
-    await reply(ScriptedProvider([[Pause(0.02)]]))
+    await collect_chunks(ScriptedProvider([[Pause(0.02)]]))
     assert asyncio.get_running_loop().time() - start >= 0.02
 
 
-async def test_a_hang_tells_when_it_is_reached_and_when_it_is_cut() -> None:
+async def test_a_scripted_hang_sets_its_events_when_reached_and_when_cancelled() -> None:
     hang = Hang()
-    task = asyncio.create_task(reply(ScriptedProvider([["a", hang]])))
+    task = asyncio.create_task(collect_chunks(ScriptedProvider([["a", hang]])))
     await hang.reached.wait()
     assert not hang.closed.is_set()
     task.cancel()

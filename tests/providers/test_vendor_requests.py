@@ -1,4 +1,4 @@
-"""What we send is what the vendors' own types take: each of its fields, and no other."""
+"""Requests validate against the vendors' SDK types, without unknown fields."""
 
 import json
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from hark.protocol.tool import ToolSpec
 from hark.providers.anthropic import provider as anthropic
 from hark.providers.endpoint import Endpoint
 from hark.providers.openai import chat, responses
-from tests.providers.vendor_types import vendor_type
+from tests.providers.vendor_types import load_vendor_type
 
 Encode = Callable[[Request, Endpoint], bytes]
 ITEM = '{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"xyz"}'
-THOUGHTS = (Reasoning("hm", "sig"), Reasoning(data="EREDACTED"), Reasoning("hm", data=ITEM))
+REASONING = (Reasoning("hm", "sig"), Reasoning(data="EREDACTED"), Reasoning("hm", data=ITEM))
 MESSAGES = [
     UserMessage("1", "see", "Zoë", (Attachment("image/png", data="QUJD"), Attachment("text/plain", name="a.txt"))),
-    AssistantMessage("ok", (Call("c1", "look", '{"at": [1, {"b": null}]}'), Call("c2", "look")), THOUGHTS),
+    AssistantMessage("ok", (Call("c1", "look", '{"at": [1, {"b": null}]}'), Call("c2", "look")), REASONING),
     CallResult("c1", "look", "saw", Effect.COMPLETED, attachments=(Attachment("image/png", data="QUJD"),)),
     CallResult("c2", "look", "", Effect.CANCELLED, is_error=True),
     Note("[cut]"),
-    AssistantMessage("half", reasoning=THOUGHTS, is_partial=True),
+    AssistantMessage("half", reasoning=REASONING, is_partial=True),
     UserMessage("2", "go on"),
 ]
 SPEC = ToolSpec("look", "Look around.", {"type": "object", "properties": {"at": {"type": "array"}}, "required": []})
@@ -40,42 +40,44 @@ APIS: list[tuple[Encode, str]] = [
 ]
 
 
-def body_of(encode: Encode, request: Request) -> Any:
+def encode_to_object(encode: Encode, request: Request) -> Any:
     return json.loads(encode(request, Endpoint("https://127.0.0.1/v1", "gpt-5", stream=True)))
 
 
-def eager(schema: Any) -> Any:
-    """Return a schema that reads its lists at once: as iterables, they would be taken unread."""
+def with_eager_lists(schema: Any) -> Any:
+    """Return a schema that validates lists immediately. Iterables would be accepted without validating their items."""
     match schema:
         case {"type": "generator"}:
-            return {**eager({**schema, "type": ""}), "type": "list"}
+            return {**with_eager_lists({**schema, "type": ""}), "type": "list"}
         case dict():
-            return {key: eager(value) for key, value in schema.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {key: with_eager_lists(value) for key, value in schema.items()}  # pyright: ignore[reportUnknownVariableType]
         case list():
-            return [eager(value) for value in schema]  # pyright: ignore[reportUnknownVariableType]
+            return [with_eager_lists(value) for value in schema]  # pyright: ignore[reportUnknownVariableType]
         case tuple():
-            return tuple(eager(value) for value in schema)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(with_eager_lists(value) for value in schema)  # pyright: ignore[reportUnknownVariableType]
         case _:
             return schema
 
 
-def read(params: str, body: Any) -> Any:
-    """Return what the vendor's type makes of a body."""
-    return SchemaValidator(eager(vendor_type(params).core_schema)).validate_python(body, extra="forbid")
+def validate(params: str, body: Any) -> Any:
+    """Return the body as parsed by the vendor's SDK type."""
+    return SchemaValidator(with_eager_lists(load_vendor_type(params).core_schema)).validate_python(body, extra="forbid")
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
 @pytest.mark.parametrize(("encode", "params"), APIS)
-def test_a_request_is_one_of_the_vendors_own(encode: Encode, params: str, request_: Request) -> None:
-    body = body_of(encode, request_)
-    assert read(params, body) == body
+def test_a_request_validates_unchanged_against_the_vendors_sdk_type(
+    encode: Encode, params: str, request_: Request
+) -> None:
+    body = encode_to_object(encode, request_)
+    assert validate(params, body) == body
 
 
 @pytest.mark.parametrize(("encode", "params"), APIS)
-def test_the_vendors_types_see_what_is_wrong_deep_inside(encode: Encode, params: str) -> None:
-    body = body_of(encode, REQUESTS[0])
+def test_the_vendors_sdk_types_reject_a_deeply_nested_unknown_field(encode: Encode, params: str) -> None:
+    body = encode_to_object(encode, REQUESTS[0])
     messages = body.get("messages") or body["input"]
     first = next(message for message in messages if message["role"] == "user")
-    first["content"][0]["more"] = "than there may be"
+    first["content"][0]["more"] = "an unknown field"
     with pytest.raises(ValidationError):
-        read(params, body)
+        validate(params, body)

@@ -1,4 +1,4 @@
-"""The vendors' own types, by name: their libraries take seconds to import, and only some tests need them."""
+"""The vendors' SDK types by name, imported lazily because the SDKs take seconds to import."""
 
 from functools import cache
 from importlib import import_module
@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 
 @cache
-def vendor_type(name: str) -> TypeAdapter[Any]:
-    """Return what reads a type, such as "openai.types.chat.ChatCompletion"."""
+def load_vendor_type(name: str) -> TypeAdapter[Any]:
+    """Return an adapter that validates values of a type, such as "openai.types.chat.ChatCompletion"."""
     module, _, kind = name.rpartition(".")
     return TypeAdapter(vars(import_module(module))[kind])

@@ -1,4 +1,4 @@
-"""What people may write for a time, what it means, and what they are told when it means nothing."""
+"""Time phrases as users write them: the rules they are parsed into, and the errors for invalid phrases."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hark.protocol.schedules import ScheduleRefused
-from hark.schedules.time_phrases import read_when
+from hark.schedules.time_phrases import parse_time
 
 ZURICH = ZoneInfo("Europe/Zurich")
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=ZURICH).timestamp()  # a Monday
@@ -35,9 +35,9 @@ NOW = datetime(2026, 11, 16, 12, 0, tzinfo=ZURICH).timestamp()  # a Monday
         ("mon-thu at midnight", "0 0 * * mon-thu"),
     ],
 )
-def test_times_that_come_again(text: str, rule: str) -> None:
-    meant = read_when(text, NOW, ZURICH)
-    assert (meant.rule, meant.is_once) == (rule, False)
+def test_phrases_for_repeating_times_are_parsed_into_rules(text: str, rule: str) -> None:
+    parsed = parse_time(text, NOW, ZURICH)
+    assert (parsed.rule, parsed.is_once) == (rule, False)
 
 
 @pytest.mark.parametrize(
@@ -59,54 +59,54 @@ def test_times_that_come_again(text: str, rule: str) -> None:
         ("2026-07-01 09:00", None),
     ],
 )
-def test_times_that_come_once(text: str, moment: str | None) -> None:
+def test_phrases_for_one_time_schedules_are_parsed_into_utc_times(text: str, moment: str | None) -> None:
     if moment is None:
-        with pytest.raises(ScheduleRefused, match="is over"):
-            read_when(text, NOW, ZURICH)
+        with pytest.raises(ScheduleRefused, match="is in the past"):
+            parse_time(text, NOW, ZURICH)
         return
-    meant = read_when(text, NOW, ZURICH)
-    assert (meant.rule, meant.is_once) == (moment, True)
+    parsed = parse_time(text, NOW, ZURICH)
+    assert (parsed.rule, parsed.is_once) == (moment, True)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
-        ("", "No time is given"),
-        ("soon", "no time that can be understood. Examples:"),
-        ("5", "no time that can be understood"),
-        ("* * * *", "it has 4 parts, cron has five"),
-        ("0 0 9 * * mon", "it has 6 parts, cron has five"),
+        ("", "The time is missing"),
+        ("soon", 'Cannot parse the time "soon". Examples:'),
+        ("5", 'Cannot parse the time "5"'),
+        ("* * * *", "it has 4 fields, but cron has five"),
+        ("0 0 9 * * mon", "it has 6 fields, but cron has five"),
         ("61 * * * *", 'the minute "61" must be from 0 to 59'),
         ("0 25 * * *", 'the hour "25" must be from 0 to 23'),
         ("0 9 0 * *", 'the day "0" must be from 1 to 31'),
         ("0 9 * 13 *", 'the month "13" must be from 1 to 12, or jan to dec'),
         ("0 9 * * mon-fry", 'the weekday "fry" must be from 0 to 7, or sun to sat'),
-        ("0 22-2 * * *", 'the hour "22-2" ends before it begins; write 22-23,0-2'),
-        ("*/0 * * * *", 'the minute "*/0" has no step behind its "/"'),
-        ("*/x * * * *", 'the minute "*/x" has no step behind its "/"'),
-        ("1,,2 * * * *", 'the minute "1,,2" has a comma with nothing beside it'),
-        ("0 0 31 2 *", "never comes"),
-        ("@reboot", "There are: @hourly, @daily"),
+        ("0 22-2 * * *", 'the hour "22-2" ends before it starts; write 22-23,0-2'),
+        ("*/0 * * * *", 'the minute "*/0" needs a number after "/"'),
+        ("*/x * * * *", 'the minute "*/x" needs a number after "/"'),
+        ("1,,2 * * * *", 'the minute "1,,2" has an empty list item'),
+        ("0 0 31 2 *", "never happens"),
+        ("@reboot", "Use one of @hourly, @daily"),
         ("every day", 'Write "every day at 9:00"'),
         ("every week", 'Write "every monday at 9:00"'),
-        ("every 0 minutes", "from a second to a year"),
-        ("every 999999999 weeks", "from a second to a year"),
-        ("every blue moon at 9:00", 'names no days: "blue moon"'),
-        ("every day at 25:00", 'no clock shows "25:00"'),
-        ("every day at 13pm", 'no clock shows "13pm"'),
-        ("every day at dawn", '"dawn" is no time of day'),
-        ("2026-12-01", "says no time of day"),
-        ("2026-02-30 09:00", "is no date and time: day is out of range for month"),
-        ("2020-01-01 09:00", "is over"),
-        ("9999-01-01 09:00", "too far away"),
-        ("today at 9:00", "is over"),
+        ("every 0 minutes", "between one second and one year"),
+        ("every 999999999 weeks", "between one second and one year"),
+        ("every blue moon at 9:00", '"blue moon" is not a list of weekdays'),
+        ("every day at 25:00", '"25:00" is not between 0:00 and 23:59'),
+        ("every day at 13pm", '"13pm" is not between 0:00 and 23:59'),
+        ("every day at dawn", '"dawn" is not a time of day'),
+        ("2026-12-01", "has no time of day"),
+        ("2026-02-30 09:00", "is not a valid date: day is out of range for month"),
+        ("2020-01-01 09:00", "is in the past"),
+        ("9999-01-01 09:00", "too far in the future"),
+        ("today at 9:00", "is in the past"),
     ],
 )
-def test_what_means_nothing_is_told_with_what_would_do(text: str, words: str) -> None:
+def test_an_invalid_time_phrase_is_refused_with_an_explanation(text: str, message: str) -> None:
     with pytest.raises(ScheduleRefused) as refused:
-        read_when(text, NOW, ZURICH)
-    assert words in str(refused.value)
+        parse_time(text, NOW, ZURICH)
+    assert message in str(refused.value)
 
 
-def test_a_time_of_day_in_utc_needs_no_installed_zones() -> None:
-    assert read_when("at 18:30", NOW, UTC).rule == "2026-11-16T18:30:00Z"
+def test_a_time_of_day_in_utc_needs_no_time_zone_database() -> None:
+    assert parse_time("at 18:30", NOW, UTC).rule == "2026-11-16T18:30:00Z"

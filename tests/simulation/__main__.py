@@ -1,4 +1,4 @@
-"""Replay one seed, or run many: `python -m tests.simulation --seed 7 --trace`, or `--count 2000 --jobs 2`."""
+"""Replays one seed or runs many: `python -m tests.simulation --seed 7 --trace`, or `--count 2000 --jobs 2`."""
 
 import argparse
 import sys
@@ -8,17 +8,17 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.simulation.simulation import run_seed
 
 
-def violations_of(seed: int) -> tuple[int, list[str]]:
+def run_for_violations(seed: int) -> tuple[int, list[str]]:
     return seed, run_seed(seed).violations
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seed", type=int, help="replay this one")
-    parser.add_argument("--trace", action="store_true", help="print all that happened")
+    parser.add_argument("--seed", type=int, help="replay this seed")
+    parser.add_argument("--trace", action="store_true", help="print every event of the run")
     parser.add_argument("--count", type=int, default=100, help="how many seeds to run")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=1, help="in how many processes")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="the number of processes")
     options = parser.parse_args()
     if options.seed is not None:
         return replay(options.seed, is_traced=options.trace)
@@ -26,12 +26,13 @@ def main() -> int:
 
 
 def replay(seed: int, *, is_traced: bool) -> int:
-    ledger = run_seed(seed)
+    observations = run_seed(seed)
     if is_traced:
-        print(ledger.story())
-    print(f"seed {seed}: digest {ledger.digest()}, {len(ledger.records)} records, {len(ledger.streams)} requests")
-    print("\n".join(ledger.violations) or "every promise was kept")
-    return 1 if ledger.violations else 0
+        print(observations.trace_text())
+    counts = f"{len(observations.records)} records, {len(observations.streams)} requests"
+    print(f"seed {seed}: fingerprint {observations.fingerprint()}, {counts}")
+    print("\n".join(observations.violations) or "no violations")
+    return 1 if observations.violations else 0
 
 
 def run_many(seeds: range, jobs: int) -> int:
@@ -40,9 +41,9 @@ def run_many(seeds: range, jobs: int) -> int:
     broken = 0
     if jobs > 1:
         with ProcessPoolExecutor(jobs) as pool:
-            results = list(pool.map(violations_of, seeds, chunksize=20))
+            results = list(pool.map(run_for_violations, seeds, chunksize=20))
     else:
-        results = list(map(violations_of, seeds))
+        results = list(map(run_for_violations, seeds))
     for seed, violations in results:
         if violations:
             broken += 1

@@ -1,21 +1,21 @@
-"""A run's journal and streams by turn, so that each promise can be said in few lines."""
+"""A run's journal and streams grouped by turn, so that each guarantee can be checked in a few lines."""
 
 from hark.protocol.records import CallEnded, Replied, TurnEnded, TurnStarted
-from tests.simulation.observations import Committed, Ledger, Streamed
+from tests.simulation.observations import CommittedRecord, Observations, StreamRecord
 
 
-class History:
-    """What became of each turn."""
+class TurnHistory:
+    """The records and model streams of a run, grouped by turn."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.streams: dict[str, list[Streamed]] = {}
-        self.started: dict[str, Committed] = {}
-        self.ended: dict[str, Committed] = {}
+    def __init__(self, observations: Observations) -> None:
+        self.streams: dict[str, list[StreamRecord]] = {}
+        self.started: dict[str, CommittedRecord] = {}
+        self.ended: dict[str, CommittedRecord] = {}
         self.replies: dict[str, list[Replied]] = {}
         self.results: dict[str, list[CallEnded]] = {}
-        for streamed in ledger.streams:
-            self.streams.setdefault(streamed.turn, []).append(streamed)
-        for one in ledger.records:
+        for stream in observations.streams:
+            self.streams.setdefault(stream.turn, []).append(stream)
+        for one in observations.records:
             match one.record:
                 case TurnStarted(turn=turn):
                     self.started[turn] = one
@@ -29,6 +29,6 @@ class History:
                     pass
 
     def end_of(self, turn: str) -> TurnEnded | None:
-        """Return how a turn ended, if it did."""
+        """Return a turn's end record, or None if the turn is still open."""
         one = self.ended.get(turn)
         return one.record if one and isinstance(one.record, TurnEnded) else None

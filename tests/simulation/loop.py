@@ -1,21 +1,22 @@
-"""An event loop whose time is virtual: waiting costs nothing, and the same seed gives the same run."""
+"""An event loop with virtual time: waiting takes no real time, and the same seed produces the same run."""
 
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
-RESOLUTION_SECONDS = 1e-6  # timers that are due within it run in one pass of the loop, ordered by what is behind it
-PASSES_WITHOUT_TIME = 20_000
-PASSES = 400_000
+# timers due within this time run in one pass of the loop, ordered by their sub-microsecond part
+RESOLUTION_SECONDS = 1e-6
+MAX_PASSES_WITHOUT_TIME = 20_000
+MAX_PASSES = 400_000
 
 
-class Stuck(Exception):
-    """Nothing can go on (a deadlock), or everything goes on and no time passes (a livelock)."""
+class LoopStuck(Exception):
+    """No task can continue (a deadlock), or tasks run without time passing (a livelock)."""
 
 
 class NumberedTask(asyncio.Task[Any]):
-    """A task that is hashed by its number: sets of tasks have the same order in every process."""
+    """A task that is hashed by its number, so that sets of tasks are iterated in the same order in every process."""
 
     def __init__(self, coroutine: Generator[Any, None, Any] | Coroutine[Any, Any, Any], **options: Any) -> None:
         self._number = next(options["loop"].numbers)
@@ -26,49 +27,49 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """asyncio's own loop on a selector that moves the clock instead of waiting."""
+    """asyncio's own event loop with a selector that advances the clock instead of waiting."""
 
     def __init__(self, on_task: Callable[["asyncio.Task[Any]"], None]) -> None:
-        """`on_task` is told of each new task, in the context of its maker."""
+        """`on_task` is called with each new task, in the context of the task's creator."""
         super().__init__()
         self.numbers = itertools.count(1)
         self._now = 0.0
         self._passes = 0
         self._passes_now = 0
-        self._selector = self  # asked by asyncio's `_run_once`
+        self._selector = self  # used by asyncio's `_run_once`
         self._clock_resolution = RESOLUTION_SECONDS
 
-        def make(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> "asyncio.Task[Any]":
+        def create_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> "asyncio.Task[Any]":
             task = NumberedTask(coroutine, loop=loop, **options)
             on_task(task)
             return task
 
-        self.set_task_factory(make)
+        self.set_task_factory(create_task)
 
     def time(self) -> float:
         return self._now
 
     def select(self, timeout: float | None) -> list[object]:
-        """Stand in for the selector: let time pass until the next timer.
+        """Act as the selector: advance the time to the next timer.
 
         Raises:
-            Stuck: There is no timer and nothing is ready, or time stands still.
+            LoopStuck: There is no timer and nothing is ready, or time does not advance.
         """
         if timeout is None:
-            raise Stuck(f"deadlock: nothing can go on; {self.waiting()}")
+            raise LoopStuck(f"deadlock: no task can continue; {self.describe_tasks()}")
         self._passes += 1
         self._passes_now = self._passes_now + 1 if timeout == 0 else 0
-        if self._passes_now > PASSES_WITHOUT_TIME:
+        if self._passes_now > MAX_PASSES_WITHOUT_TIME:
             self._passes_now = 0
-            raise Stuck(f"livelock: no time passes; {self.waiting()}")
-        if self._passes > PASSES:
+            raise LoopStuck(f"livelock: time does not advance; {self.describe_tasks()}")
+        if self._passes > MAX_PASSES:
             self._passes = 0
-            raise Stuck(f"no end: the run goes on and on; {self.waiting()}")
+            raise LoopStuck(f"endless: the run does not end; {self.describe_tasks()}")
         self._now += timeout
         return []
 
-    def waiting(self) -> str:
-        """Name the tasks that wait, and where."""
+    def describe_tasks(self) -> str:
+        """Return the names of the waiting tasks, with the function and line at which each task waits."""
         lines: list[str] = []
         for task in sorted(asyncio.all_tasks(self), key=hash):
             places = [f"{frame.f_code.co_name}:{frame.f_lineno}" for frame in task.get_stack()]
@@ -76,7 +77,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return "waiting: " + "; ".join(lines)
 
     def _process_events(self, event_list: list[object]) -> None:
-        """There is no network."""
+        """Do nothing: there is no network."""
 
     def _write_to_self(self) -> None:
-        """There are no other threads."""
+        """Do nothing: there are no other threads."""

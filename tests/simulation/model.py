@@ -1,4 +1,4 @@
-"""A simulated model: it talks, thinks, calls tools, stalls and fails, as the seed says."""
+"""A simulated model that writes text, reasons, calls tools, stalls and fails, depending on the seed."""
 
 import json
 from collections.abc import AsyncGenerator, Iterator
@@ -18,26 +18,26 @@ from hark.protocol.provider import (
     TransientProviderError,
     UsageChunk,
 )
-from tests.simulation.network_link import Link
-from tests.simulation.observations import Ledger, Streamed
-from tests.simulation.transcripts import complaint
+from tests.simulation.network_link import NetworkLink
+from tests.simulation.observations import Observations, StreamRecord
+from tests.simulation.transcripts import find_request_problem
 
-WORK = ["finish", "finish", "finish", "long", "raise", "swallow", "stubborn", "never", "ask", "steered"]
+TOOL_BEHAVIOURS = ["finish", "finish", "finish", "long", "raise", "swallow", "stubborn", "never", "ask", "steered"]
 TOOLS = ["look", "look", "change", "patient", "nothing_like_it"]
 
 
-class Quiet:
-    """Whether the run is in its last phase, in which everything comes to an end."""
+class QuietPhase:
+    """A flag for the last phase of a run, in which all remaining work may finish."""
 
     def __init__(self) -> None:
         self.is_on = False
 
 
-class Model:
-    """The provider that one machine talks to."""
+class SimulatedModel:
+    """The simulated model provider of one machine."""
 
-    def __init__(self, ledger: Ledger, link: Link, random: Random, quiet: Quiet) -> None:
-        self._ledger = ledger
+    def __init__(self, observations: Observations, link: NetworkLink, random: Random, quiet: QuietPhase) -> None:
+        self._observations = observations
         self._link = link
         self._random = random
         self._quiet = quiet
@@ -45,44 +45,46 @@ class Model:
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         if self._link.is_dead:
             await self._link.wait(0)
-        streamed = self._request(request)
+        stream_record = self._record_request(request)
         try:
-            for step in self._reply(len(self._ledger.streams)):
+            for step in self._reply_steps(len(self._observations.streams)):
                 await self._link.wait(self._link.delay("chunk") if step is not None else 0.05)
                 if isinstance(step, Exception):
-                    streamed.end = "transient" if isinstance(step, TransientProviderError) else "failed"
+                    stream_record.end = "transient" if isinstance(step, TransientProviderError) else "failed"
                     raise step
                 if step is None:
                     continue
                 if isinstance(step, TextChunk):
-                    streamed.text += step.text
+                    stream_record.text += step.text
                 elif isinstance(step, EndChunk):
-                    streamed.end = "done"
+                    stream_record.end = "done"
                 yield step
-            streamed.end = streamed.end or "transient"
+            stream_record.end = stream_record.end or "transient"
         finally:
-            streamed.end = streamed.end or ("lost" if self._link.is_dead else "cut")
-            streamed.ended = self._ledger.mark()
-            self._ledger.note(self._link.now(), self._link.owner, "stream", streamed.turn, streamed.end)
+            stream_record.end = stream_record.end or ("lost" if self._link.is_dead else "cut")
+            stream_record.ended_mark = self._observations.next_mark()
+            self._observations.add_trace(
+                self._link.now(), self._link.owner, "stream", stream_record.turn, stream_record.end
+            )
 
-    def _request(self, request: Request) -> Streamed:
-        ledger = self._ledger
-        asked = [message.id for message in request.messages if isinstance(message, UserMessage)]
-        turn = ledger.turn_of.get(asked[-1], "") if asked else ""
-        streamed = Streamed(turn, self._link.owner, request, ledger.mark())
-        ledger.streams.append(streamed)
-        ledger.note(self._link.now(), self._link.owner, "request", turn, asked)
+    def _record_request(self, request: Request) -> StreamRecord:
+        observations = self._observations
+        message_ids = [message.id for message in request.messages if isinstance(message, UserMessage)]
+        turn = observations.turn_of.get(message_ids[-1], "") if message_ids else ""
+        streamed = StreamRecord(turn, self._link.owner, request, observations.next_mark())
+        observations.streams.append(streamed)
+        observations.add_trace(self._link.now(), self._link.owner, "request", turn, message_ids)
         if not turn:
-            ledger.violate(f"honest: a request was made for {asked[-1:]} before its turn was durable")
+            observations.add_violation(f"honest: a request was made for {message_ids[-1:]} before its turn was durable")
         if self._link.is_dead:
-            ledger.violate(f"crash: the dead machine {self._link.owner} made a request")
-        wrong = complaint(request)
-        if wrong:
-            ledger.violate(f"transcript: request {len(ledger.streams)} of {turn}: {wrong}")
+            observations.add_violation(f"crash: the dead machine {self._link.owner} made a request")
+        problem = find_request_problem(request)
+        if problem:
+            observations.add_violation(f"transcript: request {len(observations.streams)} of {turn}: {problem}")
         return streamed
 
-    def _reply(self, number: int) -> Iterator[Chunk | Exception | None]:
-        """Yield the steps of a reply; None is a while in which nothing comes."""
+    def _reply_steps(self, number: int) -> Iterator[Chunk | Exception | None]:
+        """Yield a reply's chunks and errors, with None for a pause."""
         random = self._random
         if self._quiet.is_on:
             yield TextChunk(f"quiet {number}. ")
@@ -92,7 +94,7 @@ class Model:
             ["text", "text", "calls", "calls", "calls", "calls", "silent", "endless", "early", "late", "fatal", "cut"]
         )
         if kind == "silent":
-            yield from self._until_quiet()
+            yield from self._stall_until_quiet()
         if kind == "early" and random.random() < 0.8:
             yield TransientProviderError("connection lost")
         if random.random() < 0.3:
@@ -113,22 +115,22 @@ class Model:
         if kind == "fatal":
             yield ProviderError("no such model", "not_found")
         if kind == "calls":
-            yield from self._calls(number)
+            yield from self._call_chunks(number)
         if kind != "cut":
             yield UsageChunk(Usage(10, 5))
             yield EndChunk("calls" if kind == "calls" else "stop")
 
-    def _until_quiet(self) -> Iterator[None]:
+    def _stall_until_quiet(self) -> Iterator[None]:
         for _ in range(2000):
             if self._quiet.is_on:
                 return
             yield None
 
-    def _calls(self, number: int) -> Iterator[Chunk]:
+    def _call_chunks(self, number: int) -> Iterator[Chunk]:
         random = self._random
         for index in range(random.choice([1, 1, 2, 3])):
             name = random.choice(["c0", "", f"c{number}.{index}"]) if random.random() < 0.2 else f"c{number}.{index}"
-            arguments = json.dumps({"do": random.choice(WORK), "command": random.choice(["ls", "rm -rf x"])})
+            arguments = json.dumps({"do": random.choice(TOOL_BEHAVIOURS), "command": random.choice(["ls", "rm -rf x"])})
             if random.random() < 0.1:
                 arguments = arguments[: random.randint(1, 9)]
             yield CallChunk(index, name, random.choice(TOOLS), arguments[:4])

@@ -1,4 +1,4 @@
-"""What was seen from outside a run: all that is checked afterwards, each with the mark of its moment."""
+"""All observations made during a run, for the checks afterwards. Increasing sequence numbers (marks) order them."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from hark.protocol.commands import Delivery
 from hark.protocol.provider import Request
 from hark.protocol.receipts import Receipt, Settled
 from hark.protocol.records import AnyRecord, Steered, TurnStarted
-from hark.protocol.store import Entry
-from tests.simulation.storage import Vault
+from hark.protocol.store import InboxEntry
+from tests.simulation.storage import SharedState
 
 
 @dataclass(slots=True)
-class Committed:
-    """A record in the journal: when, and by whose commit."""
+class CommittedRecord:
+    """A journal record with the time and the writer of its commit."""
 
     record: AnyRecord
     mark: int
@@ -22,70 +22,70 @@ class Committed:
 
 
 @dataclass(slots=True)
-class Posted:
-    """A message of a person: all tries to deliver it, and what they were told."""
+class SentMessage:
+    """A message from a user, with all its receipts."""
 
     id: str
     text: str
     delivery: Delivery
-    called: int
+    called_mark: int
     receipts: list[tuple[int, Receipt]] = field(default_factory=list[tuple[int, Receipt]])
 
 
 @dataclass(slots=True)
-class Stopped:
-    """A stop that a person asked for, and its answer."""
+class StopRequest:
+    """A stop requested by a user, and its result."""
 
     id: str
     turn: str
     machine: str
-    called: int
+    called_mark: int
     called_at: float
     shown: int | None = None
-    returned: int | None = None
+    returned_mark: int | None = None
     returned_at: float = 0.0
     is_lost: bool = False
     settled: Settled | None = None
 
 
 @dataclass(slots=True)
-class Streamed:
-    """A request at the model, what it said, and how it ended: done, cut, transient, failed, or with its machine."""
+class StreamRecord:
+    """A model request, its reply, and its end state: done, cut, transient, failed, or lost with its machine."""
 
     turn: str
     machine: str
     request: Request
-    began: int
+    began_mark: int
     text: str = ""
     end: str = ""
-    ended: int | None = None
+    ended_mark: int | None = None
 
 
 @dataclass(slots=True)
 class ToolRun:
-    """A tool at work: finished, raised or cancelled, or lost with its machine."""
+    """One run of a tool and its end state: finished, raised, cancelled, or lost with its machine."""
 
     call: str
     turn: str
     name: str
     machine: str
-    began: int
+    began_mark: int
     text: str
     end: str = ""
-    ended: int | None = None
+    ended_mark: int | None = None
 
 
-class Ledger:
-    """Keeps what was seen. `violations` are sentences; the trace is the run, line by line."""
+class Observations:
+    """All observations made during a run. `violations` has a sentence per broken guarantee; `trace` is a log."""
 
-    def __init__(self, session: str, vault: Vault) -> None:
+    def __init__(self, session: str, vault: SharedState) -> None:
         self.session = session
         self.violations: list[str] = []
-        self.records: list[Committed] = []
-        self.entries: list[tuple[int, Entry]] = []
-        self.posted: dict[str, Posted] = {}
-        self.stops: dict[str, Stopped] = {}
-        self.streams: list[Streamed] = []
+        self.records: list[CommittedRecord] = []
+        self.entries: list[tuple[int, InboxEntry]] = []
+        self.messages: dict[str, SentMessage] = {}
+        self.stops: dict[str, StopRequest] = {}
+        self.streams: list[StreamRecord] = []
         self.tools: list[ToolRun] = []
         self.notices: list[tuple[int, str, str]] = []
         self.deaths: dict[str, int] = {}
@@ -94,45 +94,45 @@ class Ledger:
         self.started_calls: set[str] = set()
         self.trace: list[tuple[object, ...]] = []
         self._vault = vault
-        self._marks = 0
+        self._last_mark = 0
 
-    def mark(self) -> int:
-        """Return the number of this moment; later ones have higher numbers."""
-        self._marks += 1
-        return self._marks
+    def next_mark(self) -> int:
+        """Return the next mark, a sequence number that orders the observations."""
+        self._last_mark += 1
+        return self._last_mark
 
-    def note(self, at: float, *what: object) -> None:
+    def add_trace(self, at: float, *items: object) -> None:
         """Add a line to the trace."""
-        self.trace.append((round(at, 6), *what))
+        self.trace.append((round(at, 6), *items))
 
-    def violate(self, sentence: str) -> None:
-        """A promise is broken."""
+    def add_violation(self, sentence: str) -> None:
+        """Record a broken guarantee."""
         self.violations.append(sentence)
 
-    def catch_up(self, at: float, writer: str) -> None:
-        """Look at what has just been committed. Only the session's owner may have written to its journal."""
+    def read_commits(self, at: float, writer: str) -> None:
+        """Read newly committed entries and records, and check that only the session's owner wrote to its journal."""
         for entry in self._vault.entries(self.session, len(self.entries)):
-            self.entries.append((self.mark(), entry))
-            self.note(at, writer, "inbox", entry.seq, type(entry.command).__name__, entry.command.id)
-        news = self._vault.records(self.session, len(self.records))
+            self.entries.append((self.next_mark(), entry))
+            self.add_trace(at, writer, "inbox", entry.seq, type(entry.command).__name__, entry.command.id)
+        new_records = self._vault.records(self.session, len(self.records))
         owner = self._vault.owner(self.session)
-        if news and owner not in (writer, ""):  # it may have let go in the same commit
-            self.violate(f"fencing: {writer} wrote {news[0]} while {owner} owns the session")
-        for record in news:
-            self._keep(Committed(record, self.mark(), at, writer))
+        if new_records and owner not in (writer, ""):  # the writer may have released its lease in the same commit
+            self.add_violation(f"fencing: {writer} wrote {new_records[0]} while {owner} owns the session")
+        for record in new_records:
+            self._add_record(CommittedRecord(record, self.next_mark(), at, writer))
 
-    def digest(self) -> str:
-        """Return the run's fingerprint."""
-        return hashlib.sha256(self.story().encode()).hexdigest()[:16]
+    def fingerprint(self) -> str:
+        """Return a hash of the trace."""
+        return hashlib.sha256(self.trace_text().encode()).hexdigest()[:16]
 
-    def story(self) -> str:
-        """Return the run, line by line."""
+    def trace_text(self) -> str:
+        """Return the trace as text."""
         return "\n".join(f"{line[0]:>12} " + " ".join(map(str, line[1:])) for line in self.trace)
 
-    def _keep(self, committed: Committed) -> None:
+    def _add_record(self, committed: CommittedRecord) -> None:
         record = committed.record
         self.records.append(committed)
-        self.note(committed.at, committed.writer, "record", record)
+        self.add_trace(committed.at, committed.writer, "record", record)
         if isinstance(record, TurnStarted | Steered):
             for message in record.messages:
                 self.turn_of.setdefault(message.id, record.turn)

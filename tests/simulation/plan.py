@@ -1,4 +1,4 @@
-"""What a seed decides before the run: how many machines, which store, which rules, and how much goes wrong."""
+"""The plan of a run, derived from its seed: machines, store, rules and faults."""
 
 from dataclasses import dataclass
 from random import Random
@@ -10,29 +10,29 @@ MACHINES = 2
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run. The chances are per act."""
+    """The plan of one run. Each probability is per action."""
 
     seed: int
     machines: int
     is_sql: bool
     rules: Rules
     tempo: float
-    people: int
-    acts: int
-    pace: float
+    users: int
+    actions_per_user: int
+    pause_seconds: float
     faults: tuple[str, ...]
-    tells_death: bool
-    watches: bool
+    detects_death: bool
+    has_readers: bool
     quiet_delivery: str
-    failing: float
-    loses_wakes: float
-    lull: float
+    failure_rate: float
+    wake_loss_rate: float
+    idle_seconds: float
 
 
-def plan_of(seed: int) -> Plan:
+def make_plan(seed: int) -> Plan:
     random = Random(seed)
     machines = 2 if random.random() < 0.35 else 1
-    faults = _faults(random, machines)
+    faults = _choose_faults(random, machines)
     rules = Rules(
         after_stop=random.choice([AfterStop.HOLD, AfterStop.HOLD, AfterStop.RUN, AfterStop.EDIT]),
         limits=Limits(steps=random.choice([3, 5, 8]), seconds=random.choice([None, None, None, 2.0])),
@@ -45,20 +45,20 @@ def plan_of(seed: int) -> Plan:
         is_sql=random.random() < 0.35,
         rules=rules,
         tempo=random.choice([0.2, 1.0, 1.0, 3.0]),
-        people=random.choice([1, 1, 2]),
-        acts=random.randint(3, 8),
-        pace=random.choice([0.02, 0.15, 0.4]),
+        users=random.choice([1, 1, 2]),
+        actions_per_user=random.randint(3, 8),
+        pause_seconds=random.choice([0.02, 0.15, 0.4]),
         faults=faults,
-        tells_death=random.random() < 0.6,
-        watches=random.random() < 0.7,
+        detects_death=random.random() < 0.6,
+        has_readers=random.random() < 0.7,
         quiet_delivery=random.choice(["interrupt", "queue", "steer"]),
-        failing=0.03 if random.random() < 0.08 else 0.0,
-        loses_wakes=random.choice([0.0, 0.3, 1.0]),
-        lull=random.choice([0.0, 0.0, 1.5, 4.0]),
+        failure_rate=0.03 if random.random() < 0.08 else 0.0,
+        wake_loss_rate=random.choice([0.0, 0.3, 1.0]),
+        idle_seconds=random.choice([0.0, 0.0, 1.5, 4.0]),
     )
 
 
-def _faults(random: Random, machines: int) -> tuple[str, ...]:
+def _choose_faults(random: Random, machines: int) -> tuple[str, ...]:
     if random.random() < 0.45:
         return ()
     kinds = ["kill", "kill", "close"]

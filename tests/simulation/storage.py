@@ -1,4 +1,4 @@
-"""What lasts in a simulated world: the real stores' logic, with commits that take virtual time and can be lost."""
+"""Simulated durable state: the logic of the real stores, with commits that take virtual time and can be lost."""
 
 import asyncio
 import sqlite3
@@ -9,106 +9,118 @@ from typing import Any, Protocol, TypeVar, cast
 from hark.engine.session.router import HEARTBEAT_SECONDS
 from hark.protocol.commands import Command
 from hark.protocol.records import AnyRecord
-from hark.protocol.store import Accepted, Entry, Lease, Search, SessionLine, Store, StoreError, Summary
-from hark.store import rows
-from hark.store.committer import PendingCommit, answer, commit_together
+from hark.protocol.store import (
+    InboxEntry,
+    Lease,
+    PutResult,
+    Search,
+    SessionListEntry,
+    SessionSummary,
+    Store,
+    StoreError,
+)
+from hark.store import sqlite_statements
+from hark.store.commit_thread import PendingCommit, commit_batch, resolve_futures
 from hark.store.database_file import migrate
 from hark.store.memory import MemoryBus, MemoryStore, SharedMemory
 from hark.store.sqlite import SqliteLeases, SqliteStore
-from tests.simulation.network_link import Link
+from tests.simulation.network_link import NetworkLink
 
 T = TypeVar("T")
 LEASE_SECONDS = 5.0
-LOOK_SECONDS = 0.5  # from a heartbeat or wake to the look at the inbox
+POLL_SECONDS = 0.5  # from a heartbeat or wake-up to reading the inbox
 
 
-class Disk:
-    """One machine's way to what lasts: operations are committed together and in order, after a while.
+class SimulatedDisk:
+    """One machine's access to durable state. Operations are committed in order, in batches, after a delay.
 
-    A machine that dies loses what was not committed, and nothing else.
+    A machine that dies loses only its uncommitted operations.
     """
 
     def __init__(
-        self, link: Link, commit: Callable[[Sequence[PendingCommit]], None], committed: Callable[[], None] | None = None
+        self,
+        link: NetworkLink,
+        commit: Callable[[Sequence[PendingCommit]], None],
+        on_commit: Callable[[], None] | None = None,
     ) -> None:
-        """Without `committed` it only reads, and reading does not fail."""
+        """Without `on_commit`, the disk is read-only and reads never fail."""
         self._link = link
         self._commit = commit
-        self._committed = committed
-        self._waiting: list[PendingCommit] = []
+        self._on_commit = on_commit
+        self._pending: list[PendingCommit] = []
         self._is_busy = False
 
     def submit(self, operation: Callable[[Any], T]) -> Awaitable[T]:
-        job = PendingCommit(operation, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
+        pending = PendingCommit(operation, asyncio.get_running_loop().create_future())
+        self._pending.append(pending)
         began = self._link.now()
-        job.future.add_done_callback(lambda _: self._link.store_time.append((began, self._link.now())))
+        pending.future.add_done_callback(lambda _: self._link.store_spans.append((began, self._link.now())))
         if not self._is_busy:
             self._is_busy = True
-            self._link.later(self._link.delay("commit"), self._commit_waiting)
-        return job.future
+            self._link.call_later(self._link.delay("commit"), self._commit_pending)
+        return pending.future
 
     async def close(self) -> None:
-        while self._waiting:
+        while self._pending:
             await self.submit(lambda _: None)
 
-    def _commit_waiting(self) -> None:
-        jobs, self._waiting = self._waiting, []
-        failure = self._link.failure() if self._committed else None
+    def _commit_pending(self) -> None:
+        jobs, self._pending = self._pending, []
+        failure = self._link.next_error() if self._on_commit else None
         if failure is None:
             self._commit(jobs)
-            if self._committed:
-                self._committed()
+            if self._on_commit:
+                self._on_commit()
         else:
             for job in jobs:
                 job.error = failure
-        self._link.later(self._link.delay("answer"), lambda: answer(jobs))
-        self._is_busy = bool(self._waiting)
+        self._link.call_later(self._link.delay("answer"), lambda: resolve_futures(jobs))
+        self._is_busy = bool(self._pending)
         if self._is_busy:
-            self._link.later(self._link.delay("commit"), self._commit_waiting)
+            self._link.call_later(self._link.delay("commit"), self._commit_pending)
 
 
-class Vault(Protocol):
-    """What all machines share, whatever holds it; it outlives them."""
+class SharedState(Protocol):
+    """The durable state that all machines share and that outlives them."""
 
-    def open(self, link: Link, committed: Callable[[], None]) -> Store:
-        """Return one machine's store; `committed` is called in the moment of each of its commits."""
+    def open(self, link: NetworkLink, on_commit: Callable[[], None]) -> Store:
+        """Return a store for one machine. `on_commit` is called at the moment of each commit."""
         ...
 
-    async def enter(self, store: Store) -> None:
-        """Say that the machine lives."""
+    async def register(self, store: Store) -> None:
+        """Register the machine as alive."""
         ...
 
     def records(self, session: str, after: int) -> list[AnyRecord]:
-        """Look at the journal, without any delay."""
+        """Read the journal without simulated delay."""
         ...
 
-    def entries(self, session: str, after: int) -> list[Entry]:
-        """Look at the inbox, without any delay."""
+    def entries(self, session: str, after: int) -> list[InboxEntry]:
+        """Read the inbox without simulated delay."""
         ...
 
     def owner(self, session: str) -> str:
-        """Return who owns a session in this moment."""
+        """Return the current owner of a session."""
         ...
 
     def close(self) -> None:
-        """Let go of what holds it."""
+        """Release all resources."""
         ...
 
 
 class LossyBus:
-    """A bus whose wakes come late, twice or not at all."""
+    """A simulated bus whose wake-up signals may arrive late, twice or not at all."""
 
-    def __init__(self, inner: MemoryBus, link: Link) -> None:
+    def __init__(self, inner: MemoryBus, link: NetworkLink) -> None:
         self._inner = inner
         self._link = link
 
     async def wake(self, session: str) -> None:
-        delays = [self._link.delay("wake") for _ in range(self._link.wakes())]
+        delays = [self._link.delay("wake") for _ in range(self._link.wake_count())]
         for delay in delays:
-            self._link.later(delay, lambda: _now(self._inner.wake(session)))
+            self._link.call_later(delay, lambda: _run_without_waiting(self._inner.wake(session)))
         now = self._link.now()
-        self._link.wake_time.append((now, now + min([*delays, HEARTBEAT_SECONDS]) + LOOK_SECONDS))
+        self._link.wake_spans.append((now, now + min([*delays, HEARTBEAT_SECONDS]) + POLL_SECONDS))
 
     def wakes(self) -> AsyncIterator[str]:
         return self._inner.wakes()
@@ -117,30 +129,30 @@ class LossyBus:
         self._inner.close()
 
 
-class SqlVault:
-    """The SQLite store's own SQL on a database in memory."""
+class SqlState:
+    """The durable state behind the SQLite store: the real SQL on an in-memory database."""
 
     def __init__(self) -> None:
         self._memory = SharedMemory()
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         migrate(self._connection, "memory")
 
-    def open(self, link: Link, committed: Callable[[], None]) -> Store:
+    def open(self, link: NetworkLink, on_commit: Callable[[], None]) -> Store:
         def commit(jobs: Sequence[PendingCommit]) -> None:
-            commit_together(self._connection, jobs, "BEGIN IMMEDIATE")
+            commit_batch(self._connection, jobs, "BEGIN IMMEDIATE")
 
-        writes, reads = Disk(link, commit, committed), Disk(link, commit)
+        writes, reads = SimulatedDisk(link, commit, on_commit), SimulatedDisk(link, commit)
         leases = SqliteLeases(writes, link.owner, link, link.is_alive, LEASE_SECONDS)
         return SqliteStore(writes, reads, leases, LossyBus(MemoryBus(self._memory, link.owner), link))
 
-    async def enter(self, store: Store) -> None:
-        await cast("SqliteLeases", store.leases).enter()
+    async def register(self, store: Store) -> None:
+        await cast("SqliteLeases", store.leases).register()
 
     def records(self, session: str, after: int) -> list[AnyRecord]:
-        return rows.read(self._connection, session, after)
+        return sqlite_statements.read_journal(self._connection, session, after)
 
-    def entries(self, session: str, after: int) -> list[Entry]:
-        return rows.after(self._connection, session, after)
+    def entries(self, session: str, after: int) -> list[InboxEntry]:
+        return sqlite_statements.entries_after(self._connection, session, after)
 
     def close(self) -> None:
         self._connection.close()
@@ -150,25 +162,25 @@ class SqlVault:
         return str(row[0]) if row else ""
 
 
-class MemoryVault:
-    """The store in memory, with the same delays in front of it."""
+class MemoryState:
+    """The durable state behind the in-memory store, with the same simulated delays."""
 
     def __init__(self) -> None:
         self._memory = SharedMemory()
 
-    def open(self, link: Link, committed: Callable[[], None]) -> Store:
-        return DelayedStore(MemoryStore(self._memory, link.owner, link, LEASE_SECONDS), link, committed)
+    def open(self, link: NetworkLink, on_commit: Callable[[], None]) -> Store:
+        return DelayedStore(MemoryStore(self._memory, link.owner, link, LEASE_SECONDS), link, on_commit)
 
-    async def enter(self, store: Store) -> None:
+    async def register(self, store: Store) -> None:
         await store.leases.renew()
 
     def records(self, session: str, after: int) -> list[AnyRecord]:
-        kept = self._memory.kept.get(session)
-        return kept.records[after:] if kept else []
+        stored = self._memory.sessions.get(session)
+        return stored.records[after:] if stored else []
 
-    def entries(self, session: str, after: int) -> list[Entry]:
-        kept = self._memory.kept.get(session)
-        return kept.entries[after:] if kept else []
+    def entries(self, session: str, after: int) -> list[InboxEntry]:
+        stored = self._memory.sessions.get(session)
+        return stored.entries[after:] if stored else []
 
     def close(self) -> None:
         pass
@@ -179,12 +191,12 @@ class MemoryVault:
 
 
 class DelayedStore:
-    """A store in memory whose every act goes through a disk. It is its own inbox, journal and leases."""
+    """An in-memory store with a simulated disk. The store itself implements the inbox, journal and leases."""
 
-    def __init__(self, inner: MemoryStore, link: Link, committed: Callable[[], None]) -> None:
+    def __init__(self, inner: MemoryStore, link: NetworkLink, on_commit: Callable[[], None]) -> None:
         self._inner = inner
-        self._writes = Disk(link, _commit_in_memory, committed)
-        self._reads = Disk(link, _commit_in_memory)
+        self._writes = SimulatedDisk(link, _commit_in_memory, on_commit)
+        self._reads = SimulatedDisk(link, _commit_in_memory)
         self._bus = LossyBus(inner.bus, link)
 
     @property
@@ -207,50 +219,52 @@ class DelayedStore:
     def bus(self) -> LossyBus:
         return self._bus
 
-    async def put(self, session: str, command: Command) -> Accepted:
-        return await self._writes.submit(lambda _: _now(self._inner.inbox.put(session, command)))
+    async def put(self, session: str, command: Command) -> PutResult:
+        return await self._writes.submit(lambda _: _run_without_waiting(self._inner.inbox.put(session, command)))
 
-    async def after(self, session: str, seq: int) -> list[Entry]:
-        return await self._reads.submit(lambda _: _now(self._inner.inbox.after(session, seq)))
+    async def entries_after(self, session: str, seq: int) -> list[InboxEntry]:
+        return await self._reads.submit(lambda _: _run_without_waiting(self._inner.inbox.entries_after(session, seq)))
 
-    async def unread(self) -> list[str]:
-        return await self._reads.submit(lambda _: _now(self._inner.inbox.unread()))
+    async def unread_sessions(self) -> list[str]:
+        return await self._reads.submit(lambda _: _run_without_waiting(self._inner.inbox.unread_sessions()))
 
-    async def unfinished(self) -> list[str]:
-        return await self._reads.submit(lambda _: _now(self._inner.inbox.unfinished()))
+    async def unfinished_sessions(self) -> list[str]:
+        return await self._reads.submit(lambda _: _run_without_waiting(self._inner.inbox.unfinished_sessions()))
 
-    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
-        kept = tuple(records)
-        await self._writes.submit(lambda _: _now(self._inner.journal.append(lease, expected, kept, summary)))
+    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: SessionSummary) -> None:
+        copy = tuple(records)
+        await self._writes.submit(
+            lambda _: _run_without_waiting(self._inner.journal.append(lease, expected, copy, summary))
+        )
 
     async def read(self, session: str, after: int = 0) -> list[AnyRecord]:
-        return await self._reads.submit(lambda _: _now(self._inner.journal.read(session, after)))
+        return await self._reads.submit(lambda _: _run_without_waiting(self._inner.journal.read(session, after)))
 
-    async def sessions(self) -> list[SessionLine]:
-        return await self._reads.submit(lambda _: _now(self._inner.journal.sessions()))
+    async def sessions(self) -> list[SessionListEntry]:
+        return await self._reads.submit(lambda _: _run_without_waiting(self._inner.journal.sessions()))
 
     async def delete(self, session: str) -> bool:
-        return await self._writes.submit(lambda _: _now(self._inner.journal.delete(session)))
+        return await self._writes.submit(lambda _: _run_without_waiting(self._inner.journal.delete(session)))
 
     @property
     def seconds(self) -> float:
         return self._inner.leases.seconds
 
     async def acquire(self, session: str) -> Lease | None:
-        return await self._writes.submit(lambda _: _now(self._inner.leases.acquire(session)))
+        return await self._writes.submit(lambda _: _run_without_waiting(self._inner.leases.acquire(session)))
 
     async def is_owned(self, session: str) -> bool:
-        return await self._reads.submit(lambda _: _now(self._inner.leases.is_owned(session)))
+        return await self._reads.submit(lambda _: _run_without_waiting(self._inner.leases.is_owned(session)))
 
     async def renew(self) -> None:
-        await self._writes.submit(lambda _: _now(self._inner.leases.renew()))
+        await self._writes.submit(lambda _: _run_without_waiting(self._inner.leases.renew()))
 
     async def release(self, lease: Lease) -> None:
-        await self._writes.submit(lambda _: _now(self._inner.leases.release(lease)))
+        await self._writes.submit(lambda _: _run_without_waiting(self._inner.leases.release(lease)))
 
     async def close(self) -> None:
         with suppress(StoreError):
-            await self._writes.submit(lambda _: _now(self._inner.close()))
+            await self._writes.submit(lambda _: _run_without_waiting(self._inner.close()))
 
 
 def _commit_in_memory(jobs: Sequence[PendingCommit]) -> None:
@@ -261,10 +275,10 @@ def _commit_in_memory(jobs: Sequence[PendingCommit]) -> None:
             job.error = refusal
 
 
-def _now(act: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits."""
+def _run_without_waiting(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never suspends."""
     try:
-        act.send(None)
+        coroutine.send(None)
     except StopIteration as end:
         return cast("T", end.value)
-    raise AssertionError("a store in memory waited")
+    raise AssertionError("the in-memory store waited")

@@ -1,11 +1,11 @@
-"""The virtual loop: time that passes by itself, and a name for whoever is stuck."""
+"""The virtual event loop: time advances without waiting, and stuck tasks are reported by name."""
 
 import asyncio
 from collections.abc import Generator
 
 import pytest
 
-from tests.simulation.loop import Stuck, VirtualLoop
+from tests.simulation.loop import LoopStuck, VirtualLoop
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def loop() -> Generator[VirtualLoop]:
     loop.close()
 
 
-def test_a_long_wait_takes_its_time_and_no_more(loop: VirtualLoop) -> None:
+def test_a_long_wait_advances_virtual_time_exactly(loop: VirtualLoop) -> None:
     async def wait() -> None:
         await asyncio.gather(asyncio.sleep(3600), asyncio.sleep(1800))
 
@@ -29,19 +29,19 @@ def test_a_long_wait_takes_its_time_and_no_more(loop: VirtualLoop) -> None:
     assert loop.time() == pytest.approx(3600)
 
 
-def test_a_deadlock_names_the_tasks_that_wait(loop: VirtualLoop) -> None:
+def test_a_deadlock_error_names_the_waiting_tasks(loop: VirtualLoop) -> None:
     async def wait() -> None:
         await asyncio.get_running_loop().create_future()
 
-    task = loop.create_task(wait(), name="somebody")
-    with pytest.raises(Stuck, match=r"deadlock.*somebody at wait"):
+    task = loop.create_task(wait(), name="a task")
+    with pytest.raises(LoopStuck, match=r"deadlock.*a task at wait"):
         loop.run_until_complete(task)
 
 
-def test_a_loop_in_which_no_time_passes_is_noticed(loop: VirtualLoop) -> None:
+def test_a_livelock_in_which_no_time_passes_is_detected(loop: VirtualLoop) -> None:
     async def spin() -> None:
         while True:  # noqa: ASYNC110 the very thing
             await asyncio.sleep(0)
 
-    with pytest.raises(Stuck, match="livelock"):
+    with pytest.raises(LoopStuck, match="livelock"):
         loop.run_until_complete(loop.create_task(spin()))

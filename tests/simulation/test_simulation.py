@@ -1,4 +1,4 @@
-"""Hundreds of seeded runs of the real engine and the real stores, each checked against every promise."""
+"""Hundreds of seeded runs of the real engine and stores, each checked against every guarantee."""
 
 import os
 import subprocess
@@ -8,19 +8,19 @@ import pytest
 
 from tests.simulation.simulation import run_seed
 
-COUNT = int(os.environ.get("HARK_SEEDS", "500"))  # more than any known bug needs; `make simulate` runs thousands
+COUNT = int(os.environ.get("HARK_SEEDS", "500"))  # more than any planted bug needs; `make simulate` runs thousands
 BLOCKS = 10
 SOME_SEEDS = (3, 11, 42, 416, 697)
-PRINT_DIGESTS = """
+PRINT_FINGERPRINTS = """
 import sys
 from tests.simulation.simulation import run_seed
 for seed in sys.argv[1:]:
-    print(run_seed(int(seed)).digest())
+    print(run_seed(int(seed)).fingerprint())
 """
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_every_promise_is_kept_whatever_the_seed(block: int) -> None:
+def test_every_guarantee_is_kept_for_every_seed(block: int) -> None:
     for seed in range(block, COUNT, BLOCKS):
         violations = run_seed(seed).violations
         assert not violations, f"seed {seed} (replay: uv run python -m tests.simulation --seed {seed} --trace): " + (
@@ -28,19 +28,19 @@ def test_every_promise_is_kept_whatever_the_seed(block: int) -> None:
         )
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_the_same_seed_produces_the_same_run() -> None:
     for seed in SOME_SEEDS:
-        assert run_seed(seed).story() == run_seed(seed).story()
+        assert run_seed(seed).trace_text() == run_seed(seed).trace_text()
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "random"])
-def test_the_same_seed_is_the_same_run_in_another_process(hash_seed: str) -> None:
-    command = [sys.executable, "-c", PRINT_DIGESTS, *map(str, SOME_SEEDS)]
+def test_the_same_seed_produces_the_same_run_in_another_process(hash_seed: str) -> None:
+    command = [sys.executable, "-c", PRINT_FINGERPRINTS, *map(str, SOME_SEEDS)]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    assert printed.split() == [run_seed(seed).digest() for seed in SOME_SEEDS]
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert output.split() == [run_seed(seed).fingerprint() for seed in SOME_SEEDS]
 
 
-def test_seeds_differ() -> None:
-    digests = {run_seed(seed).digest() for seed in range(20)}
-    assert len(digests) == 20
+def test_different_seeds_produce_different_runs() -> None:
+    fingerprints = {run_seed(seed).fingerprint() for seed in range(20)}
+    assert len(fingerprints) == 20

@@ -1,13 +1,13 @@
-"""Simulated tools: they finish, raise, take long, swallow a cancel, never return or ask; each notes start and end."""
+"""Simulated tools that finish, raise, take long, ignore cancellation, hang or ask a question. Each run is recorded."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hark.protocol.tool import CallContext, Question, Tool, ToolError, ToolOutput, ToolSpec
-from tests.simulation.model import Quiet
-from tests.simulation.network_link import Link
-from tests.simulation.observations import Ledger, ToolRun
+from tests.simulation.model import QuietPhase
+from tests.simulation.network_link import NetworkLink
+from tests.simulation.observations import Observations, ToolRun
 
 SPECS = (
     ToolSpec("look", "Look."),
@@ -17,18 +17,18 @@ SPECS = (
 
 
 class SimulatedTool:
-    """Does what its arguments say."""
+    """A simulated tool whose arguments select its behaviour."""
 
-    def __init__(self, spec: ToolSpec, ledger: Ledger, link: Link, quiet: Quiet) -> None:
+    def __init__(self, spec: ToolSpec, observations: Observations, link: NetworkLink, quiet: QuietPhase) -> None:
         self.spec = spec
-        self._ledger = ledger
+        self._observations = observations
         self._link = link
         self._quiet = quiet
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
         if self._link.is_dead:
             await self._link.wait(0)
-        run = self._begin(context)
+        run = self._record_start(context)
         try:
             text = await self._work(str(arguments.get("do")), context, run)
             run.end = "finished"
@@ -40,42 +40,47 @@ class SimulatedTool:
             run.end = "raised"
             raise
         finally:
-            run.ended = self._ledger.mark()
-            self._ledger.note(self._link.now(), self._link.owner, "tool", context.call, run.end)
+            run.ended_mark = self._observations.next_mark()
+            self._observations.add_trace(self._link.now(), self._link.owner, "tool", context.call, run.end)
 
-    def _begin(self, context: CallContext) -> ToolRun:
-        ledger = self._ledger
+    def _record_start(self, context: CallContext) -> ToolRun:
+        observations = self._observations
         run = ToolRun(
-            context.call, context.turn, self.spec.name, self._link.owner, ledger.mark(), f"done {context.call}"
+            context.call,
+            context.turn,
+            self.spec.name,
+            self._link.owner,
+            observations.next_mark(),
+            f"done {context.call}",
         )
-        if any(other.call == run.call for other in ledger.tools):
-            ledger.violate(f"calls: {run.call} of {run.turn} was started twice")
-        if run.call not in ledger.started_calls:
-            ledger.violate(f"calls: {run.call} of {run.turn} started before that was durable")
-        ledger.tools.append(run)
-        ledger.note(self._link.now(), self._link.owner, "tool", context.call, "starts")
+        if any(other.call == run.call for other in observations.tools):
+            observations.add_violation(f"calls: {run.call} of {run.turn} was started twice")
+        if run.call not in observations.started_calls:
+            observations.add_violation(f"calls: {run.call} of {run.turn} started before its start record was durable")
+        observations.tools.append(run)
+        observations.add_trace(self._link.now(), self._link.owner, "tool", context.call, "starts")
         return run
 
-    async def _work(self, what: str, context: CallContext, run: ToolRun) -> str:
-        match what:
+    async def _work(self, behaviour: str, context: CallContext, run: ToolRun) -> str:
+        match behaviour:
             case "long":
                 await self._wait(2.0)
             case "raise":
                 await self._wait(0.01)
                 raise ValueError("the tool is broken")
-            case "swallow":  # tidies up for a while after a cancel, then says that it is done
+            case "swallow":  # cleans up for a while after a cancellation, then finishes
                 try:
                     await self._wait(1.0)
                 except asyncio.CancelledError:
                     await self._wait(0.05)
-            case "stubborn":  # deaf to cancels, and late
-                await self._deaf(3.0)
+            case "stubborn":  # ignores cancellation, and finishes late
+                await self._ignore_cancellation(3.0)
             case "never":
-                await self._deaf(1e9)
+                await self._ignore_cancellation(1e9)
             case "ask":
                 return f"{run.text}: {await context.ask(Question('which?'))}"
             case "steered":
-                waiting = asyncio.ensure_future(context.steered())
+                waiting = asyncio.ensure_future(context.wait_for_steer())
                 try:
                     await asyncio.wait([waiting], timeout=1.0)
                 finally:
@@ -91,7 +96,7 @@ class SimulatedTool:
             await self._link.wait(min(left, 0.25) + 1e-6)
             left -= 0.25
 
-    async def _deaf(self, seconds: float) -> None:
+    async def _ignore_cancellation(self, seconds: float) -> None:
         end = self._link.now() + seconds
         while self._link.now() < end and not self._quiet.is_on:
             try:
@@ -102,10 +107,10 @@ class SimulatedTool:
 
 
 class SimulatedTools:
-    """All of them, for one machine."""
+    """All simulated tools of one machine."""
 
-    def __init__(self, ledger: Ledger, link: Link, quiet: Quiet) -> None:
-        self._tools = {spec.name: SimulatedTool(spec, ledger, link, quiet) for spec in SPECS}
+    def __init__(self, observations: Observations, link: NetworkLink, quiet: QuietPhase) -> None:
+        self._tools = {spec.name: SimulatedTool(spec, observations, link, quiet) for spec in SPECS}
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -119,5 +124,5 @@ class SimulatedTools:
             raise ToolError("do: is missing")
         return arguments
 
-    async def ready(self) -> None:
-        """They are there."""
+    async def wait_until_ready(self) -> None:
+        """Return immediately: the tools are always ready."""

@@ -1,4 +1,4 @@
-"""The people of a simulated world: they post, stop, edit, answer; their platforms deliver until there is a receipt."""
+"""Simulated users who send, stop, edit and answer. Their platforms redeliver each message until it has a receipt."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,82 +10,85 @@ from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.records import Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from hark.protocol.store import StoreError
 from tests.simulation.machine import Machine, MachineDied
-from tests.simulation.observations import Ledger, Posted, Stopped
+from tests.simulation.observations import Observations, SentMessage, StopRequest
 
 TRIES = 40
 
 
-class Person:
-    """Somebody with a surface on some machine. Every act runs by itself: people don't wait for receipts."""
+class SimulatedUser:
+    """A simulated user with a surface on some machine. Actions run concurrently, without waiting for receipts."""
 
     def __init__(
-        self, name: str, ledger: Ledger, random: Random, pace: float, machines: Callable[[], list[Machine]]
+        self, name: str, observations: Observations, random: Random, pace: float, machines: Callable[[], list[Machine]]
     ) -> None:
         self.name = name
-        self.acts: list[asyncio.Task[None]] = []
-        self._ledger = ledger
+        self.actions: list[asyncio.Task[None]] = []
+        self._observations = observations
         self._random = random
-        self._pace = pace
+        self._pause_seconds = pace
         self._machines = machines
         self._count = 0
 
-    async def live(self, acts: int) -> None:
-        """Do things, with pauses between them."""
-        for _ in range(acts):
-            await asyncio.sleep(self._random.expovariate(1 / self._pace) + 1e-6)
-            self._act()
+    async def run(self, count: int) -> None:
+        """Perform `count` random actions, with pauses between them."""
+        for _ in range(count):
+            await asyncio.sleep(self._random.expovariate(1 / self._pause_seconds) + 1e-6)
+            self._perform_random_action()
 
-    def say(self, delivery: Delivery) -> Posted:
-        """Post a message."""
+    def send(self, delivery: Delivery) -> SentMessage:
+        """Send a message."""
         self._count += 1
         name = f"{self.name}.m{self._count}"
-        posted = Posted(name, f"text of {name}", delivery, self._ledger.mark())
-        self._ledger.posted[name] = posted
-        self._do(self._deliver(posted), f"say {name}")
-        return posted
+        message = SentMessage(name, f"text of {name}", delivery, self._observations.next_mark())
+        self._observations.messages[name] = message
+        self._start_action(self._deliver(message), f"say {name}")
+        return message
 
     def stop(self, turn: str, machine: Machine | None = None) -> None:
-        """Ask for a stop."""
-        machine = machine or self._machine()
+        """Request a stop."""
+        machine = machine or self._choose_machine()
         if machine is None:
             return
         self._count += 1
         shown = self._random.choice([None, None, None, 4])
         name = f"{self.name}.s{self._count}"
-        stopped = Stopped(name, turn, machine.name, self._ledger.mark(), machine.link.now(), shown)
-        self._ledger.stops[name] = stopped
-        self._do(self._stop(stopped, machine), f"stop {name}")
+        stop_request = StopRequest(name, turn, machine.name, self._observations.next_mark(), machine.link.now(), shown)
+        self._observations.stops[name] = stop_request
+        self._start_action(self._stop(stop_request, machine), f"stop {name}")
 
     def answer(self, machine: Machine, question: str) -> None:
-        """Answer a question that was seen on a machine."""
+        """Answer a question that was shown on a machine."""
         self._count += 1
         answer = Answer(f"{self.name}.a{self._count}", question, self._random.choice(["yes", "no"]))
-        self._do(self._quietly(machine, lambda machine: machine.call(machine.door.answer(answer), "answer")), "answer")
+        self._start_action(
+            self._call_ignoring_failure(machine, lambda machine: machine.call(machine.proxy.answer(answer), "answer")),
+            "answer",
+        )
 
-    def _act(self) -> None:
+    def _perform_random_action(self) -> None:
         random = self._random
         luck = random.random()
         if luck < 0.55:
-            self.say(random.choice(list(Delivery)))
+            self.send(random.choice(list(Delivery)))
             if random.random() < 0.15:
-                self.say(random.choice(list(Delivery)))
+                self.send(random.choice(list(Delivery)))
             if random.random() < 0.12:
                 self.stop("")
         elif luck < 0.75:
-            self.stop(self._some_turn() if random.random() < 0.4 else "")
+            self.stop(self._choose_recent_turn() if random.random() < 0.4 else "")
             if random.random() < 0.3:
-                self.say(random.choice(list(Delivery)))
-        elif self._ledger.posted:
-            self._change()
+                self.send(random.choice(list(Delivery)))
+        elif self._observations.messages:
+            self._change_queue()
 
-    def _some_turn(self) -> str:
-        turns = [one.record.turn for one in self._ledger.records[-60:] if isinstance(one.record, TurnStarted)]
-        return self._random.choice(turns[-2:]) if turns else f"{self._ledger.session}.t1"
+    def _choose_recent_turn(self) -> str:
+        turns = [one.record.turn for one in self._observations.records[-60:] if isinstance(one.record, TurnStarted)]
+        return self._random.choice(turns[-2:]) if turns else f"{self._observations.session}.t1"
 
-    def _change(self) -> None:
+    def _change_queue(self) -> None:
         self._count += 1
         random, name = self._random, f"{self.name}.q{self._count}"
-        message = random.choice(list(self._ledger.posted)[-6:])
+        message = random.choice(list(self._observations.messages)[-6:])
         command: QueueCommand = random.choice(
             [
                 Edit(name, message, f"edited text of {message}"),
@@ -93,101 +96,105 @@ class Person:
                 Withdraw(name, message),
             ]
         )
-        machine = self._machine()
+        machine = self._choose_machine()
         if machine is not None:
-            self._do(
-                self._quietly(machine, lambda machine: machine.call(machine.door.change(command), "change")),
+            self._start_action(
+                self._call_ignoring_failure(
+                    machine, lambda machine: machine.call(machine.proxy.change(command), "change")
+                ),
                 f"change {name}",
             )
 
-    async def _deliver(self, posted: Posted) -> None:
-        """Deliver until there is a receipt, and sometimes once more; the id stays the same."""
-        say = Say(posted.id, posted.text, posted.delivery, self.name)
+    async def _deliver(self, message: SentMessage) -> None:
+        """Deliver a message until it has a receipt, and sometimes once more with the same id."""
+        say = Say(message.id, message.text, message.delivery, self.name)
         extra = 1 if self._random.random() < 0.15 else 0
         for _ in range(TRIES):
-            if await self._try(posted, say):
+            if await self._deliver_once(message, say):
                 if not extra:
                     return
                 extra -= 1
             await asyncio.sleep(self._random.random() * 0.5 + 1e-6)
 
-    async def _try(self, posted: Posted, say: Say) -> bool:
-        machine = self._machine()
-        patience = None if self._random.random() < 0.9 else self._random.random() * 0.1
+    async def _deliver_once(self, message: SentMessage, say: Say) -> bool:
+        machine = self._choose_machine()
+        timeout_seconds = None if self._random.random() < 0.9 else self._random.random() * 0.1
         if machine is None:
             return False
         try:
-            async with asyncio.timeout(patience):
-                receipt = await machine.call(machine.door.say(say), f"say {say.id}")
+            async with asyncio.timeout(timeout_seconds):
+                receipt = await machine.call(machine.proxy.say(say), f"say {say.id}")
         except (MachineDied, StoreError, TimeoutError):
             return False
-        self._told(posted, receipt, machine)
+        self._record_receipt(message, receipt, machine)
         return True
 
-    def _told(self, posted: Posted, receipt: Receipt, machine: Machine) -> None:
-        self._ledger.note(machine.link.now(), machine.name, "told", receipt.id, receipt.state, receipt.turn)
-        posted.receipts.append((self._ledger.mark(), receipt))
-        check_receipt(self._ledger, receipt)
+    def _record_receipt(self, message: SentMessage, receipt: Receipt, machine: Machine) -> None:
+        self._observations.add_trace(machine.link.now(), machine.name, "told", receipt.id, receipt.state, receipt.turn)
+        message.receipts.append((self._observations.next_mark(), receipt))
+        check_receipt(self._observations, receipt)
 
-    async def _stop(self, stopped: Stopped, machine: Machine) -> None:
-        wish = Interrupt(stopped.id, f"user:{stopped.id}", stopped.turn, stopped.shown)
-        self._ledger.note(machine.link.now(), machine.name, "stop", stopped.id, stopped.turn)
+    async def _stop(self, stop_request: StopRequest, machine: Machine) -> None:
+        interrupt = Interrupt(stop_request.id, f"user:{stop_request.id}", stop_request.turn, stop_request.shown)
+        self._observations.add_trace(machine.link.now(), machine.name, "stop", stop_request.id, stop_request.turn)
         try:
-            stopped.settled = await machine.call(machine.door.interrupt(wish), f"stop {stopped.id}")
+            stop_request.settled = await machine.call(machine.proxy.interrupt(interrupt), f"stop {stop_request.id}")
         except (MachineDied, StoreError):
-            stopped.is_lost = True
-        stopped.returned, stopped.returned_at = self._ledger.mark(), machine.link.now()
-        met = stopped.settled.turn if stopped.settled else None
-        self._ledger.note(stopped.returned_at, machine.name, "stopped", stopped.id, met)
+            stop_request.is_lost = True
+        stop_request.returned_mark, stop_request.returned_at = self._observations.next_mark(), machine.link.now()
+        turn = stop_request.settled.turn if stop_request.settled else None
+        self._observations.add_trace(stop_request.returned_at, machine.name, "stopped", stop_request.id, turn)
 
-    async def _quietly(self, machine: Machine, act: "Callable[[Machine], object]") -> None:
+    async def _call_ignoring_failure(self, machine: Machine, call: "Callable[[Machine], object]") -> None:
         try:
-            await act(machine)  # type: ignore[misc]
+            await call(machine)  # type: ignore[misc]
         except (MachineDied, StoreError):
-            self._ledger.note(machine.link.now(), machine.name, "an act of", self.name, "was lost")
+            self._observations.add_trace(machine.link.now(), machine.name, "an action of", self.name, "was lost")
 
-    def _machine(self) -> Machine | None:
-        machines = [machine for machine in self._machines() if machine.is_ready.is_set() and not machine.is_over]
+    def _choose_machine(self) -> Machine | None:
+        machines = [machine for machine in self._machines() if machine.is_ready.is_set() and not machine.has_ended]
         return self._random.choice(machines) if machines else None
 
-    def _do(self, act: "object", name: str) -> None:
-        self.acts.append(asyncio.create_task(act, name=f"{self.name}: {name}"))  # type: ignore[arg-type]
+    def _start_action(self, coroutine: "object", name: str) -> None:
+        self.actions.append(asyncio.create_task(coroutine, name=f"{self.name}: {name}"))  # type: ignore[arg-type]
 
 
 class Screen:
-    """What people see on one machine; it also has their hands for answers."""
+    """A simulated subscriber on one machine that checks events and forwards questions."""
 
-    def __init__(self, machine: Machine, ledger: Ledger, answered: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, observations: Observations, on_question: Callable[[str], None]) -> None:
         self.questions: list[str] = []
         self._machine = machine
-        self._ledger = ledger
-        self._answered = answered
-        self._reader = machine.door.subscribe()
-        machine.spawn(self._watch(), "screen")
+        self._observations = observations
+        self._on_question = on_question
+        self._reader = machine.proxy.subscribe()
+        machine.spawn(self._read_events(), "screen")
 
-    async def _watch(self) -> None:
-        """Read until the machine is gone; when a door closes, look for another."""
-        while not self._machine.is_over:
+    async def _read_events(self) -> None:
+        """Read events until the machine has ended. Subscribe again when the session closes."""
+        while not self._machine.has_ended:
             async for event in self._reader:
                 if not self._machine.link.is_dead:
-                    self._saw(event)
+                    self._on_event(event)
             await self._machine.link.wait(0.1)
-            self._reader = self._machine.door.subscribe()
+            self._reader = self._machine.proxy.subscribe()
 
-    def _saw(self, event: AnyEvent) -> None:
-        ledger = self._ledger
+    def _on_event(self, event: AnyEvent) -> None:
+        observations = self._observations
         match event:
             case ReceiptChanged(receipt=receipt):
-                check_receipt(ledger, receipt)
+                check_receipt(observations, receipt)
             case TurnEnd(turn=turn):
-                ledger.note(self._machine.link.now(), self._machine.name, "saw the end of", turn)
-                if not any(isinstance(one.record, TurnEnded) and one.record.turn == turn for one in ledger.records):
-                    ledger.violate(f"honest: people saw the end of {turn} before it was durable")
+                observations.add_trace(self._machine.link.now(), self._machine.name, "saw the end of", turn)
+                if not any(
+                    isinstance(one.record, TurnEnded) and one.record.turn == turn for one in observations.records
+                ):
+                    observations.add_violation(f"honest: a subscriber saw the end of {turn} before it was durable")
             case Notice(turn=turn, code=code):
-                ledger.notices.append((ledger.mark(), turn or "", code))
+                observations.notices.append((observations.next_mark(), turn or "", code))
             case QuestionAsked(question=question):
                 self.questions.append(question)
-                self._answered(question)
+                self._on_question(question)
             case QuestionClosed(question=question):
                 if question in self.questions:
                     self.questions.remove(question)
@@ -195,8 +202,8 @@ class Screen:
                 pass
 
 
-def check_receipt(ledger: Ledger, receipt: Receipt) -> None:
-    """A receipt is told only when its record is in the journal, in this very moment."""
+def check_receipt(observations: Observations, receipt: Receipt) -> None:
+    """Check that the journal already contains the record for a published receipt."""
     kinds: tuple[type, ...]
     match receipt.state:
         case ReceiptState.STARTED:
@@ -208,19 +215,23 @@ def check_receipt(ledger: Ledger, receipt: Receipt) -> None:
         case ReceiptState.DUPLICATE:
             kinds = ()
         case ReceiptState.QUEUED if receipt.position is None:
-            kinds = ()  # the machine closes: it waits in the inbox
+            kinds = ()  # the machine is closing, and the message waits in the inbox
         case _:
             kinds = (Queued,)
     is_true = receipt.state is ReceiptState.DUPLICATE or bool(kinds)
     if kinds:
-        is_true = any(type(one.record) in kinds and _has(one.record, receipt.id) for one in ledger.records)
+        is_true = any(
+            type(one.record) in kinds and _concerns_message(one.record, receipt.id) for one in observations.records
+        )
     else:
-        is_true = any(entry.command.id == receipt.id for _, entry in ledger.entries)
+        is_true = any(entry.command.id == receipt.id for _, entry in observations.entries)
     if not is_true:
-        ledger.violate(f"honest: {receipt.id} was told {receipt.state} (turn {receipt.turn}), and no record says so")
+        observations.add_violation(
+            f"honest: {receipt.id} got the receipt {receipt.state} (turn {receipt.turn}) without a matching record"
+        )
 
 
-def _has(record: object, message: str) -> bool:
+def _concerns_message(record: object, message: str) -> bool:
     match record:
         case TurnStarted(messages=messages) | Steered(messages=messages):
             return any(one.id == message for one in messages)

@@ -1,13 +1,13 @@
-"""Another process on the same database: does what its words say, and tells each thing that was acknowledged."""
+"""A second process on the same database that performs the named action and prints a line per acknowledgement."""
 
 import asyncio
 import sys
 import time
 from pathlib import Path
 
-from hark.protocol.store import Summary
+from hark.protocol.store import SessionSummary
 from hark.store.sqlite import SqliteStore
-from tests.store.store_fixtures import record, say
+from tests.store.store_fixtures import make_record, make_say
 
 
 class WallClock:
@@ -18,41 +18,41 @@ class WallClock:
         return str(time.time_ns())
 
 
-async def put_for_ever(store: SqliteStore) -> None:
-    """Put from many tasks at once, so that a kill meets a commit under way."""
+async def put_forever(store: SqliteStore) -> None:
+    """Add commands to the inbox from many tasks at once, so that a kill hits a commit in progress."""
 
     async def put(task: int) -> None:
-        n = 0
+        number = 0
         while True:
-            await store.inbox.put("s", say(f"{task}-{n}"))
-            print(f"{task}-{n}", flush=True)
-            n += 1
+            await store.inbox.put("s", make_say(f"{task}-{number}"))
+            print(f"{task}-{number}", flush=True)
+            number += 1
 
     await asyncio.gather(*(put(task) for task in range(8)))
 
 
-async def put_some(store: SqliteStore, name: str) -> None:
+async def put_200(store: SqliteStore, name: str) -> None:
     print("ready", flush=True)
-    await asyncio.gather(*(store.inbox.put("s", say(f"{name}-{n}")) for n in range(200)))
+    await asyncio.gather(*(store.inbox.put("s", make_say(f"{name}-{n}")) for n in range(200)))
     print("done", flush=True)
 
 
-async def hold(store: SqliteStore) -> None:
+async def acquire_and_wait(store: SqliteStore) -> None:
     lease = await store.leases.acquire("s")
     assert lease is not None
-    await store.journal.append(lease, 0, [record("a")], Summary(is_open=True))
+    await store.journal.append(lease, 0, [make_record("a")], SessionSummary(is_open=True))
     print(lease.epoch, flush=True)
     await asyncio.Event().wait()
 
 
-async def main(path: str, owner: str, act: str) -> None:
+async def main(path: str, owner: str, action: str) -> None:
     store = await SqliteStore.open(Path(path), owner, WallClock(), lease_seconds=3600.0)
-    if act == "put_for_ever":
-        await put_for_ever(store)
-    elif act == "put_some":
-        await put_some(store, owner)
+    if action == "put_forever":
+        await put_forever(store)
+    elif action == "put_200":
+        await put_200(store, owner)
     else:
-        await hold(store)
+        await acquire_and_wait(store)
     await store.close()
 
 

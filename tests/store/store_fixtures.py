@@ -1,4 +1,4 @@
-"""What the tests of the stores share: a clock in their hand, and places where several owners open one store."""
+"""Helpers for the store tests: a manual clock, and environments in which several owners share a store."""
 
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
@@ -17,24 +17,24 @@ from tests.store.inline_committer import InlineCommitter
 
 
 class TestClock:
-    """A clock that moves when it is told to."""
+    """A fake clock that changes only when a test sets its time."""
 
     __test__ = False
 
     def __init__(self) -> None:
         self.time = 1000.0
-        self.names = 0
+        self.id_count = 0
 
     def now(self) -> float:
         return self.time
 
     def new_id(self) -> str:
-        self.names += 1
-        return f"id-{self.names}"
+        self.id_count += 1
+        return f"id-{self.id_count}"
 
 
-class World(Protocol):
-    """A place where owners open stores that share all they keep."""
+class StoreEnvironment(Protocol):
+    """An environment in which several owners open stores that share their contents."""
 
     clock: TestClock
 
@@ -43,7 +43,7 @@ class World(Protocol):
     async def close(self) -> None: ...
 
 
-class MemoryWorld:
+class MemoryEnvironment:
     def __init__(self, directory: Path) -> None:
         self.clock = TestClock()
         self._memory = SharedMemory()
@@ -55,7 +55,7 @@ class MemoryWorld:
         pass
 
 
-class FileWorld:
+class FileEnvironment:
     def __init__(self, directory: Path) -> None:
         self.clock = TestClock()
         self._path = directory / "hark.db"
@@ -71,8 +71,8 @@ class FileWorld:
             await store.close()
 
 
-class InlineWorld:
-    """The SQL of the file, on the caller's loop: what a simulation uses."""
+class InlineEnvironment:
+    """The SQL store without threads, on the caller's event loop, as in simulations."""
 
     def __init__(self, directory: Path) -> None:
         self.clock = TestClock()
@@ -83,44 +83,44 @@ class InlineWorld:
     async def open(self, owner: str) -> Store:
         committer = InlineCommitter(self._connection)
         leases = SqliteLeases(committer, owner, self.clock, lambda _: True, 10.0)
-        await leases.enter()
+        await leases.register()
         return SqliteStore(committer, committer, leases, MemoryBus(self._memory, owner))
 
     async def close(self) -> None:
         self._connection.close()
 
 
-WORLDS: list[Callable[[Path], World]] = [MemoryWorld, FileWorld, InlineWorld]
+ENVIRONMENTS: list[Callable[[Path], StoreEnvironment]] = [MemoryEnvironment, FileEnvironment, InlineEnvironment]
 
 
 @asynccontextmanager
-async def opened(world: World) -> AsyncGenerator[Store]:
-    """Open a store as `me`, and close the world behind it."""
+async def open_store(environment: StoreEnvironment) -> AsyncGenerator[Store]:
+    """Open a store as owner `me`, and close the environment afterwards."""
     try:
-        store = await world.open("me")
+        store = await environment.open("me")
         yield store
         await store.close()
     finally:
-        await world.close()
+        await environment.close()
 
 
-async def owned(store: Store, session: str = "s") -> Lease:
+async def acquire_lease(store: Store, session: str = "s") -> Lease:
     lease = await store.leases.acquire(session)
     assert lease is not None
     return lease
 
 
-async def next_wake(bus: Bus) -> str:
+async def wait_for_wake(bus: Bus) -> str:
     return await anext(bus.wakes())
 
 
-def record(name: str, text: str = "hello") -> Queued:
+def make_record(name: str, text: str = "hello") -> Queued:
     return Queued(message=UserMessage(name, text), delivery=Delivery.QUEUE, at=1.0)
 
 
-def say(name: str, text: str = "hello") -> Say:
+def make_say(name: str, text: str = "hello") -> Say:
     return Say(name, text)
 
 
-def names_in(directory: Path) -> list[str]:
+def list_names(directory: Path) -> list[str]:
     return sorted(file.name for file in directory.iterdir())

@@ -1,4 +1,4 @@
-"""The bus between processes: heard by all others, by nobody waited for."""
+"""The bus between processes: wake-ups reach all other processes, and senders never wait."""
 
 import asyncio
 import os
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.store import StoreError
-from hark.store.local_bus import LocalBus, bus_directory
-from tests.store.store_fixtures import names_in, next_wake
+from hark.store.local_bus import LocalBus, prepare_bus_directory
+from tests.store.store_fixtures import list_names, wait_for_wake
 
-LISTEN = """
+LISTENER_PROGRAM = """
 import asyncio, pathlib, sys
 from hark.store.local_bus import LocalBus
 async def main():
@@ -25,10 +25,10 @@ asyncio.run(main())
 """
 
 
-async def test_a_wake_reaches_another_process_and_its_death_is_seen_at_once(tmp_path: Path) -> None:
+async def test_a_wake_up_reaches_another_process_and_its_death_is_detected_immediately(tmp_path: Path) -> None:
     bus = LocalBus(tmp_path, "me")
     assert not bus.is_alive("other")
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", LISTEN, str(tmp_path), stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", LISTENER_PROGRAM, str(tmp_path), stdout=PIPE)
     assert process.stdout is not None
     assert await process.stdout.readline() == b"bound\n"
     assert bus.is_alive("other")
@@ -37,42 +37,42 @@ async def test_a_wake_reaches_another_process_and_its_death_is_seen_at_once(tmp_
     process.kill()
     await process.wait()
     assert not bus.is_alive("other")
-    assert len(names_in(tmp_path)) == 2
+    assert len(list_names(tmp_path)) == 2
     await bus.wake("s")
-    assert len(names_in(tmp_path)) == 1
+    assert len(list_names(tmp_path)) == 1
     assert not bus.is_alive("other")
     bus.close()
 
 
-async def test_each_woken_session_is_told_once_until_it_was_looked_at(tmp_path: Path) -> None:
+async def test_wake_ups_for_the_same_session_are_merged_until_one_is_read(tmp_path: Path) -> None:
     first, second = LocalBus(tmp_path, "first"), LocalBus(tmp_path, "second")
     for session in ("a", "b", "a"):
         await first.wake(session)
-    assert [await next_wake(second), await next_wake(second)] == ["a", "b"]
+    assert [await wait_for_wake(second), await wait_for_wake(second)] == ["a", "b"]
     await first.wake("a")
-    assert await next_wake(second) == "a"
+    assert await wait_for_wake(second) == "a"
     first.close()
     second.close()
 
 
-async def test_so_many_wakes_that_some_are_dropped_mean_look_at_all(tmp_path: Path) -> None:
+async def test_too_many_wake_ups_are_replaced_by_one_for_all_sessions(tmp_path: Path) -> None:
     first, second = LocalBus(tmp_path, "first"), LocalBus(tmp_path, "second")
     for n in range(5000):
         await first.wake(f"s{n}")
-    assert await next_wake(second) == ""
+    assert await wait_for_wake(second) == ""
     first.close()
     second.close()
 
 
-async def test_a_name_too_long_for_a_wake_means_look_at_all(tmp_path: Path) -> None:
+async def test_a_session_name_that_is_too_long_wakes_all_sessions(tmp_path: Path) -> None:
     first, second = LocalBus(tmp_path, "first"), LocalBus(tmp_path, "second")
     await first.wake("s" * 100_000)
-    assert await next_wake(second) == ""
+    assert await wait_for_wake(second) == ""
     first.close()
     second.close()
 
 
-async def test_a_wake_never_raises(tmp_path: Path) -> None:
+async def test_wake_never_raises(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     directory.mkdir()
     bus = LocalBus(directory, "me")
@@ -88,61 +88,63 @@ async def test_a_wake_never_raises(tmp_path: Path) -> None:
     bus.close()
 
 
-async def test_the_name_of_a_live_owner_is_refused_and_that_of_a_dead_one_is_not(tmp_path: Path) -> None:
+async def test_the_name_of_a_live_owner_is_refused_and_that_of_a_dead_owner_is_reused(tmp_path: Path) -> None:
     first = LocalBus(tmp_path, "a/b")
     with pytest.raises(StoreError, match="'a/b'"):
         LocalBus(tmp_path, "a/b")
-    [name] = names_in(tmp_path)
+    [name] = list_names(tmp_path)
     first.close()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
         dead.bind(str(tmp_path / name))
     again = LocalBus(tmp_path, "a/b")
     assert again.is_alive("a/b")
     again.close()
-    assert names_in(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
-async def test_the_sockets_are_in_the_home_if_their_path_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_sockets_are_in_the_home_if_the_path_is_short_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/tmp")
     monkeypatch.chdir(tmp_path)
     short = Path("/tmp") / f"hark-test-{os.getpid()}"
     try:
-        assert bus_directory(short) == short / "run"
+        assert prepare_bus_directory(short) == short / "run"
         assert (short / "run").stat().st_mode & 0o777 == 0o700
     finally:
         (short / "run").rmdir()
         short.rmdir()
 
 
-async def test_a_long_home_has_its_sockets_elsewhere_in_a_directory_of_ones_own(
+async def test_the_sockets_of_a_home_with_a_long_path_are_in_a_private_temp_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/tmp")
     home, other = tmp_path / ("x" * 100), tmp_path / ("y" * 100)
-    directory = bus_directory(home)
+    directory = prepare_bus_directory(home)
     try:
         assert directory.parent == Path("/tmp")
-        assert directory == bus_directory(home)
+        assert directory == prepare_bus_directory(home)
         assert directory.stat().st_mode & 0o777 == 0o700
-        elsewhere = bus_directory(other)
-        elsewhere.rmdir()
-        assert elsewhere != directory
+        other_directory = prepare_bus_directory(other)
+        other_directory.rmdir()
+        assert other_directory != directory
         bus = LocalBus(directory, "me")
         bus.close()
         directory.rmdir()
         directory.symlink_to(tmp_path)
-        with pytest.raises(StoreError, match="you alone"):
-            bus_directory(home)
+        with pytest.raises(StoreError, match="only you"):
+            prepare_bus_directory(home)
         directory.unlink()
         directory.mkdir()
         directory.chmod(0o777)
-        with pytest.raises(StoreError, match="you alone"):
-            bus_directory(home)
+        with pytest.raises(StoreError, match="only you"):
+            prepare_bus_directory(home)
     finally:
         directory.rmdir()
 
 
-async def test_a_temporary_directory_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_overlong_temp_directory_path_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("t" * 100)))
     with pytest.raises(StoreError, match="TMPDIR"):
-        bus_directory(tmp_path / ("x" * 100))
+        prepare_bus_directory(tmp_path / ("x" * 100))

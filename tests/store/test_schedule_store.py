@@ -1,4 +1,4 @@
-"""The book of schedules: what several processes do to it at once, none of it is lost."""
+"""The schedule store: concurrent changes by several processes are not lost."""
 
 import asyncio
 import multiprocessing
@@ -9,59 +9,59 @@ from msgspec import structs
 
 from hark.protocol.schedules import Schedule
 from hark.protocol.store import StoreError
-from hark.store.schedule_store import SqliteScheduleBook
+from hark.store.schedule_store import SqliteScheduleStore
 
-EACH = 20
+CHANGES_PER_PROCESS = 20
 
 
-def schedule(name: str) -> Schedule:
+def make_schedule(name: str) -> Schedule:
     return Schedule(name, "@daily", "0 0 * * *", "hello", "s", "UTC", 0.0)
 
 
-async def test_what_is_added_changed_and_removed_is_there_for_others(tmp_path: Path) -> None:
-    one, other = (SqliteScheduleBook(tmp_path / "home" / "schedules.db") for _ in range(2))
-    assert await one.add(schedule("b"), 2) == ""
-    assert await other.add(schedule("b"), 2) == "exists"
-    assert await other.add(schedule("a"), 2) == ""
-    assert await one.add(schedule("c"), 2) == "full"
-    assert [found.name for found in await one.all()] == ["a", "b"]
+async def test_added_changed_and_removed_schedules_are_visible_to_other_stores(tmp_path: Path) -> None:
+    first, other = (SqliteScheduleStore(tmp_path / "home" / "schedules.db") for _ in range(2))
+    assert await first.add(make_schedule("b"), 2) == ""
+    assert await other.add(make_schedule("b"), 2) == "exists"
+    assert await other.add(make_schedule("a"), 2) == ""
+    assert await first.add(make_schedule("c"), 2) == "full"
+    assert [found.name for found in await first.all()] == ["a", "b"]
     assert await other.change("a", lambda found: structs.replace(found, is_paused=True)) is not None
     assert await other.change("c", lambda found: found) is None
-    assert (await one.all())[0].is_paused
-    assert (await one.remove("a")) is not None
-    assert (await one.remove("a")) is None
+    assert (await first.all())[0].is_paused
+    assert (await first.remove("a")) is not None
+    assert (await first.remove("a")) is None
     assert [found.name for found in await other.all()] == ["b"]
-    await one.close()
+    await first.close()
     await other.close()
     assert (tmp_path / "home" / "schedules.db").stat().st_mode & 0o777 == 0o600
 
 
-async def _count(path: Path) -> None:
-    book = SqliteScheduleBook(path)
-    for _ in range(EACH):
-        await book.change("a", lambda found: structs.replace(found, since=found.since + 1))
-    await book.close()
+async def _change_repeatedly(path: Path) -> None:
+    store = SqliteScheduleStore(path)
+    for _ in range(CHANGES_PER_PROCESS):
+        await store.change("a", lambda found: structs.replace(found, since=found.since + 1))
+    await store.close()
 
 
-def count(path: Path) -> None:
-    asyncio.run(_count(path))
+def change_repeatedly(path: Path) -> None:
+    asyncio.run(_change_repeatedly(path))
 
 
-async def test_changes_of_several_processes_all_count(tmp_path: Path) -> None:
+async def test_changes_by_several_processes_are_all_applied(tmp_path: Path) -> None:
     path = tmp_path / "schedules.db"
-    book = SqliteScheduleBook(path)
-    await book.add(schedule("a"), 1)
+    store = SqliteScheduleStore(path)
+    await store.add(make_schedule("a"), 1)
     spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=count, args=(path,)) for _ in range(3)]
+    processes = [spawn.Process(target=change_repeatedly, args=(path,)) for _ in range(3)]
     for process in processes:
         process.start()
     await asyncio.gather(*(asyncio.to_thread(process.join) for process in processes))
-    assert (await book.all())[0].since == 3 * EACH
-    await book.close()
+    assert (await store.all())[0].since == 3 * CHANGES_PER_PROCESS
+    await store.close()
 
 
-async def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "schedules.db").write_text("nothing of the kind " * 100)
-    book = SqliteScheduleBook(tmp_path / "schedules.db")
+    store = SqliteScheduleStore(tmp_path / "schedules.db")
     with pytest.raises(StoreError, match=r"schedules\.db is damaged"):
-        await book.all()
+        await store.all()

@@ -1,4 +1,4 @@
-"""What every store finds again: the same sentences for memory, a file, and the SQL without threads."""
+"""The search contract of every store: the same tests for the memory, file and inline stores."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,18 +11,18 @@ from hark.protocol.outcomes import Completed
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
-    Progress,
     Quarantined,
     Queued,
     Replied,
+    ReplyTextSaved,
     Steered,
     TurnEnded,
     TurnStarted,
 )
-from hark.protocol.store import Hit, Query, Store, Summary
-from tests.store.store_fixtures import WORLDS, World, opened, owned
+from hark.protocol.store import SearchHit, SearchQuery, SessionSummary, Store
+from tests.store.store_fixtures import ENVIRONMENTS, StoreEnvironment, acquire_lease, open_store
 
-ODD = [
+ODD_QUERIES = [
     "",
     " ",
     "\n\t",
@@ -56,93 +56,104 @@ ODD = [
 ]
 
 
-@pytest.fixture(params=WORLDS, ids=["memory", "file", "inline"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    make: Callable[[Path], World] = request.param
-    return make(tmp_path)
+@pytest.fixture(params=ENVIRONMENTS, ids=["memory", "file", "inline"])
+def environment(request: pytest.FixtureRequest, tmp_path: Path) -> StoreEnvironment:
+    create: Callable[[Path], StoreEnvironment] = request.param
+    return create(tmp_path)
 
 
-def asked(text: str, turn: str = "s.t1", at: float = 1.0, author: str = "") -> TurnStarted:
+def make_user_record(text: str, turn: str = "s.t1", at: float = 1.0, author: str = "") -> TurnStarted:
     return TurnStarted(turn=turn, messages=(UserMessage("m", text, author),), at=at)
 
 
-def replied(text: str, turn: str = "s.t1", at: float = 2.0, calls: tuple[Call, ...] = ()) -> Replied:
+def make_reply_record(text: str, turn: str = "s.t1", at: float = 2.0, calls: tuple[Call, ...] = ()) -> Replied:
     return Replied(turn=turn, step=1, message=AssistantMessage(text, calls), at=at)
 
 
-async def told(store: Store, *records: AnyRecord, session: str = "s") -> None:
+async def append_records(store: Store, *records: AnyRecord, session: str = "s") -> None:
     """Append records to a session's journal."""
     expected = len(await store.journal.read(session))
-    await store.journal.append(await owned(store, session), expected, records, Summary(updated_at=1.0))
+    await store.journal.append(await acquire_lease(store, session), expected, records, SessionSummary(updated_at=1.0))
 
 
-async def found(store: Store, words: str, session: str = "", since: float = 0.0, limit: int = 10) -> list[str]:
-    return [hit.snippet for hit in await store.search.find(Query(words, session, since, limit))]
+async def find_snippets(store: Store, words: str, session: str = "", since: float = 0.0, limit: int = 10) -> list[str]:
+    return [hit.snippet for hit in await store.search.find(SearchQuery(words, session, since, limit))]
 
 
-async def test_what_was_said_is_found_with_where_when_and_who(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, asked("Which colour?", author="Ada"), replied("The colour is teal."))
-        [hit] = await store.search.find(Query("teal"))
-        assert hit == Hit("s", "s.t1", 2.0, "hark", "The colour is teal.")
-        assert [hit.who for hit in await store.search.find(Query("colour"))] == ["hark", "Ada"]
+async def test_a_message_is_found_with_its_session_turn_time_and_author(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(
+            store, make_user_record("Which colour?", author="Ada"), make_reply_record("The colour is teal.")
+        )
+        [hit] = await store.search.find(SearchQuery("teal"))
+        assert hit == SearchHit("s", "s.t1", 2.0, "hark", "The colour is teal.")
+        assert [hit.who for hit in await store.search.find(SearchQuery("colour"))] == ["hark", "Ada"]
 
 
-async def test_steers_calls_and_results_are_found(world: World) -> None:
-    async with opened(world) as store:
+async def test_steers_calls_and_results_are_found(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
         steer = Steered(turn="s.t1", step=2, messages=(UserMessage("m2", "use the mirror"),), at=3.0)
         picture = (Attachment("image/png", "harbour.png"),)
-        await told(
+        await append_records(
             store,
             TurnStarted(turn="s.t1", messages=(UserMessage("m", "look", attachments=picture),), at=1.0),
-            replied("I fetch it.", calls=(Call("c", "shell", '{"command": "rsync --archive"}'),)),
+            make_reply_record("I fetch it.", calls=(Call("c", "shell", '{"command": "rsync --archive"}'),)),
             CallEnded(turn="s.t1", result=CallResult("c", "shell", "sent 12 bytes", Effect.COMPLETED), at=2.5),
             steer,
         )
-        whos = [(await store.search.find(Query(words)))[0].who for words in ("harbour.png", "rsync", "12", "mirror")]
-        assert whos == ["person", "hark", "shell", "person"]
+        authors = [
+            (await store.search.find(SearchQuery(words)))[0].who for words in ("harbour.png", "rsync", "12", "mirror")
+        ]
+        assert authors == ["person", "hark", "shell", "person"]
 
 
-async def test_what_no_turn_said_is_not_found(world: World) -> None:
-    async with opened(world) as store:
-        await told(
+async def test_records_outside_the_conversation_are_not_found(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(
             store,
             Queued(message=UserMessage("m", "waiting"), delivery=Delivery.QUEUE),
-            Progress(turn="s.t1", step=1, text="streaming"),
+            ReplyTextSaved(turn="s.t1", step=1, text="streaming"),
             Quarantined(turn="s.t1", call="c", name="shell", text="belated"),
-            replied("", calls=(Call("c", "recall", '{"query": "looking"}'),)),
+            make_reply_record("", calls=(Call("c", "recall", '{"query": "looking"}'),)),
             CallEnded(turn="s.t1", result=CallResult("c", "recall", "repeated", Effect.COMPLETED)),
             TurnEnded(turn="s.t1", outcome=Completed("ended")),
         )
-        await told(store, asked("reflected"), session="s.m-1")
+        await append_records(store, make_user_record("reflected"), session="s.m-1")
         for word in ("waiting", "streaming", "belated", "looking", "repeated", "ended", "reflected"):
-            assert await found(store, word) == [], word
+            assert await find_snippets(store, word) == [], word
 
 
-async def test_all_words_must_stand_in_a_message_unless_any_is_enough(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, asked("a red apple"), asked("a green pear", "s.t2"), asked("a red pear", "s.t3", 3.0))
-        assert await found(store, "pear red") == ["a red pear"]
-        any_of = await store.search.find(Query("pear red plum", is_any=True))
+async def test_all_words_must_match_unless_any_word_is_enough(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(
+            store,
+            make_user_record("a red apple"),
+            make_user_record("a green pear", "s.t2"),
+            make_user_record("a red pear", "s.t3", 3.0),
+        )
+        assert await find_snippets(store, "pear red") == ["a red pear"]
+        any_of = await store.search.find(SearchQuery("pear red plum", is_any=True))
         assert any_of[0].snippet == "a red pear"
         assert {hit.snippet for hit in any_of} == {"a red apple", "a green pear", "a red pear"}
 
 
-async def test_case_accents_and_word_ends_do_not_matter(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, asked("Das CAFÉ in Zürich: tokenizers, straße"))
+async def test_search_ignores_case_and_accents_and_matches_prefixes(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(store, make_user_record("Das CAFÉ in Zürich: tokenizers, straße"))
         for words in ("cafe", "Café", "zurich", "ZÜRICH", "token", "tokenizers", "STRASSE", "zürich:"):
-            assert await found(store, words), words
+            assert await find_snippets(store, words), words
         for words in ("afe", "to", "okenizers", "zurich cafe plum"):
-            assert not await found(store, words), words
+            assert not await find_snippets(store, words), words
 
 
-async def test_names_with_signs_in_them_are_phrases(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, asked("see src/hark/store_error.py"), asked("error in the store", "s.t2"))
-        assert await found(store, "store_error.py") == ["see src/hark/store_error.py"]
-        assert await found(store, "hark/store_err") == ["see src/hark/store_error.py"]
-        assert len(await found(store, "store error")) == 2
+async def test_names_with_punctuation_are_searched_as_phrases(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(
+            store, make_user_record("see src/hark/store_error.py"), make_user_record("error in the store", "s.t2")
+        )
+        assert await find_snippets(store, "store_error.py") == ["see src/hark/store_error.py"]
+        assert await find_snippets(store, "hark/store_err") == ["see src/hark/store_error.py"]
+        assert len(await find_snippets(store, "store error")) == 2
 
 
 @pytest.mark.parametrize(
@@ -160,75 +171,77 @@ async def test_names_with_signs_in_them_are_phrases(world: World) -> None:
         ("mixed日本語text", "日本"),
     ],
 )
-async def test_every_script_is_found(world: World, text: str, words: str) -> None:
-    async with opened(world) as store:
-        await told(store, asked(text), asked("something else", "s.t2"))
-        assert await found(store, words) == [text]
-        assert await found(store, "犬🚀") == []
+async def test_words_in_every_script_are_found(environment: StoreEnvironment, text: str, words: str) -> None:
+    async with open_store(environment) as store:
+        await append_records(store, make_user_record(text), make_user_record("something else", "s.t2"))
+        assert await find_snippets(store, words) == [text]
+        assert await find_snippets(store, "犬🚀") == []
 
 
-async def test_odd_queries_find_nothing_and_never_raise(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, asked("plain speech"))
-        for words in ODD:
+async def test_odd_queries_find_nothing_and_never_raise(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(store, make_user_record("plain speech"))
+        for words in ODD_QUERIES:
             for is_any in (False, True):
-                assert await store.search.find(Query(words, is_any=is_any)) == [], words[:50]
-        assert await store.search.find(Query("plain", limit=0)) == []
+                assert await store.search.find(SearchQuery(words, is_any=is_any)) == [], words[:50]
+        assert await store.search.find(SearchQuery("plain", limit=0)) == []
 
 
-async def test_a_session_a_time_a_number_and_a_turn_narrow_it(world: World) -> None:
-    async with opened(world) as store:
+async def test_a_search_can_be_restricted_by_session_time_count_and_turn(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
         for number in range(5):
-            await told(store, asked(f"note {number}", f"s.t{number}", at=float(number)))
-        await told(store, asked("note other", "o.t1", at=9.0), session="other")
-        assert await found(store, "note", limit=3) == ["note other", "note 4", "note 3"]
-        assert await found(store, "note", session="other") == ["note other"]
-        assert await found(store, "note", session="unknown") == []
-        assert await found(store, "note", since=3.0) == ["note other", "note 4", "note 3"]
-        hits = await store.search.find(Query("note", session="s", since=3.0, without_turn="s.t4"))
+            await append_records(store, make_user_record(f"note {number}", f"s.t{number}", at=float(number)))
+        await append_records(store, make_user_record("note other", "o.t1", at=9.0), session="other")
+        assert await find_snippets(store, "note", limit=3) == ["note other", "note 4", "note 3"]
+        assert await find_snippets(store, "note", session="other") == ["note other"]
+        assert await find_snippets(store, "note", session="unknown") == []
+        assert await find_snippets(store, "note", since=3.0) == ["note other", "note 4", "note 3"]
+        hits = await store.search.find(SearchQuery("note", session="s", since=3.0, without_turn="s.t4"))
         assert [hit.turn for hit in hits] == ["s.t3"]
 
 
-async def test_what_came_since_the_last_search_is_found_too(world: World) -> None:
-    async with opened(world) as store:
-        assert await found(store, "teal") == []
+async def test_messages_added_since_the_last_search_are_found(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        assert await find_snippets(store, "teal") == []
         for number in range(3):
-            await told(store, asked("teal", f"s.t{number}"))
-            assert len(await found(store, "teal")) == number + 1
-        other = await world.open("other")
-        await told(other, asked("teal", "o.t1"), session="o")
-        assert len(await found(store, "teal")) == 4
-        assert len(await found(other, "teal")) == 4
+            await append_records(store, make_user_record("teal", f"s.t{number}"))
+            assert len(await find_snippets(store, "teal")) == number + 1
+        other = await environment.open("other")
+        await append_records(other, make_user_record("teal", "o.t1"), session="o")
+        assert len(await find_snippets(store, "teal")) == 4
+        assert len(await find_snippets(other, "teal")) == 4
         await other.close()
 
 
-async def test_more_than_a_slice_of_records_is_found_whole(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, *(asked(f"item {number} of many", f"s.t{number}") for number in range(1000)))
-        assert len(await found(store, "item many", limit=2000)) == 1000
-        assert await found(store, "999") == ["item 999 of many"]
+async def test_all_records_are_found_when_they_exceed_one_batch(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(
+            store, *(make_user_record(f"item {number} of many", f"s.t{number}") for number in range(1000))
+        )
+        assert len(await find_snippets(store, "item many", limit=2000)) == 1000
+        assert await find_snippets(store, "999") == ["item 999 of many"]
 
 
-async def test_a_deleted_session_is_not_found_and_what_takes_its_place_is(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, asked("first teal"), session="a")
-        await told(store, asked("second teal"), asked("third teal"), session="b")
-        assert len(await found(store, "teal")) == 3
+async def test_a_deleted_session_is_not_found_but_a_new_session_with_its_name_is(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(store, make_user_record("first teal"), session="a")
+        await append_records(store, make_user_record("second teal"), make_user_record("third teal"), session="b")
+        assert len(await find_snippets(store, "teal")) == 3
         await store.journal.delete("b")
-        assert await found(store, "teal") == ["first teal"]
-        await told(store, asked("new teal", at=2.0), session="b")
-        assert await found(store, "teal") == ["new teal", "first teal"]
+        assert await find_snippets(store, "teal") == ["first teal"]
+        await append_records(store, make_user_record("new teal", at=2.0), session="b")
+        assert await find_snippets(store, "teal") == ["new teal", "first teal"]
         await store.journal.delete("b")
-        await told(store, asked("newest teal"), session="c")
+        await append_records(store, make_user_record("newest teal"), session="c")
         await store.journal.delete("a")
-        assert await found(store, "teal") == ["newest teal"]
-        assert await found(store, "first") == []
+        assert await find_snippets(store, "teal") == ["newest teal"]
+        assert await find_snippets(store, "first") == []
 
 
-async def test_a_long_message_is_shown_around_the_word(world: World) -> None:
-    async with opened(world) as store:
-        await told(store, replied("before " * 500 + "the Needle is here" + " behind" * 500))
-        [snippet] = await found(store, "needle")
+async def test_a_snippet_shows_the_text_around_the_match(environment: StoreEnvironment) -> None:
+    async with open_store(environment) as store:
+        await append_records(store, make_reply_record("before " * 500 + "the Needle is here" + " behind" * 500))
+        [snippet] = await find_snippets(store, "needle")
         assert "the Needle is here" in snippet
         assert snippet.startswith("…")
         assert snippet.endswith("…")

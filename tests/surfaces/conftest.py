@@ -1,4 +1,4 @@
-"""One homeserver for all tests of a process; each test has accounts and rooms of its own."""
+"""One Matrix homeserver for all tests in a process. Each test has its own accounts and rooms."""
 
 from collections.abc import Generator
 

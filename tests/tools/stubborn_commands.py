@@ -1,4 +1,4 @@
-"""Commands that are hard to end, each of which prints `ready` and a pid when it is in full swing."""
+"""Shell commands that are hard to stop. Each prints `ready` and a pid when it is fully running."""
 
 PLAIN = "echo ready $$; exec sleep 120"
 
@@ -59,7 +59,7 @@ sleep 120 & pid=$!; kill -STOP $pid
 while ! grep -q '^State:.T' /proc/$pid/status; do :; done
 echo ready $pid; wait"""
 
-# Each one that hears TERM starts its like in another session before it goes.
+# On TERM, each process starts a copy in another session before it exits.
 RESPAWNS = """
 cat > respawn.py <<'EOF_SCRIPT'
 import os, signal, subprocess, sys, time
@@ -72,7 +72,7 @@ time.sleep(120)
 EOF_SCRIPT
 python3 respawn.py"""
 
-# A child that ended and that its parent, which is deaf to it, never waits for.
+# A terminated child that its parent never waits for.
 ZOMBIE = """
 python3 -c '
 import os, time
@@ -86,10 +86,10 @@ time.sleep(120)
 
 CLEARED_ENVIRONMENT = "env -i setsid sh -c 'echo ready $$; exec sleep 120' & wait"
 
-# The same without a parent, once the outer shell has gone: neither cookie nor session nor parent tells whose it is.
+# The same without a parent, once the outer shell has exited. Neither cookie, session nor parent identifies it.
 CLEARED_DAEMON = "(env -i setsid sh -c 'echo ready $$; exec sleep 120' &); sleep 120"
 
-# As agents for keys do: nobody may look into its environment.
+# Like a key agent, its environment can't be read.
 UNREADABLE = """
 python3 -c '
 import ctypes, os, time
@@ -103,7 +103,7 @@ print("ready", os.getpid(), flush=True)
 time.sleep(120)
 '"""
 
-ZOO = {
+STUBBORN_COMMANDS = {
     "plain": PLAIN,
     "pipeline": PIPELINE,
     "grandchild_holds_stdout": GRANDCHILD_HOLDS_STDOUT,

@@ -1,11 +1,11 @@
-"""Checking a call's arguments."""
+"""Checking and decoding the arguments of a tool call."""
 
 from typing import Annotated, Literal
 
 import pytest
 
 from hark.protocol.tool import ToolError, ToolSpec
-from hark.tools.arguments import ToolArguments, check, decode, doc, tool_spec
+from hark.tools.arguments import ToolArguments, decode_arguments, doc, find_argument_problem, tool_spec
 
 SPEC = ToolSpec(
     name="paint",
@@ -28,7 +28,7 @@ SPEC = ToolSpec(
 
 
 @pytest.mark.parametrize(
-    "more",
+    "optional",
     [
         {},
         {"litres": 2},
@@ -41,15 +41,15 @@ SPEC = ToolSpec(
         {"litres": None},
     ],
 )
-def test_arguments_that_fit_are_passed(more: dict[str, object]) -> None:
-    assert check(SPEC, {"colour": "red", "coats": 2, **more}) is None
+def test_valid_arguments_are_accepted(optional: dict[str, object]) -> None:
+    assert find_argument_problem(SPEC, {"colour": "red", "coats": 2, **optional}) is None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
-        ({}, "paint needs colour, coats: call it again with them."),
-        ({"colour": "red"}, "paint needs coats: call it again with it."),
+        ({}, "paint needs colour, coats. Call it again with every required argument."),
+        ({"colour": "red"}, "paint needs coats. Call it again with every required argument."),
         ({"colour": 1, "coats": 2}, "colour: expected text, got a whole number."),
         ({"colour": None, "coats": 2}, "colour: expected text, got null."),
         ({"colour": "red", "coats": True}, "coats: expected a whole number, got true or false."),
@@ -61,16 +61,16 @@ def test_arguments_that_fit_are_passed(more: dict[str, object]) -> None:
         ({"colour": "red", "coats": 2, "either": 5}, "either: expected text or null, got a whole number."),
         (
             {"colour": "red", "coats": 2, "size": 5},
-            "paint has no argument size: it takes colour, coats, litres, is_wet, parts, finish, either, any.",
+            "paint has no argument size. Its arguments: colour, coats, litres, is_wet, parts, finish, either, any.",
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(arguments: dict[str, object], sentence: str) -> None:
-    assert check(SPEC, arguments) == sentence
+def test_check_returns_a_message_for_invalid_arguments(arguments: dict[str, object], message: str) -> None:
+    assert find_argument_problem(SPEC, arguments) == message
 
 
 class Colour(ToolArguments, frozen=True):
-    """Not for the model."""
+    """A nested type whose docstring must not appear in the schema."""
 
     name: str
     depth: int = 1
@@ -93,7 +93,7 @@ class PaintArguments(ToolArguments, frozen=True):
 PAINT = tool_spec(PaintArguments, "paint", is_changing=True)
 
 
-def test_the_schema_of_a_struct_has_no_references_titles_defaults_or_null() -> None:
+def test_schema_has_no_references_titles_defaults_or_null() -> None:
     colour = {
         "type": "object",
         "properties": {"name": {"type": "string"}, "depth": {"type": "integer"}},
@@ -124,10 +124,10 @@ def test_arguments_are_decoded_into_the_struct() -> None:
         "seconds": 5,
         "colours": [{"name": "red"}],
     }
-    assert decode(PAINT, given) == PaintArguments("north", "gloss", 3, 5.0, None, (Colour("red"),))
+    assert decode_arguments(PAINT, given) == PaintArguments("north", "gloss", 3, 5.0, None, (Colour("red"),))
 
 
-def test_an_optional_argument_that_is_null_or_zero_where_numbers_start_at_one_gets_its_default() -> None:
+def test_optional_arguments_that_are_null_or_an_invalid_zero_get_their_default() -> None:
     given: dict[str, object] = {
         "wall": "north",
         "finish": None,
@@ -136,37 +136,37 @@ def test_an_optional_argument_that_is_null_or_zero_where_numbers_start_at_one_ge
         "is_wet": None,
         "colours": None,
     }
-    assert decode(PAINT, given) == PaintArguments("north")
+    assert decode_arguments(PAINT, given) == PaintArguments("north")
 
 
-WRONG: list[tuple[dict[str, object], str]] = [
-    ({}, "paint needs wall: call it again with it."),
+INVALID_ARGUMENTS: list[tuple[dict[str, object], str]] = [
+    ({}, "paint needs wall. Call it again with every required argument."),
     ({"wall": None}, "wall: expected text, got null."),
     ({"wall": 5}, "wall: expected text, got a whole number."),
     ({"wall": "n", "coats": True}, "coats: expected a whole number, got true or false."),
     ({"wall": "n", "coats": 1.5}, "coats: expected a whole number, got a number."),
-    ({"wall": "n", "coats": -1}, "coats: expected a whole number from 1 on, got -1. Or leave it out."),
-    ({"wall": "n", "seconds": 0}, "seconds: expected a number above 0, got 0. Or leave it out."),
+    ({"wall": "n", "coats": -1}, "coats: expected a whole number of at least 1, got -1. Or omit it."),
+    ({"wall": "n", "seconds": 0}, "seconds: expected a number above 0, got 0. Or omit it."),
     ({"wall": "n", "finish": "silk"}, "finish: expected one of matt, gloss, got silk."),
     ({"wall": "n", "colours": "red"}, "colours: expected array, got text."),
     ({"wall": "n", "colours": [{"name": 1}]}, "colours[0].name: expected str, got int."),
     ({"wall": "n", "colours": [{}]}, "colours[0]: object missing required field name."),
     (
         {"wall": "n", "colour": "red"},
-        "paint has no argument colour: it takes wall, finish, coats, seconds, is_wet, colours.",
+        "paint has no argument colour. Its arguments: wall, finish, coats, seconds, is_wet, colours.",
     ),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), WRONG)
-def test_arguments_that_do_not_fit_the_struct_are_explained(arguments: dict[str, object], sentence: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), INVALID_ARGUMENTS)
+def test_arguments_that_do_not_match_the_struct_cause_an_error(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ToolError) as raised:
-        decode(PAINT, arguments)
-    assert str(raised.value) == sentence
+        decode_arguments(PAINT, arguments)
+    assert str(raised.value) == message
 
 
-def test_a_tool_without_a_struct_gets_the_object_as_it_is() -> None:
+def test_a_tool_without_a_struct_gets_the_json_object_unchanged() -> None:
     given: dict[str, object] = {"colour": "red", "coats": 2}
-    assert decode(SPEC, given) == given
+    assert decode_arguments(SPEC, given) == given
     with pytest.raises(ToolError, match="paint needs coats"):
-        decode(SPEC, {"colour": "red"})
+        decode_arguments(SPEC, {"colour": "red"})

@@ -1,4 +1,4 @@
-"""Plain functions as tools."""
+"""Python functions as tools."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ import pytest
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, Tool, ToolOutput
 from hark.tools.function import tool
-from tests.tools.context import FakeContext, call_tool, is_living
+from tests.tools.fake_context import FakeContext, call_tool, is_alive
 from tests.waiting import at_most
 
 NO_ARGUMENTS: dict[str, Any] = {}
@@ -26,32 +26,32 @@ class Point(msgspec.Struct):
     y: int = 0
 
 
-async def killed(hanging: Tool, tmp_path: Path) -> tuple[float, int]:
-    """Cancel a tool when it has printed its pid; return how long that took, and the pid."""
+async def cancel_when_running(hanging: Tool, tmp_path: Path) -> tuple[float, int]:
+    """Cancel a tool after it has printed its pid. Return the cancellation time in seconds, and the pid."""
     context = FakeContext(tmp_path)
     pid, started = 0, 0.0
     async with anyio.create_task_group() as group:
         group.start_soon(call_tool, hanging, NO_ARGUMENTS, context)
-        await context.until(lambda shown: shown.endswith("\n"))
+        await context.wait_until_shown(lambda shown: shown.endswith("\n"))
         pid = int(context.shown)
-        assert is_living(pid)
+        assert is_alive(pid)
         started = time.perf_counter()
         group.cancel_scope.cancel()
     return time.perf_counter() - started, pid
 
 
-def test_the_model_is_told_of_name_description_and_parameters() -> None:
+def test_spec_has_the_functions_name_description_and_parameters() -> None:
     @tool(changes=False)
     def place(
         point: Point,
         count: Annotated[int, msgspec.Meta(description="How many.")],
         mode: Literal["a", "b"] = "a",
-        tags: list[str] = [],  # noqa: B006 - a mutable default must be no problem
+        tags: list[str] = [],  # noqa: B006 - mutable defaults must work
     ) -> None:
         """Put points
         somewhere.
 
-        More that the model need not know.
+        Details that the model need not see.
         """
 
     assert place.spec.name == "place"
@@ -78,21 +78,21 @@ def test_the_model_is_told_of_name_description_and_parameters() -> None:
     }
 
 
-def test_a_tool_may_have_another_name_and_changes_things_unless_told() -> None:
+def test_a_tool_can_be_renamed_and_is_assumed_to_change_state_by_default() -> None:
     def f() -> None: ...
 
     assert tool(f, name="other").spec.name == "other"
     assert tool(f).spec.is_changing
 
 
-def test_parameters_that_a_model_cannot_give_are_refused_at_once() -> None:
+def test_variadic_parameters_are_rejected_when_the_tool_is_created() -> None:
     def f(*values: int) -> None: ...
 
-    with pytest.raises(TypeError, match=r"f: a model can't give \*values: int; name each parameter"):
+    with pytest.raises(TypeError, match=r"f: a model can't fill \*values: int. Give each parameter a name"):
         tool(f)
 
 
-async def test_a_function_sees_what_it_closes_over(tmp_path: Path) -> None:
+async def test_a_function_can_use_its_closure_in_the_child_process(tmp_path: Path) -> None:
     secret = ["closed", "over"]
 
     def double(text: str) -> str:
@@ -107,7 +107,7 @@ async def test_a_function_sees_what_it_closes_over(tmp_path: Path) -> None:
     assert words == ["closedclosed", "overover"] * 2
     assert y == 7
     assert pid != os.getpid()
-    assert not is_living(pid)
+    assert not is_alive(pid)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_a_function_sees_what_it_closes_over(tmp_path: Path) -> None:
     ],
     ids=["text", "json", "none", "struct", "repr", "surrogate", "large"],
 )
-async def test_what_a_function_returns_becomes_text(value: object, text: str, tmp_path: Path) -> None:
+async def test_a_functions_return_value_becomes_text(value: object, text: str, tmp_path: Path) -> None:
     def f() -> object:
         return value
 
@@ -134,7 +134,7 @@ async def test_what_a_function_returns_becomes_text(value: object, text: str, tm
     assert await call_tool(tool(g), {}, FakeContext(tmp_path)) == ToolOutput(text)
 
 
-async def test_a_function_may_return_a_whole_output(tmp_path: Path) -> None:
+async def test_a_function_may_return_a_tool_output(tmp_path: Path) -> None:
     @tool
     def f() -> ToolOutput:
         return ToolOutput("half", is_error=True, effect=Effect.UNKNOWN)
@@ -143,27 +143,27 @@ async def test_a_function_may_return_a_whole_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ({"count": "x"}, "count: expected a whole number, got text."),
-        ({}, "f needs count: call it again with it."),
-        ({"count": 1, "more": 2}, "f has no argument more: it takes count, points."),
+        ({}, "f needs count. Call it again with every required argument."),
+        ({"count": 1, "more": 2}, "f has no argument more. Its arguments: count, points."),
         ({"count": 1, "points": [{"x": "1"}]}, "points[0].x: expected int, got str."),
     ],
 )
-async def test_wrong_arguments_are_told_and_the_function_is_not_called(
-    arguments: dict[str, object], sentence: str, tmp_path: Path
+async def test_invalid_arguments_cause_an_error_and_the_function_is_not_called(
+    arguments: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     @tool
     def f(count: int, points: list[Point] | None = None) -> None:
         (tmp_path / "called").touch()
 
     output = await call_tool(f, arguments, FakeContext(tmp_path))
-    assert output == ToolOutput(sentence, is_error=True, effect=Effect.NOT_STARTED)
+    assert output == ToolOutput(message, is_error=True, effect=Effect.NOT_STARTED)
     assert not (tmp_path / "called").exists()
 
 
-async def test_an_exception_comes_back_with_its_type_and_words(tmp_path: Path) -> None:
+async def test_an_exception_is_returned_with_its_type_and_message(tmp_path: Path) -> None:
     @tool
     def f() -> NoReturn:
         raise ValueError("no such colour")
@@ -171,7 +171,7 @@ async def test_an_exception_comes_back_with_its_type_and_words(tmp_path: Path) -
     assert await call_tool(f, {}, FakeContext(tmp_path)) == ToolOutput("ValueError: no such colour", is_error=True)
 
 
-async def test_leaving_the_interpreter_leaves_only_the_child(tmp_path: Path) -> None:
+async def test_exiting_the_interpreter_ends_only_the_child_process(tmp_path: Path) -> None:
     @tool
     def f() -> NoReturn:
         raise SystemExit(3)
@@ -186,13 +186,13 @@ async def test_leaving_the_interpreter_leaves_only_the_child(tmp_path: Path) -> 
 
     context = FakeContext(tmp_path)
     assert await call_tool(f, {}, context) == ToolOutput("SystemExit: 3", is_error=True)
-    assert (await call_tool(g, {}, context)).text == "The tool's process left with exit code 3 before it returned."
+    assert (await call_tool(g, {}, context)).text == "The tool's process exited with code 3 before it returned."
     assert (
         await call_tool(h, {}, context)
-    ).text == "The tool's process was ended by signal 9 (Killed) before it returned."
+    ).text == "The tool's process was killed by signal 9 (Killed) before it returned."
 
 
-async def test_what_a_function_prints_is_shown(tmp_path: Path) -> None:
+async def test_output_printed_by_a_function_is_shown(tmp_path: Path) -> None:
     @tool
     def f(context: CallContext) -> str:
         print("hello")
@@ -208,7 +208,7 @@ async def test_what_a_function_prints_is_shown(tmp_path: Path) -> None:
     assert f.spec.parameters["properties"] == {}
 
 
-async def test_an_async_function_runs_here_and_gets_the_context(tmp_path: Path) -> None:
+async def test_an_async_function_runs_in_the_calling_process_with_the_context(tmp_path: Path) -> None:
     seen: list[CallContext] = []
 
     @tool
@@ -221,7 +221,7 @@ async def test_an_async_function_runs_here_and_gets_the_context(tmp_path: Path) 
     assert seen == [context]
 
 
-async def test_a_cancel_passes_through_an_async_function(tmp_path: Path) -> None:
+async def test_cancelling_reaches_an_async_function(tmp_path: Path) -> None:
     entered = asyncio.Event()
 
     @tool
@@ -236,19 +236,19 @@ async def test_a_cancel_passes_through_an_async_function(tmp_path: Path) -> None
     assert group.cancel_scope.cancelled_caught
 
 
-async def test_an_endless_loop_is_cut(tmp_path: Path) -> None:
+async def test_cancelling_kills_a_function_in_an_endless_loop(tmp_path: Path) -> None:
     @tool
     def f() -> NoReturn:
         print(os.getpid(), flush=True)
         while True:
             pass
 
-    took, pid = await killed(f, tmp_path)
-    assert not is_living(pid)
-    assert took < at_most(0.3)
+    elapsed_seconds, pid = await cancel_when_running(f, tmp_path)
+    assert not is_alive(pid)
+    assert elapsed_seconds < at_most(0.3)
 
 
-async def test_a_function_that_ignores_signals_is_cut_with_what_it_started(tmp_path: Path) -> None:
+async def test_cancelling_kills_a_function_that_ignores_signals_and_its_processes(tmp_path: Path) -> None:
     @tool
     def f() -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -259,13 +259,13 @@ async def test_a_function_that_ignores_signals_is_cut_with_what_it_started(tmp_p
         while True:
             time.sleep(60)
 
-    took, pid = await killed(f, tmp_path)
-    assert not is_living(pid)
-    assert not is_living(int((tmp_path / "daemon").read_text()))
-    assert took < at_most(0.3)
+    elapsed_seconds, pid = await cancel_when_running(f, tmp_path)
+    assert not is_alive(pid)
+    assert not is_alive(int((tmp_path / "daemon").read_text()))
+    assert elapsed_seconds < at_most(0.3)
 
 
-async def test_the_loop_goes_on_while_a_function_blocks(tmp_path: Path) -> None:
+async def test_the_event_loop_keeps_running_while_a_function_blocks(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
 
@@ -276,13 +276,13 @@ async def test_the_loop_goes_on_while_a_function_blocks(tmp_path: Path) -> None:
 
     context = FakeContext(tmp_path)
     task = asyncio.create_task(call_tool(f, {}, context))
-    await context.until(lambda shown: "waiting" in shown)
+    await context.wait_until_shown(lambda shown: "waiting" in shown)
     assert not task.done()
     gate.write_text("through")
     assert await task == ToolOutput("through")
 
 
-async def test_a_connection_that_is_closed_here_is_not_held_open_by_a_function(tmp_path: Path) -> None:
+async def test_a_running_function_does_not_keep_a_closed_connection_open(tmp_path: Path) -> None:
     closed = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -299,7 +299,7 @@ async def test_a_connection_that_is_closed_here_is_not_held_open_by_a_function(t
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         context = FakeContext(tmp_path)
         task = asyncio.create_task(call_tool(f, {}, context))
-        await context.until(lambda shown: "running" in shown)
+        await context.wait_until_shown(lambda shown: "running" in shown)
         writer.close()
         await asyncio.wait_for(closed.wait(), at_most(5))
         task.cancel()

@@ -1,4 +1,4 @@
-"""The shell tool, when nobody stops it."""
+"""The `shell` tool, for commands that are not stopped."""
 
 import asyncio
 import time
@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from hark.processes.cookies import this_process
-from hark.processes.start import Launcher
+from hark.processes.cookies import current_owner
+from hark.processes.launcher import Launcher
 from hark.protocol.messages import Effect
-from hark.protocol.tool import Foreseen, Tool, ToolOutput
-from hark.tools.shell import Shell, ShellArguments
-from tests.tools.context import FakeContext, call_tool
+from hark.protocol.tool import PredictedEffects, Tool, ToolOutput
+from hark.tools.shell import ShellArguments, ShellTool
+from tests.tools.fake_context import FakeContext, call_tool
 from tests.waiting import at_most
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(Launcher(this_process(tmp_path)))
+def shell(tmp_path: Path) -> ShellTool:
+    return ShellTool(Launcher(current_owner(tmp_path)))
 
 
-async def test_the_result_has_the_output_and_the_exit_code(shell: Shell, tmp_path: Path) -> None:
+async def test_the_result_has_the_output_and_the_exit_code(shell: ShellTool, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     output = await call_tool(shell, {"command": "pwd; echo oops >&2"}, context)
     assert output == ToolOutput(f"{tmp_path}\noops\n[exit code 0]")
@@ -35,8 +35,8 @@ async def test_the_result_has_the_output_and_the_exit_code(shell: Shell, tmp_pat
         ("nosuchthing", "[exit code 127]"),
     ],
 )
-async def test_a_failing_command_is_an_error_that_says_how_it_ended(
-    command: str, note: str, shell: Shell, tmp_path: Path
+async def test_a_failing_command_is_reported_as_an_error_with_its_exit_code_or_signal(
+    command: str, note: str, shell: ShellTool, tmp_path: Path
 ) -> None:
     output = await call_tool(shell, {"command": command}, FakeContext(tmp_path))
     assert output.text.endswith(note)
@@ -44,23 +44,23 @@ async def test_a_failing_command_is_an_error_that_says_how_it_ended(
     assert output.effect is Effect.COMPLETED
 
 
-async def test_output_is_shown_while_the_command_runs(shell: Shell, tmp_path: Path) -> None:
+async def test_output_is_shown_while_the_command_runs(shell: ShellTool, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     command = "echo first; while ! [ -e go ]; do sleep 0.01; done; echo second"
     task = asyncio.create_task(call_tool(shell, {"command": command}, context))
-    await context.until(lambda shown: shown == "first\n")
+    await context.wait_until_shown(lambda shown: shown == "first\n")
     (tmp_path / "go").touch()
     assert (await task).text == "first\nsecond\n[exit code 0]"
 
 
-async def test_bytes_that_are_no_text_are_replaced(shell: Shell, tmp_path: Path) -> None:
+async def test_bytes_that_are_not_text_are_replaced(shell: ShellTool, tmp_path: Path) -> None:
     output = await call_tool(
         shell, {"command": r"printf 'a\xff\x00b\xc3'; sleep 0.05; printf '\xa9\xe2\x82'"}, FakeContext(tmp_path)
     )
     assert output.text == "a\ufffd␀bé\ufffd\n[exit code 0]"
 
 
-async def test_long_output_is_cut_in_the_middle(shell: Shell, tmp_path: Path) -> None:
+async def test_long_output_is_truncated_in_the_middle(shell: ShellTool, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     started = time.perf_counter()
     output = await call_tool(
@@ -69,12 +69,12 @@ async def test_long_output_is_cut_in_the_middle(shell: Shell, tmp_path: Path) ->
     assert time.perf_counter() - started < at_most(5)
     assert output.text.startswith("BEGIN\nxxx")
     assert output.text.endswith("xxx\n".removesuffix("\n") + "END\n[exit code 0]")
-    assert "\n[... 9,970,010 characters cut here ...]\n" in output.text
+    assert "\n[... 9,970,010 characters omitted ...]\n" in output.text
     assert len(context.shown) < 70_000
-    assert "[output goes on, " in context.shown
+    assert "[output continues, " in context.shown
 
 
-async def test_many_small_writes_are_shown_in_batches(shell: Shell, tmp_path: Path) -> None:
+async def test_many_small_writes_are_shown_in_batches(shell: ShellTool, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     output = await call_tool(shell, {"command": "for i in {1..2000}; do echo $i; done"}, context)
     assert output.text.splitlines()[:-1] == [str(number) for number in range(1, 2001)]
@@ -82,14 +82,14 @@ async def test_many_small_writes_are_shown_in_batches(shell: Shell, tmp_path: Pa
     assert len(context.pieces) < 100
 
 
-async def test_the_loop_is_not_held_by_a_flood(shell: Shell, tmp_path: Path) -> None:
+async def test_a_flood_of_output_does_not_block_the_event_loop(shell: ShellTool, tmp_path: Path) -> None:
     task = asyncio.create_task(call_tool(shell, {"command": "yes", "timeout_seconds": 0.5}, FakeContext(tmp_path)))
-    longest = 0.0
+    longest_pause_seconds = 0.0
     while not task.done():
         before = time.perf_counter()
         await asyncio.sleep(0)
-        longest = max(longest, time.perf_counter() - before)
-    assert longest < at_most(0.1)
+        longest_pause_seconds = max(longest_pause_seconds, time.perf_counter() - before)
+    assert longest_pause_seconds < at_most(0.1)
 
 
 @pytest.mark.parametrize(
@@ -110,26 +110,28 @@ async def test_the_loop_is_not_held_by_a_flood(shell: Shell, tmp_path: Path) -> 
         "git log --oneline; git rebase -i HEAD",
     ],
 )
-async def test_a_command_that_asks_for_input_does_not_hang(command: str, shell: Shell, tmp_path: Path) -> None:
+async def test_a_command_that_asks_for_input_does_not_hang(command: str, shell: ShellTool, tmp_path: Path) -> None:
     output = await call_tool(shell, {"command": command, "timeout_seconds": 10}, FakeContext(tmp_path))
     assert output.effect is Effect.COMPLETED
 
 
-async def test_git_does_not_ask_for_a_password(shell: Shell, tmp_path: Path) -> None:
+async def test_environment_prevents_password_prompts_and_pagers(shell: ShellTool, tmp_path: Path) -> None:
     output = await call_tool(
         shell, {"command": "echo $GIT_TERMINAL_PROMPT $SUDO_ASKPASS $PAGER"}, FakeContext(tmp_path)
     )
     assert output.text == "0 /bin/false cat\n[exit code 0]"
 
 
-async def test_a_missing_workspace_is_a_clear_error(shell: Shell, tmp_path: Path) -> None:
+async def test_a_missing_workspace_causes_a_clear_error(shell: ShellTool, tmp_path: Path) -> None:
     output = await call_tool(shell, {"command": "true"}, FakeContext(tmp_path / "nowhere"))
     assert output.is_error
     assert output.effect is Effect.NOT_STARTED
-    assert "nowhere is not a directory that exists" in output.text
+    assert "nowhere is not an existing directory" in output.text
 
 
-async def test_a_missing_shell_is_a_clear_error(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_shell_causes_a_clear_error(
+    shell: ShellTool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     output = await call_tool(shell, {"command": "true"}, FakeContext(tmp_path))
     assert output == ToolOutput(
@@ -140,7 +142,9 @@ async def test_a_missing_shell_is_a_clear_error(shell: Shell, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("command", ["echo \0", "echo " + "x" * 3_000_000])
-async def test_a_command_that_the_system_refuses_is_an_error(command: str, shell: Shell, tmp_path: Path) -> None:
+async def test_a_command_that_the_system_rejects_causes_an_error(
+    command: str, shell: ShellTool, tmp_path: Path
+) -> None:
     output = await call_tool(shell, {"command": command}, FakeContext(tmp_path))
     assert output.is_error
     assert output.effect is Effect.NOT_STARTED
@@ -148,30 +152,30 @@ async def test_a_command_that_the_system_refuses_is_an_error(command: str, shell
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({}, "shell needs command"),
         ({"command": 5}, "command: expected text, got a whole number."),
         ({"command": "true", "timeout_seconds": 0}, "timeout_seconds: expected a number above 0"),
-        ({"command": "true", "cwd": "/"}, "shell has no argument cwd: it takes command, timeout_seconds."),
+        ({"command": "true", "cwd": "/"}, "shell has no argument cwd. Its arguments: command, timeout_seconds."),
     ],
 )
-async def test_wrong_arguments_start_nothing(
-    arguments: dict[str, object], words: str, shell: Shell, tmp_path: Path
+async def test_invalid_arguments_do_not_start_a_command(
+    arguments: dict[str, object], message: str, shell: ShellTool, tmp_path: Path
 ) -> None:
     output = await call_tool(shell, arguments, FakeContext(tmp_path))
     assert output.effect is Effect.NOT_STARTED
-    assert words in output.text
+    assert message in output.text
 
 
-async def test_it_changes_things_and_has_time_to_stop(shell: Shell) -> None:
+async def test_the_shell_tool_is_marked_as_changing_and_has_a_grace_period(shell: ShellTool) -> None:
     tool: Tool = shell
-    assert tool.spec.foreseen(ShellArguments("make")) == Foreseen(True, "make", "make", None)
+    assert tool.spec.predict_effects(ShellArguments("make")) == PredictedEffects(True, "make", "make", None)
     assert tool.spec.is_changing
     assert tool.spec.grace_seconds == 0.9
 
 
-async def test_an_environment_that_is_given_replaces_the_one_of_this_process(tmp_path: Path) -> None:
-    shell = Shell(Launcher(this_process(tmp_path), environment={"PATH": "/usr/bin:/bin", "GREETING": "hello"}))
+async def test_a_given_environment_replaces_the_environment_of_the_calling_process(tmp_path: Path) -> None:
+    shell = ShellTool(Launcher(current_owner(tmp_path), environment={"PATH": "/usr/bin:/bin", "GREETING": "hello"}))
     output = await call_tool(shell, {"command": "echo $GREETING; echo ${HOME-none}"}, FakeContext(tmp_path))
     assert output.text == "hello\nnone\n[exit code 0]"

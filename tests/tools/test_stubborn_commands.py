@@ -1,4 +1,4 @@
-"""The process zoo, through the real tools and a real `hark`: whatever a command does, nothing of it is left."""
+"""Stubborn commands, run by the real tools and a real `hark`, leave no process running."""
 
 import asyncio
 import json
@@ -11,25 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from hark.processes.background import Background
-from hark.processes.cookies import Detached, Owner, sweep, this_process
+from hark.processes.background import BackgroundProcesses
+from hark.processes.cookies import DetachedProcesses, ProcessOwner, current_owner, kill_leftover_processes
+from hark.processes.launcher import Launcher
 from hark.processes.shell import ShellStates
-from hark.processes.start import Launcher
 from hark.protocol.tool import Tool
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
-from hark.tools.shell import Shell
-from tests.cli.command_line import Hark, Running, opened
+from hark.tools.shell import ShellTool
+from tests.cli.command_line import Hark, RunningCommand, open_hark
 from tests.fakes.models.behaviours import Behaviour, call, delta, events
-from tests.tools.context import FakeContext, call_tool, is_living, living
-from tests.tools.stubborn_commands import ZOO
+from tests.tools.fake_context import FakeContext, call_tool, find_processes, is_alive
+from tests.tools.stubborn_commands import STUBBORN_COMMANDS
 from tests.waiting import at_most
 
-EVERY_ANIMAL = pytest.mark.parametrize("name", ZOO)
+with_every_command = pytest.mark.parametrize("name", STUBBORN_COMMANDS)
 READY = re.compile(r"ready (\d+)")
 
-# Each leaves something behind and ends by itself.
-LEAVERS = {
+# Commands that end but leave a process running.
+LEAVING_COMMANDS = {
     "background": "sleep 600 & echo ready $!",
     "nohup": "nohup setsid sleep 600 >/dev/null 2>&1 & echo ready $!",
     "ignores_term": "(trap '' TERM; echo ready $BASHPID; sleep 600; sleep 600) & until [ -e go ]; do sleep 0.01; done",
@@ -41,98 +41,104 @@ LEAVERS = {
 }
 
 
-def as_python(command: str) -> str:
+def to_python_code(command: str) -> str:
     return f"import subprocess\nsubprocess.run(['bash', '-c', {command!r}])"
 
 
-async def cut(tool: Tool, arguments: dict[str, str], workspace: Path) -> tuple[float, int]:
-    """Cancel a call when its animal is in full swing; return how long that took, and the animal's pid."""
+async def cancel_when_ready(tool: Tool, arguments: dict[str, str], workspace: Path) -> tuple[float, int]:
+    """Cancel a call when its command is fully running. Return the stop time in seconds, and the command's pid."""
     context = FakeContext(workspace)
     task = asyncio.create_task(call_tool(tool, arguments, context))
-    await context.until(lambda shown: READY.search(shown) is not None)
+    await context.wait_until_shown(lambda shown: READY.search(shown) is not None)
     pid = int(READY.findall(context.shown)[0])
-    assert is_living(pid)
-    began = time.perf_counter()
+    assert is_alive(pid)
+    started = time.perf_counter()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    return time.perf_counter() - began, pid
+    return time.perf_counter() - started, pid
 
 
-def held() -> tuple[list[str], list[str]]:
-    """Return the descriptors and the children of this process, zombies too."""
+def open_descriptors_and_children() -> tuple[list[str], list[str]]:
+    """Return the open file descriptors and the child processes of this process, including zombies."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return sorted(path.name for path in Path("/proc/self/fd").iterdir()), sorted(children)
 
 
 @pytest.fixture
-def owner(tmp_path: Path) -> Owner:
-    return this_process(tmp_path)
+def owner(tmp_path: Path) -> ProcessOwner:
+    return current_owner(tmp_path)
 
 
-@EVERY_ANIMAL
-async def test_a_cut_of_the_shell_leaves_nothing(name: str, owner: Owner, tmp_path: Path) -> None:
-    took, pid = await cut(Shell(Launcher(owner)), {"command": ZOO[name]}, tmp_path)
-    assert took < at_most(1)
-    assert not is_living(pid)
-    assert living(owner.home) == {}
+@with_every_command
+async def test_cancelling_a_shell_call_leaves_no_process(name: str, owner: ProcessOwner, tmp_path: Path) -> None:
+    elapsed_seconds, pid = await cancel_when_ready(
+        ShellTool(Launcher(owner)), {"command": STUBBORN_COMMANDS[name]}, tmp_path
+    )
+    assert elapsed_seconds < at_most(1)
+    assert not is_alive(pid)
+    assert find_processes(owner.home) == {}
 
 
-@EVERY_ANIMAL
-async def test_a_cut_of_python_leaves_nothing(name: str, owner: Owner, tmp_path: Path) -> None:
-    took, pid = await cut(PythonTool(Launcher(owner)), {"code": as_python(ZOO[name])}, tmp_path)
-    assert took < at_most(1)
-    assert not is_living(pid)
-    assert living(owner.home) == {}
+@with_every_command
+async def test_cancelling_a_python_call_leaves_no_process(name: str, owner: ProcessOwner, tmp_path: Path) -> None:
+    elapsed_seconds, pid = await cancel_when_ready(
+        PythonTool(Launcher(owner)), {"code": to_python_code(STUBBORN_COMMANDS[name])}, tmp_path
+    )
+    assert elapsed_seconds < at_most(1)
+    assert not is_alive(pid)
+    assert find_processes(owner.home) == {}
 
 
-async def test_the_end_of_the_app_ends_the_whole_zoo_in_the_background(owner: Owner, tmp_path: Path) -> None:
-    background = Background(Launcher(owner), ShellStates(), Detached(tmp_path / "detached"))
+async def test_closing_the_app_ends_all_stubborn_background_processes(owner: ProcessOwner, tmp_path: Path) -> None:
+    background = BackgroundProcesses(Launcher(owner), ShellStates(), DetachedProcesses(tmp_path / "detached"))
     tool = ProcessTool(background)
     pids: list[int] = []
-    for name, command in ZOO.items():
+    for name, command in STUBBORN_COMMANDS.items():
         (tmp_path / name).mkdir()
         await call_tool(tool, {"action": "start", "command": command, "name": name}, FakeContext(tmp_path / name))
         output = await call_tool(tool, {"action": "wait", "id": name, "pattern": "ready *"}, FakeContext(tmp_path))
         pids += [int(pid) for pid in READY.findall(output.text)]
-    assert len(pids) >= len(ZOO)
-    began = time.perf_counter()
+    assert len(pids) >= len(STUBBORN_COMMANDS)
+    started = time.perf_counter()
     await background.close()
-    assert time.perf_counter() - began < 60  # a second on an idle machine
-    assert not any(is_living(pid) for pid in pids)
-    assert living(owner.home) == {}
+    assert time.perf_counter() - started < 60  # a second on an idle machine
+    assert not any(is_alive(pid) for pid in pids)
+    assert find_processes(owner.home) == {}
 
 
-@pytest.mark.parametrize("name", LEAVERS)
-async def test_nothing_is_left_when_a_command_ends_by_itself(name: str, owner: Owner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LEAVING_COMMANDS)
+async def test_a_command_that_ends_normally_leaves_no_process(name: str, owner: ProcessOwner, tmp_path: Path) -> None:
     if name == "ignores_term":
         (tmp_path / "go").touch()
-    output = await call_tool(Shell(Launcher(owner)), {"command": LEAVERS[name]}, FakeContext(tmp_path))
+    output = await call_tool(ShellTool(Launcher(owner)), {"command": LEAVING_COMMANDS[name]}, FakeContext(tmp_path))
     (pid,) = READY.findall(output.text)
-    assert not is_living(int(pid))
-    assert living(owner.home) == {}
-    assert "left behind: " in output.text
+    assert not is_alive(int(pid))
+    assert find_processes(owner.home) == {}
+    assert "leftover background " in output.text
     assert output.text.endswith("[exit code 0]")
 
 
-@pytest.mark.parametrize("name", LEAVERS)
-async def test_a_cut_while_the_left_are_being_ended_leaves_nothing(name: str, owner: Owner, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LEAVING_COMMANDS)
+async def test_cancelling_while_leftover_processes_are_stopped_leaves_no_process(
+    name: str, owner: ProcessOwner, tmp_path: Path
+) -> None:
     (tmp_path / "go").touch()
     context = FakeContext(tmp_path)
-    task = asyncio.create_task(call_tool(Shell(Launcher(owner)), {"command": LEAVERS[name]}, context))
-    await context.until(lambda shown: READY.search(shown) is not None)
+    task = asyncio.create_task(call_tool(ShellTool(Launcher(owner)), {"command": LEAVING_COMMANDS[name]}, context))
+    await context.wait_until_shown(lambda shown: READY.search(shown) is not None)
     task.cancel()
-    await asyncio.wait([task])  # it may have been done already
-    assert not is_living(int(READY.findall(context.shown)[0]))
-    assert living(owner.home) == {}
+    await asyncio.wait([task])  # it may have finished already
+    assert not is_alive(int(READY.findall(context.shown)[0]))
+    assert find_processes(owner.home) == {}
 
 
-async def test_no_descriptor_and_no_zombie_is_left(owner: Owner, tmp_path: Path) -> None:
+async def test_tools_leave_no_open_descriptor_and_no_zombie(owner: ProcessOwner, tmp_path: Path) -> None:
     launcher = Launcher(owner, tmp_path / "home")
-    background = Background(launcher, ShellStates(), Detached(tmp_path / "detached"))
-    shell, process, python = Shell(launcher), ProcessTool(background), PythonTool(launcher)
+    background = BackgroundProcesses(launcher, ShellStates(), DetachedProcesses(tmp_path / "detached"))
+    shell, process, python = ShellTool(launcher), ProcessTool(background), PythonTool(launcher)
 
-    async def use() -> None:
+    async def use_all_tools() -> None:
         context = FakeContext(tmp_path)
         await call_tool(shell, {"command": "seq 20000"}, context)
         await call_tool(shell, {"command": "echo \0"}, context)
@@ -140,42 +146,41 @@ async def test_no_descriptor_and_no_zombie_is_left(owner: Owner, tmp_path: Path)
         await call_tool(process, {"action": "start", "command": "echo hi; sleep 60", "name": "p"}, context)
         await call_tool(process, {"action": "stop", "id": "p"}, context)
         await call_tool(python, {"code": "1"}, context)
-        await python.end(context.session)
+        await python.end_session(context.session)
 
-    await use()
-    before = held()
+    await use_all_tools()
+    before = open_descriptors_and_children()
     for _ in range(3):
-        await use()
-    assert held() == before
+        await use_all_tools()
+    assert open_descriptors_and_children() == before
 
 
 KILLED_PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from hark.processes.background import Background
-from hark.processes.cookies import this_process
-from hark.processes.cookies import Detached
+from hark.processes.background import BackgroundProcesses
+from hark.processes.cookies import DetachedProcesses, current_owner
 from hark.tools.function import FunctionTool
-from hark.processes.start import Launcher
+from hark.processes.launcher import Launcher
 from hark.tools.process_tool import ProcessTool
 from hark.tools.python import PythonTool
 from hark.processes.shell import ShellStates
-from tests.tools.context import FakeContext, call_tool
+from tests.tools.fake_context import FakeContext, call_tool
 
 def start(command: str) -> None:
     import subprocess
     subprocess.run(["bash", "-c", command])
 
 async def main(home, tool, command):
-    owner = this_process(home)
+    owner = current_owner(home)
     launcher = Launcher(owner)
     context = FakeContext(home)
     if tool == "process":
-        background = Background(launcher, ShellStates(), Detached(home / "detached"))
+        background = BackgroundProcesses(launcher, ShellStates(), DetachedProcesses(home / "detached"))
         await call_tool(ProcessTool(background), {"action": "start", "command": command, "name": "p"}, context)
         output = background.get("session", "p").output
         while "ready" not in output.peek():
-            await output.changed()
+            await output.wait_for_more()
         print(output.peek(), flush=True)
         await asyncio.Event().wait()
     elif tool == "python":
@@ -183,7 +188,7 @@ async def main(home, tool, command):
         call = asyncio.create_task(call_tool(PythonTool(launcher), {"code": code}, context))
     else:
         call = asyncio.create_task(call_tool(FunctionTool(start).owned_by(owner), {"command": command}, context))
-    await context.until(lambda shown: "ready" in shown)
+    await context.wait_until_shown(lambda shown: "ready" in shown)
     print(context.shown, flush=True)
     await call
 
@@ -193,71 +198,79 @@ asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
 
 @pytest.mark.parametrize("tool", ["process", "python", "function"])
 @pytest.mark.parametrize("name", ["plain", "double_forked", "setsid_nohup", "ignores_term"])
-async def test_what_any_tool_left_in_a_crash_is_swept(tool: str, name: str, owner: Owner, tmp_path: Path) -> None:
+async def test_processes_left_by_a_crash_are_killed_at_the_next_start(
+    tool: str, name: str, owner: ProcessOwner, tmp_path: Path
+) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", KILLED_PROGRAM, str(tmp_path), tool, ZOO[name], stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-c",
+        KILLED_PROGRAM,
+        str(tmp_path),
+        tool,
+        STUBBORN_COMMANDS[name],
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
     pid = int((await process.stdout.readline()).split()[1])
-    assert is_living(pid)
+    assert is_alive(pid)
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    await sweep(owner)
-    assert not is_living(pid)
-    assert living(owner.home) == {}
+    await kill_leftover_processes(owner)
+    assert not is_alive(pid)
+    assert find_processes(owner.home) == {}
 
 
-# How long an exit may take is another test's business: here it must come to its end on a busy machine, too.
-PATIENT = "[limits]\nsettle_seconds = 20\nexit_seconds = 60\n"
+# Other tests check how long an exit takes. Here it must only finish, even on a busy machine.
+LONG_LIMITS = "[limits]\nsettle_seconds = 20\nexit_seconds = 60\n"
 
 
-def whole_zoo() -> Behaviour:
-    """A reply with a shell call for each animal."""
+def call_every_command() -> Behaviour:
+    """Return a reply with a shell call for each stubborn command."""
     calls = [
-        call(place, f"call_{place}", "shell", json.dumps({"command": f"mkdir {name}; cd {name}\n{command}"}))
-        for place, (name, command) in enumerate(ZOO.items())
+        call(number, f"call_{number}", "shell", json.dumps({"command": f"mkdir {name}; cd {name}\n{command}"}))
+        for number, (name, command) in enumerate(STUBBORN_COMMANDS.items())
     ]
     return events([delta(tool_calls=calls), delta("tool_calls")])
 
 
-async def visited(hark: Hark, animals: int = len(ZOO)) -> tuple[Running, list[int]]:
-    """Start a prompt that fills the zoo; return it when so many animals are in full swing, with their pids."""
+async def start_commands(hark: Hark, count: int = len(STUBBORN_COMMANDS)) -> tuple[RunningCommand, list[int]]:
+    """Start a prompt that runs the commands. Return the prompt and the pids once `count` commands have started."""
     running = await hark.start("-p", "go", "--yes", "--output", "events")
     assert running.process.stdin is not None
     running.process.stdin.close()
     ready: dict[str, int] = {}
-    while len(ready) < animals:
-        event = json.loads(await running.line() or "null")
-        assert event, (await running.end(), sorted(ready))
+    while len(ready) < count:
+        event = json.loads(await running.read_line() or "null")
+        assert event, (await running.wait_for_end(), sorted(ready))
         if event["type"] == "call.output" and (found := READY.search(event["text"])):
             ready.setdefault(event["call"], int(found[1]))
     return running, list(ready.values())
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
-async def test_the_exit_of_hark_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
-    async with opened(tmp_path, [whole_zoo()]) as hark:
-        hark.configure(PATIENT)
-        running, pids = await visited(hark)
+async def test_exiting_hark_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [call_every_command()]) as hark:
+        hark.configure(LONG_LIMITS)
+        running, pids = await start_commands(hark)
         running.signal(number)
-        await running.end()
-        assert not any(is_living(pid) for pid in pids)
-        assert living(this_process(hark.home).home) == {}
+        await running.wait_for_end()
+        assert not any(is_alive(pid) for pid in pids)
+        assert find_processes(current_owner(hark.home).home) == {}
 
 
-async def test_what_a_killed_hark_left_is_gone_after_the_next_start(tmp_path: Path) -> None:
-    async with opened(tmp_path, [whole_zoo()]) as hark:
-        running, pids = await visited(hark)
+async def test_processes_left_by_a_killed_hark_are_gone_after_the_next_start(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [call_every_command()]) as hark:
+        running, pids = await start_commands(hark)
         running.signal(signal.SIGKILL)
-        await running.end()
-        assert living(this_process(hark.home).home) != {}, "a crash leaves its commands running"
+        await running.wait_for_end()
+        assert find_processes(current_owner(hark.home).home) != {}, "a crash leaves its commands running"
         await hark.run("-p", "sweep", "--max-steps", "1", "--timeout", "1")
-        assert [pid for pid in pids if is_living(pid)] == []
-        assert living(this_process(hark.home).home) == {}
+        assert [pid for pid in pids if is_alive(pid)] == []
+        assert find_processes(current_owner(hark.home).home) == {}
 
 
-def in_background() -> Behaviour:
-    """A reply with a process in the background, and code that runs until it is cut."""
+def call_background_and_python() -> Behaviour:
+    """Return a reply that starts a background process and Python code that runs until it is cancelled."""
     start = {"action": "start", "command": "setsid sleep 600 & echo $$ > pid; mv pid started; wait"}
     code = "import os, time\nwhile not os.path.exists('started'): time.sleep(0.01)\nprint('ready', os.getpid())\n"
     calls = [
@@ -269,14 +282,14 @@ def in_background() -> Behaviour:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
 async def test_background_processes_and_python_end_with_hark(number: signal.Signals, tmp_path: Path) -> None:
-    async with opened(tmp_path, [in_background()]) as hark:
-        hark.configure(PATIENT)
-        running, pids = await visited(hark, animals=1)
+    async with open_hark(tmp_path, [call_background_and_python()]) as hark:
+        hark.configure(LONG_LIMITS)
+        running, pids = await start_commands(hark, count=1)
         pids.append(int((hark.home / "started").read_text()))
-        assert all(is_living(pid) for pid in pids)
+        assert all(is_alive(pid) for pid in pids)
         running.signal(number)
-        await running.end()
+        await running.wait_for_end()
         if number == signal.SIGKILL:
             await hark.run("-p", "sweep", "--max-steps", "1", "--timeout", "1")
-        assert not any(is_living(pid) for pid in pids)
-        assert living(this_process(hark.home).home) == {}
+        assert not any(is_alive(pid) for pid in pids)
+        assert find_processes(current_owner(hark.home).home) == {}

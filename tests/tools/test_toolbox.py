@@ -1,8 +1,8 @@
-"""The toolbox."""
+"""The toolbox: a collection of tools, looked up by name."""
 
 import pytest
 
-from hark.tools.ask import Ask
+from hark.tools.ask import AskTool
 from hark.tools.function import tool
 from hark.tools.toolbox import Toolbox
 
@@ -15,13 +15,13 @@ def second() -> None: ...
 def first() -> None: ...
 
 
-def test_tools_keep_their_order_and_are_found_by_name() -> None:
-    box = Toolbox([second, first])
-    assert [spec.name for spec in box.specs] == ["second", "first"]
-    assert box.get("first") is first
-    assert box.get("third") is None
+def test_tools_stay_in_order_and_are_found_by_name() -> None:
+    toolbox = Toolbox([second, first])
+    assert [spec.name for spec in toolbox.specs] == ["second", "first"]
+    assert toolbox.get("first") is first
+    assert toolbox.get("third") is None
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
+def test_two_tools_with_the_same_name_are_rejected() -> None:
     with pytest.raises(ValueError, match="Two tools are named ask"):
-        Toolbox([Ask(), first, Ask()])
+        Toolbox([AskTool(), first, AskTool()])

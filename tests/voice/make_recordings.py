@@ -1,11 +1,11 @@
-"""Makes the recordings that the tests use, with espeak-ng: python -m tests.voice.make_recordings."""
+"""Generates the test recordings with espeak-ng: python -m tests.voice.make_recordings."""
 
 import asyncio
 import subprocess
 from pathlib import Path
 
-from hark.processes.cookies import this_process
-from hark.processes.piped import spawner
+from hark.processes.cookies import current_owner
+from hark.processes.piped_process import create_spawner
 from hark.protocol.speech import Audio
 from hark.voice.audio_files import join_as_ogg
 
@@ -19,14 +19,14 @@ SENTENCES = {
 }
 
 
-def spoken(sentence: str) -> bytes:
-    words = ["espeak-ng", "--stdout", "-v", "en-us", "-s", "145", sentence]
-    return subprocess.run(words, check=True, capture_output=True).stdout
+def speak_sentence(sentence: str) -> bytes:
+    command = ["espeak-ng", "--stdout", "-v", "en-us", "-s", "145", sentence]
+    return subprocess.run(command, check=True, capture_output=True).stdout
 
 
 async def main() -> None:
     for name, sentence in SENTENCES.items():
-        note = await join_as_ogg([Audio(spoken(sentence), "audio/wav")], spawner(this_process()))
+        note = await join_as_ogg([Audio(speak_sentence(sentence), "audio/wav")], create_spawner(current_owner()))
         (FOLDER / f"{name}.ogg").write_bytes(note.data)
 
 

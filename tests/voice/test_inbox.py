@@ -1,4 +1,4 @@
-"""The way of voice messages: in order, once, never lost, and a stop never waits."""
+"""The inbox for voice messages keeps them in order, processes each once and loses none. A stop never waits."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -13,20 +13,20 @@ from hark.protocol.meaning import Meaning, MessageMeaning, StopMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError, Transcriber, Utterance
-from hark.protocol.voice_messages import Fate, VoiceNote
-from hark.voice.delivery import NoteHearing
-from hark.voice.inbox import VoiceIngress
+from hark.protocol.voice_messages import VoiceNote, VoiceOutcome
+from hark.voice.inbox import TranscribingVoiceInbox
 from hark.voice.pending_recordings import PendingRecordings
 from hark.voice.settings import VoiceSettings
-from tests.voice.voice_fixture import moonshine, plain, recording
+from hark.voice.voice_message_delivery import VoiceMessageDelivery
+from tests.voice.voice_fixture import load_recording, normalize_text, open_moonshine
 from tests.waiting import until
 
 
-class Chat:
-    """A place that voice messages come from: writes down what happens, in order."""
+class FakeVoiceClient:
+    """A fake voice client and session in one, which records the calls in order."""
 
     def __init__(self) -> None:
-        self.happened: list[str] = []
+        self.calls: list[str] = []
         self.queued: list[str] = []
         self.error: Exception | None = None
 
@@ -34,42 +34,42 @@ class Chat:
     def session(self) -> Session:
         return cast("Session", self)
 
-    def meaning(self, text: str) -> Meaning:
-        return StopMeaning() if plain(text) == "stop" else MessageMeaning(text)
+    def interpret(self, text: str) -> Meaning:
+        return StopMeaning() if normalize_text(text) == "stop" else MessageMeaning(text)
 
     def show(self, text: str) -> None:
-        self.happened.append(f"show {text}")
+        self.calls.append(f"show {text}")
 
     async def say(self, text: str, *, is_stopped: bool = False) -> Receipt:
         if self.error is not None:
             raise self.error
         await asyncio.sleep(0)
-        self.happened.append(f"say {text}{' (stopped)' if is_stopped else ''}")
+        self.calls.append(f"say {text}{' (stopped)' if is_stopped else ''}")
         return Receipt("id", "session", ReceiptState.STARTED)
 
     async def queue(self, text: str) -> Receipt:
-        self.happened.append("queue")
+        self.calls.append("queue")
         self.queued.append(text)
         return Receipt("id", "session", ReceiptState.QUEUED)
 
     async def interrupt(self, source: str = "voice") -> None:
-        self.happened.append("interrupt")
+        self.calls.append("interrupt")
         await asyncio.sleep(0)
 
     async def withdraw(self) -> None:
         await asyncio.sleep(0)
 
-    def text(self, text: str) -> Callable[[bool], "asyncio.Future[Receipt]"]:
+    def make_sender(self, text: str) -> Callable[[bool], "asyncio.Future[Receipt]"]:
         return lambda is_stopped: asyncio.ensure_future(self.say(text, is_stopped=is_stopped))
 
 
-class Ears:
-    """Transcribes what the test says it does, when the test says so. A recording's bytes are its words."""
+class FakeTranscriber:
+    """A fake transcriber controlled by the test. A recording's bytes are its transcript."""
 
-    def __init__(self, *held: str) -> None:
+    def __init__(self, *blocked: str) -> None:
         self.started: list[str] = []
         self.cancelled: list[str] = []
-        self.free = {word: anyio.Event() for word in held}
+        self.release = {word: anyio.Event() for word in blocked}
         self.is_closed = False
 
     def warm_up(self) -> None:
@@ -79,13 +79,13 @@ class Ears:
         words = audio.data.decode()
         self.started.append(words)
         try:
-            if words in self.free:
-                await self.free[words].wait()
+            if words in self.release:
+                await self.release[words].wait()
         except asyncio.CancelledError:
             self.cancelled.append(words)
             raise
         if words.startswith("broken"):
-            raise SpeechError("It is broken. Mend it.")
+            raise SpeechError("The recording is broken. Send it again.")
         return Utterance(words)
 
     async def close(self) -> None:
@@ -93,275 +93,280 @@ class Ears:
 
 
 @asynccontextmanager
-async def ingress(
-    home: Path, ears: Transcriber | None, settings: VoiceSettings | None = None
-) -> AsyncGenerator[VoiceIngress]:
-    opened = VoiceIngress(ears, PendingRecordings(home / "voice"), settings or VoiceSettings())
+async def open_inbox(
+    home: Path, transcriber: Transcriber | None, settings: VoiceSettings | None = None
+) -> AsyncGenerator[TranscribingVoiceInbox]:
+    inbox = TranscribingVoiceInbox(transcriber, PendingRecordings(home / "voice"), settings or VoiceSettings())
     try:
-        yield opened
+        yield inbox
     finally:
-        await opened.close()
-        if ears is not None:
-            await ears.close()
+        await inbox.close()
+        if transcriber is not None:
+            await transcriber.close()
 
 
-def note(words: str, id_: str = "", line: str = "a") -> VoiceNote:
-    return VoiceNote(id_ or words, line, Audio(words.encode(), "audio/ogg"), {"chat": "1"})
+def voice_note(text: str, id_: str = "", conversation: str = "a") -> VoiceNote:
+    return VoiceNote(id_ or text, conversation, Audio(text.encode(), "audio/ogg"), {"chat": "1"})
 
 
-def files(home: Path) -> list[Path]:
+def stored_files(home: Path) -> list[Path]:
     return sorted((home / "voice").iterdir()) if (home / "voice").exists() else []
 
 
-def kept_count(home: Path) -> int:
-    return sum(file.suffix == ".json" for file in files(home))
+def stored_count(home: Path) -> int:
+    return sum(file.suffix == ".json" for file in stored_files(home))
 
 
-async def test_a_voice_message_is_kept_echoed_and_said_and_its_recording_is_gone(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("list the files")
-    async with ingress(tmp_path, ears) as way:
-        hearing = way.hear(note("list the files"), chat)
-        await until(lambda: kept_count(tmp_path) == 1)
-        assert len(files(tmp_path)) == 2
-        assert all(file.stat().st_mode & 0o077 == 0 for file in files(tmp_path))
-        ears.free["list the files"].set()
-        heard = await hearing.ended()
-        assert (heard.fate, heard.text) == (Fate.SAID, "list the files")
-        assert heard.receipt == Receipt("id", "session", ReceiptState.STARTED)
-    assert chat.happened == ['show 🎙️ "list the files"', "say list the files"]
-    assert files(tmp_path) == []
-    assert ears.is_closed
+async def test_voice_message_is_stored_echoed_and_sent_and_its_recording_is_deleted(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("list the files")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        delivery = inbox.accept(voice_note("list the files"), client)
+        await until(lambda: stored_count(tmp_path) == 1)
+        assert len(stored_files(tmp_path)) == 2
+        assert all(file.stat().st_mode & 0o077 == 0 for file in stored_files(tmp_path))
+        transcriber.release["list the files"].set()
+        result = await delivery.result()
+        assert (result.outcome, result.text) == (VoiceOutcome.SAID, "list the files")
+        assert result.receipt == Receipt("id", "session", ReceiptState.STARTED)
+    assert client.calls == ['show 🎙️ "list the files"', "say list the files"]
+    assert stored_files(tmp_path) == []
+    assert transcriber.is_closed
 
 
-async def test_a_withdrawal_at_the_moment_the_words_come_is_kept_as_promised(tmp_path: Path) -> None:
-    chat, withdrawn = Chat(), list[bool]()
+async def test_recording_withdrawn_just_as_its_transcript_is_ready_is_not_sent(tmp_path: Path) -> None:
+    client, withdrawn = FakeVoiceClient(), list[bool]()
 
-    class LateEars(Ears):
+    class WithdrawingTranscriber(FakeTranscriber):
         async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
-            asyncio.get_running_loop().call_soon(lambda: withdrawn.append(way.withdraw("a", "v")))
+            asyncio.get_running_loop().call_soon(lambda: withdrawn.append(inbox.withdraw("a", "v")))
             return await super().transcribe(audio, progress)
 
-    async with ingress(tmp_path, LateEars()) as way:
-        heard = await way.hear(note("hello", "v"), chat).ended()
+    async with open_inbox(tmp_path, WithdrawingTranscriber()) as inbox:
+        result = await inbox.accept(voice_note("hello", "v"), client).result()
     assert withdrawn == [True]
-    assert heard.fate is Fate.WITHDRAWN
-    assert "say hello" not in chat.happened
+    assert result.outcome is VoiceOutcome.WITHDRAWN
+    assert "say hello" not in client.calls
 
 
-async def test_without_echo_it_is_only_said(tmp_path: Path) -> None:
-    chat = Chat()
-    async with ingress(tmp_path, Ears(), VoiceSettings(echo=False)) as way:
-        await way.hear(note("hello"), chat).ended()
-    assert chat.happened == ["say hello"]
+async def test_transcript_is_not_shown_when_echo_is_off(tmp_path: Path) -> None:
+    client = FakeVoiceClient()
+    async with open_inbox(tmp_path, FakeTranscriber(), VoiceSettings(echo=False)) as inbox:
+        await inbox.accept(voice_note("hello"), client).result()
+    assert client.calls == ["say hello"]
 
 
-async def test_with_hold_the_turn_is_stopped_before_the_words_are_known(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("hello")
-    async with ingress(tmp_path, ears, VoiceSettings(hold=True)) as way:
-        hearing = way.hear(note("hello"), chat)
-        await until(lambda: chat.happened == ["interrupt"])
-        ears.free["hello"].set()
-        await hearing.ended()
-    assert chat.happened == ["interrupt", 'show 🎙️ "hello"', "say hello"]
+async def test_turn_is_stopped_when_a_voice_message_arrives_if_the_hold_setting_is_on(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("hello")
+    async with open_inbox(tmp_path, transcriber, VoiceSettings(hold=True)) as inbox:
+        delivery = inbox.accept(voice_note("hello"), client)
+        await until(lambda: client.calls == ["interrupt"])
+        transcriber.release["hello"].set()
+        await delivery.result()
+    assert client.calls == ["interrupt", 'show 🎙️ "hello"', "say hello"]
 
 
-async def test_ten_voice_messages_with_texts_between_keep_their_order(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears(*(f"voice {number}" for number in range(10)))
-    async with ingress(tmp_path, ears) as way, anyio.create_task_group() as tasks:
-        hearings: list[NoteHearing] = []
+async def test_ten_voice_messages_and_text_messages_stay_in_order(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber(*(f"voice {number}" for number in range(10)))
+    async with open_inbox(tmp_path, transcriber) as inbox, anyio.create_task_group() as tasks:
+        deliveries: list[VoiceMessageDelivery] = []
         for number in range(10):
-            hearings.append(way.hear(note(f"voice {number}"), chat))
-            tasks.start_soon(way.read, "a", chat.text(f"text {number}"))
+            deliveries.append(inbox.accept(voice_note(f"voice {number}"), client))
+            tasks.start_soon(inbox.send_in_order, "a", client.make_sender(f"text {number}"))
             await asyncio.sleep(0)
-        await until(lambda: len(ears.started) == 10)
-        other = Chat()
-        await way.read("b", other.text("elsewhere"))
-        assert other.happened == ["say elsewhere"], "another line does not wait"
+        await until(lambda: len(transcriber.started) == 10)
+        other = FakeVoiceClient()
+        await inbox.send_in_order("b", other.make_sender("elsewhere"))
+        assert other.calls == ["say elsewhere"], "another conversation does not wait"
         for number in reversed(range(10)):
-            ears.free[f"voice {number}"].set()
-        for hearing in hearings:
-            await hearing.ended()
-    assert [event for event in chat.happened if event.startswith("say")] == [
+            transcriber.release[f"voice {number}"].set()
+        for delivery in deliveries:
+            await delivery.result()
+    assert [event for event in client.calls if event.startswith("say")] == [
         f"say {kind} {number}" for number in range(10) for kind in ("voice", "text")
     ]
-    assert [event for event in chat.happened if event.startswith("show")] == [
+    assert [event for event in client.calls if event.startswith("show")] == [
         f'show 🎙️ "voice {number}"' for number in range(10)
     ]
 
 
-async def test_a_text_with_nothing_before_it_does_not_wait(tmp_path: Path) -> None:
-    chat = Chat()
-    async with ingress(tmp_path, Ears()) as way:
-        assert (await way.read("a", chat.text("hello"))).state is ReceiptState.STARTED
+async def test_text_message_is_sent_immediately_when_no_voice_message_is_pending(tmp_path: Path) -> None:
+    client = FakeVoiceClient()
+    async with open_inbox(tmp_path, FakeTranscriber()) as inbox:
+        assert (await inbox.send_in_order("a", client.make_sender("hello"))).state is ReceiptState.STARTED
 
 
-async def test_a_text_that_is_given_up_lets_nobody_past_the_one_before_it(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("one")
-    async with ingress(tmp_path, ears) as way:
-        first = way.hear(note("one"), chat)
-        second = asyncio.create_task(way.read("a", chat.text("two")))
-        third = asyncio.create_task(way.read("a", chat.text("three")))
+async def test_message_order_is_preserved_when_a_text_message_is_cancelled(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("one")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        first = inbox.accept(voice_note("one"), client)
+        second = asyncio.create_task(inbox.send_in_order("a", client.make_sender("two")))
+        third = asyncio.create_task(inbox.send_in_order("a", client.make_sender("three")))
         await asyncio.sleep(0.01)
         second.cancel()
         await asyncio.wait([second])
-        assert chat.happened == []
-        ears.free["one"].set()
-        await first.ended()
+        assert client.calls == []
+        transcriber.release["one"].set()
+        await first.result()
         await third
-    assert chat.happened[-2:] == ["say one", "say three"]
+    assert client.calls[-2:] == ["say one", "say three"]
 
 
-async def test_a_stop_does_not_wait_and_withdraws_what_is_not_yet_words(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("one", "two")
-    async with ingress(tmp_path, ears) as way:
-        one = way.hear(note("one"), chat)
-        text = asyncio.create_task(way.read("a", chat.text("between")))
-        elsewhere = way.hear(note("two", line="b"), chat)
-        await until(lambda: len(ears.started) == 2)
+async def test_stop_does_not_wait_and_withdraws_messages_that_are_not_transcribed(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("one", "two")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        one = inbox.accept(voice_note("one"), client)
+        text = asyncio.create_task(inbox.send_in_order("a", client.make_sender("between")))
+        elsewhere = inbox.accept(voice_note("two", conversation="b"), client)
+        await until(lambda: len(transcriber.started) == 2)
 
         async def interrupt() -> str:
-            await chat.interrupt()
+            await client.interrupt()
             return "settled"
 
-        assert await way.stop("a", interrupt) == "settled"
-        assert (await one.ended()).fate is Fate.WITHDRAWN
+        assert await inbox.stop("a", interrupt) == "settled"
+        assert (await one.result()).outcome is VoiceOutcome.WITHDRAWN
         await text
-        assert ears.cancelled == ["one"]
-        shown = "show 🎙️ Stopped: that voice message was not transcribed, and goes nowhere."
-        assert chat.happened == ["interrupt", shown, "say between (stopped)"]
-        ears.free["two"].set()
-        assert (await elsewhere.ended()).fate is Fate.SAID, "another line goes on"
-        await way.stop("a", interrupt)
-        assert chat.happened.count("interrupt") == 2
-    assert files(tmp_path) == []
+        assert transcriber.cancelled == ["one"]
+        shown = "show 🎙️ Stopped. The voice message was not transcribed and was not sent."
+        assert client.calls == ["interrupt", shown, "say between (stopped)"]
+        transcriber.release["two"].set()
+        assert (await elsewhere.result()).outcome is VoiceOutcome.SAID, "another conversation continues"
+        await inbox.stop("a", interrupt)
+        assert client.calls.count("interrupt") == 2
+    assert stored_files(tmp_path) == []
 
 
-async def test_a_spoken_stop_overtakes_a_long_recording_and_what_comes_after_it_is_said(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("a long story", "next")
-    async with ingress(tmp_path, ears) as way:
-        story = way.hear(note("a long story"), chat)
-        await until(lambda: ears.started == ["a long story"])
-        stop = way.hear(note("Stop."), chat)
-        after = way.hear(note("next"), chat)
-        assert (await stop.ended()).fate is Fate.STOPPED
-        assert (await story.ended()).fate is Fate.WITHDRAWN
-        ears.free["next"].set()
-        assert (await after.ended()).fate is Fate.SAID
-    assert chat.happened[:2] == ['show 🎙️ "Stop."', "interrupt"]
-    assert chat.happened[-1] == "say next"
-    assert files(tmp_path) == []
+async def test_spoken_stop_overtakes_a_long_recording_and_later_messages_are_sent(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("a long story", "next")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        story = inbox.accept(voice_note("a long story"), client)
+        await until(lambda: transcriber.started == ["a long story"])
+        stop = inbox.accept(voice_note("Stop."), client)
+        after = inbox.accept(voice_note("next"), client)
+        assert (await stop.result()).outcome is VoiceOutcome.STOPPED
+        assert (await story.result()).outcome is VoiceOutcome.WITHDRAWN
+        transcriber.release["next"].set()
+        assert (await after.result()).outcome is VoiceOutcome.SAID
+    assert client.calls[:2] == ['show 🎙️ "Stop."', "interrupt"]
+    assert client.calls[-1] == "say next"
+    assert stored_files(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
-    [("broken", "It is broken. Mend it."), ("", "No words were heard in it. Record it again, or type it.")],
+    ("words", "notice"),
+    [
+        ("broken", "The recording is broken. Send it again."),
+        ("", "No speech was recognised in the recording. Record it again or type your message."),
+    ],
 )
-async def test_without_words_the_person_is_told_and_the_recording_is_queued(
-    tmp_path: Path, words: str, told: str
+async def test_failed_transcription_is_reported_and_the_recording_is_queued(
+    tmp_path: Path, words: str, notice: str
 ) -> None:
-    chat = Chat()
-    async with ingress(tmp_path, Ears()) as way:
-        heard = await way.hear(note(words, "7"), chat).ended()
-        assert (heard.fate, heard.text) == (Fate.LOST, "")
-        await way.read("a", chat.text("later"))
-        assert list(way.left()) == []
-    assert chat.happened == [f"show 🎙️ {told}", "queue", "say later"]
-    (kept,) = files(tmp_path)
-    assert kept.read_bytes() == words.encode()
-    assert kept.suffix == ".ogg"
-    assert str(kept) in chat.queued[0]
-    assert str(kept) not in told
+    client = FakeVoiceClient()
+    async with open_inbox(tmp_path, FakeTranscriber()) as inbox:
+        result = await inbox.accept(voice_note(words, "7"), client).result()
+        assert (result.outcome, result.text) == (VoiceOutcome.LOST, "")
+        await inbox.send_in_order("a", client.make_sender("later"))
+        assert list(inbox.unfinished_notes()) == []
+    assert client.calls == [f"show 🎙️ {notice}", "queue", "say later"]
+    (stored,) = stored_files(tmp_path)
+    assert stored.read_bytes() == words.encode()
+    assert stored.suffix == ".ogg"
+    assert str(stored) in client.queued[0]
+    assert str(stored) not in notice
 
 
-async def test_when_voice_is_off_nothing_is_lost_either(tmp_path: Path) -> None:
-    chat = Chat()
-    async with ingress(tmp_path, None, VoiceSettings(stt="off")) as way:
-        assert (await way.hear(note("hello"), chat).ended()).fate is Fate.LOST
-    assert 'stt = "off"' in chat.happened[0]
+async def test_recording_is_stored_when_voice_is_off(tmp_path: Path) -> None:
+    client = FakeVoiceClient()
+    async with open_inbox(tmp_path, None, VoiceSettings(stt="off")) as inbox:
+        assert (await inbox.accept(voice_note("hello"), client).result()).outcome is VoiceOutcome.LOST
+    assert 'stt = "off"' in client.calls[0]
 
 
-async def test_the_same_message_again_is_the_same_hearing(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("hello")
-    async with ingress(tmp_path, ears) as way:
-        first, second = way.hear(note("hello"), chat), way.hear(note("hello"), chat)
+async def test_redelivered_message_is_processed_once(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("hello")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        first, second = inbox.accept(voice_note("hello"), client), inbox.accept(voice_note("hello"), client)
         assert first is second
-        ears.free["hello"].set()
-        await second.ended()
-    assert chat.happened == ['show 🎙️ "hello"', "say hello"]
+        transcriber.release["hello"].set()
+        await second.result()
+    assert client.calls == ['show 🎙️ "hello"', "say hello"]
 
 
-async def test_what_was_not_said_before_the_end_is_heard_at_the_next_start(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("one", "../../two")
-    async with ingress(tmp_path, ears) as way:
-        hearings = [way.hear(note("one"), chat), way.hear(note("../../two"), chat)]
-        await until(lambda: kept_count(tmp_path) == 2)
-    for hearing in hearings:
+async def test_unsent_voice_messages_are_transcribed_at_the_next_start(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("one", "../../two")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        deliveries = [inbox.accept(voice_note("one"), client), inbox.accept(voice_note("../../two"), client)]
+        await until(lambda: stored_count(tmp_path) == 2)
+    for delivery in deliveries:
         with pytest.raises(SpeechError, match="next start"):
-            await hearing.ended()
-    assert chat.happened == []
-    assert {file.suffix for file in files(tmp_path)} == {".json", ".ogg"}, "an id is no path"
-    async with ingress(tmp_path, Ears()) as again:
-        left = list(again.left())
-        assert [(kept.id, kept.line, kept.about) for kept in left] == [
+            await delivery.result()
+    assert client.calls == []
+    assert {file.suffix for file in stored_files(tmp_path)} == {".json", ".ogg"}, "an id is not used as a path"
+    async with open_inbox(tmp_path, FakeTranscriber()) as again:
+        left = list(again.unfinished_notes())
+        assert [(stored.id, stored.conversation, stored.about) for stored in left] == [
             ("one", "a", {"chat": "1"}),
             ("../../two", "a", {"chat": "1"}),
         ]
-        for kept in left:
-            await again.hear(kept, chat).ended()
-        assert list(again.left()) == []
-    assert chat.happened[1::2] == ["say one", "say ../../two"]
+        for stored in left:
+            await again.accept(stored, client).result()
+        assert list(again.unfinished_notes()) == []
+    assert client.calls[1::2] == ["say one", "say ../../two"]
 
 
-async def test_one_that_can_not_be_said_is_kept_and_blocks_nobody(tmp_path: Path) -> None:
-    chat, broken = Chat(), Chat()
+async def test_message_that_cannot_be_sent_stays_stored_and_does_not_block_others(tmp_path: Path) -> None:
+    client, broken = FakeVoiceClient(), FakeVoiceClient()
     broken.error = RuntimeError("no store")
-    async with ingress(tmp_path, Ears()) as way:
-        hearing = way.hear(note("one"), broken)
+    async with open_inbox(tmp_path, FakeTranscriber()) as inbox:
+        delivery = inbox.accept(voice_note("one"), broken)
         with pytest.raises(RuntimeError, match="no store"):
-            await hearing.ended()
-        await way.read("a", chat.text("two"))
-        assert [kept.id for kept in way.left()] == ["one"]
-    assert chat.happened == ["say two"]
+            await delivery.result()
+        await inbox.send_in_order("a", client.make_sender("two"))
+        assert [stored.id for stored in inbox.unfinished_notes()] == ["one"]
+    assert client.calls == ["say two"]
 
 
-async def test_one_that_can_not_be_kept_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / "voice").write_text("a file in the place of the folder")
-    chat = Chat()
-    async with ingress(tmp_path, Ears()) as way:
-        hearing = way.hear(note("one"), chat)
-        with pytest.raises(SpeechError, match="can't be kept"):
-            await hearing.ended()
-        await way.read("a", chat.text("two"))
-    assert chat.happened[0].startswith("show 🎙️ The voice message can't be kept")
-    assert chat.happened[1:] == ["say two"]
+async def test_message_that_cannot_be_stored_is_not_accepted(tmp_path: Path) -> None:
+    (tmp_path / "voice").write_text("a file instead of the folder")
+    client = FakeVoiceClient()
+    async with open_inbox(tmp_path, FakeTranscriber()) as inbox:
+        delivery = inbox.accept(voice_note("one"), client)
+        with pytest.raises(SpeechError, match="can't be stored"):
+            await delivery.result()
+        await inbox.send_in_order("a", client.make_sender("two"))
+    assert client.calls[0].startswith("show 🎙️ The voice message can't be stored")
+    assert client.calls[1:] == ["say two"]
 
 
-async def test_whoever_waits_may_go_and_the_message_goes_on(tmp_path: Path) -> None:
-    chat, ears = Chat(), Ears("hello")
-    async with ingress(tmp_path, ears) as way:
-        hearing = way.hear(note("hello"), chat)
+async def test_processing_continues_when_the_caller_stops_waiting(tmp_path: Path) -> None:
+    client, transcriber = FakeVoiceClient(), FakeTranscriber("hello")
+    async with open_inbox(tmp_path, transcriber) as inbox:
+        delivery = inbox.accept(voice_note("hello"), client)
         with anyio.move_on_after(0.01):
-            await hearing.ended()
-        ears.free["hello"].set()
-        assert (await hearing.ended()).fate is Fate.SAID
+            await delivery.result()
+        transcriber.release["hello"].set()
+        assert (await delivery.result()).outcome is VoiceOutcome.SAID
 
 
-async def test_real_speech_in_order_with_texts_and_a_real_stop(tmp_path: Path) -> None:
-    chat = Chat()
+async def test_real_speech_stays_in_order_with_text_messages_and_a_spoken_stop(tmp_path: Path) -> None:
+    client = FakeVoiceClient()
     names = ("mail", "tests", "weather", "mail", "tests")
     async with (
-        moonshine(tmp_path) as ears,
-        ingress(tmp_path, ears) as way,
+        open_moonshine(tmp_path) as transcriber,
+        open_inbox(tmp_path, transcriber) as inbox,
         anyio.create_task_group() as tasks,
     ):
         for number, name in enumerate(names):
-            way.hear(VoiceNote(str(number), "a", recording(name)), chat)
-            tasks.start_soon(way.read, "a", chat.text(f"text {number}"))
+            inbox.accept(VoiceNote(str(number), "a", load_recording(name)), client)
+            tasks.start_soon(inbox.send_in_order, "a", client.make_sender(f"text {number}"))
             await asyncio.sleep(0)
-        await way.read("a", chat.text("last"))
-        assert [plain(event).split()[1] for event in chat.happened if event.startswith("say")] == [
+        await inbox.send_in_order("a", client.make_sender("last"))
+        assert [normalize_text(event).split()[1] for event in client.calls if event.startswith("say")] == [
             *("send", "text", "please", "text", "what", "text", "send", "text", "please", "text"),
             "last",
         ]
-        assert (await way.hear(VoiceNote("9", "a", recording("stop")), chat).ended()).fate is Fate.STOPPED
-    assert chat.happened[-2:] == ['show 🎙️ "Stop."', "interrupt"]
+        assert (
+            await inbox.accept(VoiceNote("9", "a", load_recording("stop")), client).result()
+        ).outcome is VoiceOutcome.STOPPED
+    assert client.calls[-2:] == ['show 🎙️ "Stop."', "interrupt"]

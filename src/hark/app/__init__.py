@@ -1,1 +1,1 @@
-"""Settings, the one place where the parts meet, and the exit."""
+"""Assembles the agent: settings, shared services, sessions, slash commands and the exit."""

@@ -1,4 +1,4 @@
-"""The one place where the parts meet."""
+"""Builds an agent from its settings. This is the only module that knows every component."""
 
 import os
 import random
@@ -8,93 +8,93 @@ from pathlib import Path
 from typing import Any
 
 from hark.app.agent import Agent
-from hark.app.builtin_tools import as_tools, own_tools
+from hark.app.builtin_tools import builtin_tools, convert_to_tools
 from hark.app.clock import SystemClock
 from hark.app.grants import GrantsFile
-from hark.app.lifecycle import running
-from hark.app.logs import hide_in_logs
-from hark.app.reload import MakeRoutes, Reload, TurnSettingsMaker
+from hark.app.lifecycle import run_agent
+from hark.app.logs import redact_in_logs
+from hark.app.reload import MakeRoutes, SettingsReloader, TurnSettingsMaker
 from hark.app.services import HomePaths, Services
 from hark.app.settings import SettingsError, config
 from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
-from hark.app.telemetry import opened_telemetry
+from hark.app.telemetry import open_telemetry
 from hark.command_safety.analysis import ShellAnalyzer
-from hark.engine.services import Current, EngineServices
+from hark.engine.services import CurrentSettings, EngineServices
 from hark.engine.session.lease_renewal import LeaseRenewal
-from hark.engine.session.router import Router
+from hark.engine.session.router import SessionRouter
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
-from hark.engine.turn.spending import Spending
-from hark.processes.cookies import this_process
+from hark.engine.turn.spending import DailySpending
+from hark.processes.cookies import current_owner
 from hark.protocol.clock import Clock
 from hark.protocol.store import Store
 from hark.tools.undo.undo import Undo
 
-RouteGiven = Mapping[str, Any]
-ToolGiven = Any
+RouteDict = Mapping[str, Any]
+ToolLike = Any
 
 
 @asynccontextmanager
 async def open_agent(
     *,
     home: str | Path | None = None,
-    routes: Sequence[RouteGiven] | None = None,
-    tools: Iterable[ToolGiven] = (),
+    routes: Sequence[RouteDict] | None = None,
+    tools: Iterable[ToolLike] = (),
     workspace: str | Path | None = None,
     sweeps: bool = True,
     can_ask: bool = True,
     notice: Callable[[str], None] = lambda _: None,
-    leaving: Callable[[str], None] = lambda _: None,
+    on_exit_step: Callable[[str], None] = lambda _: None,
     **sections: Mapping[str, Any],
 ) -> AsyncGenerator[Agent]:
-    """Open an agent; every argument is optional, as the settings apply.
+    """Open an agent. Every argument is optional; the settings supply the rest.
 
-    `routes` takes dicts with the keys of `[[routes]]` (`provider` may be an object with a `stream` method), `tools`
-    adds to the agent's own, `sections` lay over the sections of config.toml: `limits={"steps": 5}`. With `sweeps`,
-    work that an earlier process left is taken up. `notice` gets lines that a person should see and that belong to no
-    session. At the end every running turn is settled, within `exit_seconds`; `leaving` is told what that waits for.
+    `routes` are dicts with the keys of `[[routes]]`; `provider` may also be an object with a `stream` method. `tools`
+    are added to the built-in ones. `sections` override sections of config.toml, as in `limits={"steps": 5}`. With
+    `sweeps`, work that an earlier process left unfinished is resumed. `notice` receives messages for the user that
+    belong to no session. On exit every running turn is settled within `exit_seconds`, and `on_exit_step` receives the
+    name of each exit step.
 
     Raises:
         SettingsError: The settings can't be used.
         StoreError: The sessions can't be opened.
     """
     clock = SystemClock()
-    places = HomePaths(config.home_directory(home), Path(workspace) if workspace else Path.cwd())
-    settings = config.load(places.home, places.workspace, dict(sections))
-    hide_in_logs(known_secrets(settings))
-    if left := config.left_out(places.home, places.workspace):
-        notice(left)
-    owner = this_process(places.home)
-    async with (
-        _opened_store(settings, places.home, clock) as store,
-        _opened_routes(routes, notice) as make_routes,
-    ):
-        parts = Services(settings, places, owner, notice)
-        own = own_tools(parts, store, lambda name, order: agent.child(name, order))
-        terms = TurnSettingsMaker(parts, own, as_tools(tools, owner), can_ask=can_ask)
-        bench = EngineServices(
+    paths = HomePaths(config.home_directory(home), Path(workspace) if workspace else Path.cwd())
+    settings = config.load(paths.home, paths.workspace, dict(sections))
+    redact_in_logs(known_secrets(settings))
+    if warning := config.ignored_settings_notice(paths.home, paths.workspace):
+        notice(warning)
+    owner = current_owner(paths.home)
+    async with _open_store(settings, paths.home, clock) as store, _open_route_factory(routes, notice) as make_routes:
+        services = Services(settings, paths, owner, notice)
+        default_tools = builtin_tools(services, store, lambda name, order: agent.child(name, order))
+        turn_settings = TurnSettingsMaker(services, default_tools, convert_to_tools(tools, owner), can_ask=can_ask)
+        engine_services = EngineServices(
             store=store,
             routes=Routes(await make_routes(settings), clock),
-            current=Current(terms.make(settings)),
+            current=CurrentSettings(turn_settings.make(settings)),
             clock=clock,
             quarantine=Quarantine(),
-            spending=Spending(store.journal, clock),
-            tenure=LeaseRenewal(store.leases, clock),
-            workspace=places.workspace,
+            spending=DailySpending(store.journal, clock),
+            lease_renewal=LeaseRenewal(store.leases, clock),
+            workspace=paths.workspace,
             jitter=random.random,
             analyzer=ShellAnalyzer(Path.home()),
-            grants=GrantsFile(places.home / "allowed"),
-            snapshots=Undo(places.home / "undo"),
+            grants=GrantsFile(paths.home / "allowed"),
+            snapshots=Undo(paths.home / "undo"),
         )
-        router = Router(bench, sweeps=sweeps)
-        agent = Agent(bench, router, parts, Reload(bench, parts, terms, make_routes))
-        async with opened_telemetry(bench, settings, routes or ()), running(agent, router, leaving):
+        router = SessionRouter(engine_services, adopts_work=sweeps)
+        agent = Agent(
+            engine_services, router, services, SettingsReloader(engine_services, services, turn_settings, make_routes)
+        )
+        async with open_telemetry(engine_services, settings, routes or ()), run_agent(agent, router, on_exit_step):
             yield agent
 
 
 @asynccontextmanager
-async def _opened_store(settings: Settings, home: Path, clock: Clock) -> AsyncGenerator[Store]:
+async def _open_store(settings: Settings, home: Path, clock: Clock) -> AsyncGenerator[Store]:
     owner = f"{os.getpid()}-{clock.new_id()}"
     match settings.store.url:
         case "memory":
@@ -114,39 +114,41 @@ async def _opened_store(settings: Settings, home: Path, clock: Clock) -> AsyncGe
 
 
 @asynccontextmanager
-async def _opened_routes(
-    given: Sequence[RouteGiven] | None, notice: Callable[[str], None]
+async def _open_route_factory(
+    route_dicts: Sequence[RouteDict] | None, notice: Callable[[str], None]
 ) -> AsyncGenerator[MakeRoutes]:
-    """Have what makes the routes of settings; those that a program gives are always the same."""
-    if given and all(_is_object(route) for route in given):
-        objects = [_object_route(route) for route in given]
-        yield lambda _: _same(objects)
+    """Yield a function that creates routes from settings. Routes passed by a program never change."""
+    if route_dicts and all(_has_provider_object(route) for route in route_dicts):
+        objects = [_route_from_object(route) for route in route_dicts]
+        yield lambda _: _return_routes(objects)
         return
-    from hark.app.settings.presets import detect
-    from hark.app.settings.routes import opened_maker
+    from hark.app.settings.presets import detect_route
+    from hark.app.settings.routes import open_route_maker
     from hark.providers.connections import open_session
 
-    async with open_session() as http, opened_maker(http, notice) as maker:
+    async with open_session() as http, open_route_maker(http, notice) as maker:
 
         async def make(settings: Settings) -> list[Route]:
-            return maker.make(settings.routes or (await detect(http),), settings.models)
+            return maker.make(settings.routes or (await detect_route(http),), settings.models)
 
-        async def make_given(settings: Settings) -> list[Route]:
-            written = [route for route in given or () if not _is_object(route)]
-            made = iter(maker.make(config.read_routes(written), settings.models))
-            return [_object_route(route) if _is_object(route) else next(made) for route in given or ()]
+        async def make_from_dicts(settings: Settings) -> list[Route]:
+            configured = [route for route in route_dicts or () if not _has_provider_object(route)]
+            made = iter(maker.make(config.read_routes(configured), settings.models))
+            return [
+                _route_from_object(route) if _has_provider_object(route) else next(made) for route in route_dicts or ()
+            ]
 
-        yield make_given if given else make
+        yield make_from_dicts if route_dicts else make
 
 
-async def _same(routes: list[Route]) -> list[Route]:
+async def _return_routes(routes: list[Route]) -> list[Route]:
     return routes
 
 
-def _is_object(route: RouteGiven) -> bool:
+def _has_provider_object(route: RouteDict) -> bool:
     return not isinstance(route.get("provider", ""), str)
 
 
-def _object_route(route: RouteGiven) -> Route:
-    given: dict[str, Any] = {"name": "main", **route}
-    return Route(**given)
+def _route_from_object(route: RouteDict) -> Route:
+    arguments: dict[str, Any] = {"name": "main", **route}
+    return Route(**arguments)

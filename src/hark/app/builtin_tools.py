@@ -1,78 +1,80 @@
-"""The agent's own tools, made of the parts; and those that a program brings."""
+"""Creates the built-in tools, and converts the tools that a program supplies."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from hark.app.services import Services
-from hark.processes.cookies import Owner
+from hark.processes.cookies import ProcessOwner
 from hark.protocol.store import Store
 from hark.protocol.tool import Tool
-from hark.tools.shell import Shell
+from hark.tools.shell import ShellTool
 from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
     from hark.tools.delegate import OpenChild
 
 
-def own_tools(parts: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
-    """Return the agent's own tools, but for those of the web."""
-    return [*file_tools(parts.owner), *_process_tools(parts), *_other_tools(parts, store, open_child)]
+def builtin_tools(services: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
+    """Return the built-in tools, except the web tools."""
+    return [*file_tools(services.owner), *_process_tools(services), *_session_tools(services, store, open_child)]
 
 
-def web_tools(parts: Services, web: WebSettings) -> list[Tool]:
-    """Return the tools that reach out, as these settings want them."""
-    from hark.tools.web.fetch import Fetch
-    from hark.tools.web.search import search_tools
+def web_tools(services: Services, web: WebSettings) -> list[Tool]:
+    """Return the web tools for these settings."""
+    from hark.tools.web.fetch import FetchTool
+    from hark.tools.web.search import make_search_tools
 
     def is_denied(url: str) -> bool:
-        """A redirect leads to addresses that no rule has seen yet. The rules of now count, in a running turn, too."""
-        return any(fnmatchcase(f"fetch:{url}", pattern) for pattern in parts.settings.approvals.deny)
+        """Return whether a current deny rule matches a URL. Also called for each redirect."""
+        return any(fnmatchcase(f"fetch:{url}", pattern) for pattern in services.settings.approvals.deny)
 
-    return [Fetch(web, is_denied), *search_tools(web)]
+    return [FetchTool(web, is_denied), *make_search_tools(web)]
 
 
-def _process_tools(parts: Services) -> list[Tool]:
+def _process_tools(services: Services) -> list[Tool]:
     from hark.tools.process_tool import ProcessTool
 
-    return [Shell(parts.launcher, parts.states), ProcessTool(parts.background), parts.python]
+    return [ShellTool(services.launcher, services.shell_states), ProcessTool(services.background), services.python]
 
 
-def file_tools(owner: Owner) -> list[Tool]:
-    """Return the tools for files, which share what they know of each session's reads."""
+def file_tools(owner: ProcessOwner) -> list[Tool]:
+    """Return the file tools, which share a record of the files that each session has read."""
     from hark.tools.files.edit import EditTool
     from hark.tools.files.last_reads import LastReads
-    from hark.tools.files.listing import ListFolder
-    from hark.tools.files.patch import Patch
-    from hark.tools.files.read import Read
+    from hark.tools.files.listing import ListTool
+    from hark.tools.files.patch import PatchTool
+    from hark.tools.files.read import ReadTool
     from hark.tools.files.search import SearchTool
-    from hark.tools.files.view_image import ViewImage
-    from hark.tools.files.write import Write
+    from hark.tools.files.view_image import ViewImageTool
+    from hark.tools.files.write import WriteTool
 
     reads = LastReads()
-    return [Read(reads), Write(reads), EditTool(reads), Patch(reads), ListFolder(), SearchTool(owner), ViewImage()]
+    writers: list[Tool] = [WriteTool(reads), EditTool(reads), PatchTool(reads)]
+    return [ReadTool(reads), *writers, ListTool(), SearchTool(owner), ViewImageTool()]
 
 
-def _other_tools(parts: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
-    from hark.tools.ask import Ask
-    from hark.tools.delegate import Delegate
+def _session_tools(services: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
+    from hark.tools.ask import AskTool
+    from hark.tools.delegate import DelegateTool
     from hark.tools.notes.memory import MemoryTool
-    from hark.tools.notes.recall import Recall
-    from hark.tools.notes.todo import Todo
-    from hark.tools.skills.skills import Skills
+    from hark.tools.notes.recall import RecallTool
+    from hark.tools.notes.todo import TodoTool
+    from hark.tools.skills.skills import SkillsTool
 
-    home = parts.places.home
-    return [Todo(home), MemoryTool(home), Recall(store.search), Skills(parts.shelves), Ask(), Delegate(open_child)]
+    home = services.paths.home
+    notes: list[Tool] = [TodoTool(home), MemoryTool(home), RecallTool(store.search)]
+    return [*notes, SkillsTool(services.skill_catalogs), AskTool(), DelegateTool(open_child)]
 
 
-def as_tools(given: Iterable[Any], owner: Owner) -> list[Tool]:
-    """Return the tools that a program brings: functions become tools whose processes are ours."""
+def convert_to_tools(items: Iterable[Any], owner: ProcessOwner) -> list[Tool]:
+    """Return the tools that a program supplies. A function becomes a tool whose processes belong to `owner`."""
     import inspect
 
     from hark.tools.function import FunctionTool, tool
 
     made: list[Tool] = []
-    for one in given:
-        found: Tool = tool(one) if inspect.isroutine(one) else one
+    for item in items:
+        found: Tool = tool(item) if inspect.isroutine(item) else item
         made.append(found.owned_by(owner) if isinstance(found, FunctionTool) else found)
     return made

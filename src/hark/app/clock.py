@@ -1,16 +1,16 @@
-"""The real clock, and names that nothing else has."""
+"""The system clock, and random ids."""
 
 import secrets
 import time
 
 
 class SystemClock:
-    """Time of day and random names."""
+    """The system time, and random ids."""
 
     def now(self) -> float:
         """Return Unix time in seconds."""
         return time.time()
 
     def new_id(self) -> str:
-        """Return a name that nothing else has."""
+        """Return a new unique id."""
         return secrets.token_hex(8)

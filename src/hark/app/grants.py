@@ -1,4 +1,4 @@
-"""What a person has allowed for good: a file of lines that they may edit."""
+"""Saved approvals: a file with a line per grant, which the user may edit."""
 
 import os
 from pathlib import Path
@@ -9,52 +9,52 @@ from anyio import CapacityLimiter, to_thread
 from hark.disk.cached_file import CachedFile
 from hark.disk.private_files import open_private
 
-HEADING = "# What was allowed for good, a tool or `TOOL:COMMAND` a line (JSON text). Remove a line to be asked again.\n"
+HEADING = "# Always allowed: one tool or `TOOL:COMMAND` per line (JSON text). Delete a line to be asked again.\n"
 
 
 class GrantsFile:
-    """Grants in a file, read again when it changed, so that all processes of a home share them."""
+    """Grants in a file. All processes of a home share the file and reread it when it changes."""
 
     def __init__(self, path: Path) -> None:
-        self._file = CachedFile(path, _grants)
+        self._file = CachedFile(path, _read_grants)
         self._one_at_a_time = CapacityLimiter(1)
 
     @property
-    def known(self) -> frozenset[str]:
-        """The grants as the file has them now; a file that can't be read grants nothing."""
+    def all(self) -> frozenset[str]:
+        """The grants currently in the file, or an empty set if the file can't be read."""
         try:
             return self._file.read()
         except (OSError, UnicodeDecodeError):
             return frozenset()
 
-    async def remember(self, grant: str) -> None:
-        """Store one more durably, in a thread, after those before it. Cancelling leaves it to finish on its own.
+    async def add(self, grant: str) -> None:
+        """Durably add a grant. A thread writes one grant at a time, and cancelling doesn't stop the write.
 
         Raises:
-            OSError: It could not be stored.
+            OSError: The grant could not be stored.
         """
-        if grant not in self.known:
+        if grant not in self.all:
             await to_thread.run_sync(self._append, grant, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     def _append(self, grant: str) -> None:
         with os.fdopen(open_private(self._file.path, os.O_WRONLY | os.O_APPEND), "ab") as file:
-            line = _line(grant) if file.tell() else HEADING + _line(grant)
+            line = _encode_line(grant) if file.tell() else HEADING + _encode_line(grant)
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
 
 
-def _line(grant: str) -> str:
-    """Return a grant as a line: a command may have several lines of its own."""
+def _encode_line(grant: str) -> str:
+    """Return a grant as one line of JSON text, since a command may span several lines."""
     return msgspec.json.encode(grant).decode() + "\n"
 
 
-def _grants(path: Path) -> frozenset[str]:
+def _read_grants(path: Path) -> frozenset[str]:
     grants: list[str] = []
     for line in path.read_text("utf-8").splitlines():
         if line.startswith('"'):
             try:
                 grants.append(msgspec.json.decode(line, type=str))
             except msgspec.MsgspecError:
-                continue  # a line that was cut or mistyped grants nothing
+                continue  # a truncated or mistyped line grants nothing
     return frozenset(grants)

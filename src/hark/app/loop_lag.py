@@ -1,29 +1,29 @@
-"""How late the event loop is: measured all the time, told for the last minute."""
+"""Event loop lag, measured continuously and reported for the last minute."""
 
 import asyncio
 from collections import deque
 
-from hark.protocol.agent import Lag
+from hark.protocol.agent import LagStats
 
-PAUSE_SECONDS = 0.1
-KEPT = 600  # a minute
+SAMPLE_SECONDS = 0.1
+MAX_SAMPLES = 600  # one minute
 
 
 class LoopLag:
-    """Sleeps for a moment again and again, and notes how much later it woke."""
+    """Measures the event loop lag: sleeps repeatedly for a fixed time and records how late it wakes up."""
 
     def __init__(self) -> None:
-        self._late: deque[float] = deque(maxlen=KEPT)
+        self._lags_ms: deque[float] = deque(maxlen=MAX_SAMPLES)
 
     async def run(self) -> None:
         """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + PAUSE_SECONDS
-            await asyncio.sleep(PAUSE_SECONDS)
-            self._late.append(max(0.0, loop.time() - due) * 1000)
+            due = loop.time() + SAMPLE_SECONDS
+            await asyncio.sleep(SAMPLE_SECONDS)
+            self._lags_ms.append(max(0.0, loop.time() - due) * 1000)
 
-    def told(self) -> Lag:
-        """Return the last minute's, in milliseconds."""
-        late = sorted(self._late) or [0.0]
-        return Lag(late[len(late) // 2], late[min(len(late) - 1, len(late) * 99 // 100)], late[-1])
+    def summary(self) -> LagStats:
+        """Return the median, 99th percentile and maximum of the last minute, in milliseconds."""
+        lags = sorted(self._lags_ms) or [0.0]
+        return LagStats(lags[len(lags) // 2], lags[min(len(lags) - 1, len(lags) * 99 // 100)], lags[-1])

@@ -1,4 +1,4 @@
-"""Who was let in by the owner, and the codes of those who knocked."""
+"""Pairing: the accounts that the owner approved, and the codes of pending requests."""
 
 import fcntl
 import os
@@ -13,15 +13,15 @@ from msgspec import Struct, field
 from hark.disk.cached_file import CachedFile
 from hark.disk.private_files import open_private, replace_private
 from hark.protocol.chat import Author
-from hark.text.columns import one_line
+from hark.text.columns import to_one_line
 
 CODE_SECONDS = 3600.0
-MOST_KNOCKS = 200
+MAX_REQUESTS = 200
 NAME_CHARACTERS = 64
 
 
-class Knock(Struct, frozen=True):
-    """Somebody unknown wrote."""
+class PairingRequest(Struct, frozen=True):
+    """A request for access from an unknown account, with the code that approves it."""
 
     surface: str
     person: str
@@ -31,82 +31,83 @@ class Knock(Struct, frozen=True):
 
 
 class PairedAccount(Struct, frozen=True):
-    """Somebody who was let in."""
+    """An account that the owner approved."""
 
     surface: str
     person: str
     name: str
 
 
-class Book(Struct):
-    """The whole of it."""
+class PairingRecords(Struct):
+    """The contents of the pairing file: pending requests and paired accounts."""
 
-    knocks: list[Knock] = field(default_factory=list[Knock])
+    knocks: list[PairingRequest] = field(default_factory=list[PairingRequest])
     guests: list[PairedAccount] = field(default_factory=list[PairedAccount])
 
 
-class Pairing:
-    """The book in a file, safe for several processes; read again when it changed."""
+class PairingFile:
+    """The pairing file. Several processes can share it; each rereads the file when it changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = CachedFile(path, lambda path: msgspec.json.decode(path.read_bytes(), type=Book))
+        self._file = CachedFile(path, lambda path: msgspec.json.decode(path.read_bytes(), type=PairingRecords))
 
-    def is_let_in(self, surface: str, person: str) -> bool:
-        """Tell whether the owner has let this person in."""
-        return any((guest.surface, guest.person) == (surface, person) for guest in self.book.guests)
+    def is_paired(self, surface: str, person: str) -> bool:
+        """Return whether the owner approved this account."""
+        return any((account.surface, account.person) == (surface, person) for account in self.records.guests)
 
-    def knock(self, surface: str, author: Author, code: str) -> str:
-        """Keep that somebody unknown wrote; return their code, the same as long as it holds."""
-        with self._changing() as book:
+    def request_pairing(self, surface: str, author: Author, code: str) -> str:
+        """Record a request from an unknown account. Return the request's code, which is stable until it expires."""
+        with self._locked_update() as records:
             now = time.time()
-            book.knocks = [knock for knock in book.knocks if now - knock.at < CODE_SECONDS]
-            for knock in book.knocks:
-                if (knock.surface, knock.person) == (surface, author.id):
-                    return knock.code
-            name = one_line(author.name)[:NAME_CHARACTERS]  # strangers choose it, and the owner's terminal shows it
-            book.knocks = [*book.knocks, Knock(surface, author.id, name, code, now)][-MOST_KNOCKS:]
+            records.knocks = [request for request in records.knocks if now - request.at < CODE_SECONDS]
+            for request in records.knocks:
+                if (request.surface, request.person) == (surface, author.id):
+                    return request.code
+            # Strangers choose this name, and the owner's terminal shows it.
+            name = to_one_line(author.name)[:NAME_CHARACTERS]
+            records.knocks = [*records.knocks, PairingRequest(surface, author.id, name, code, now)][-MAX_REQUESTS:]
         return code
 
     def approve(self, code: str) -> PairedAccount | None:
-        """Let the person with this code in; None when no code of now is that."""
-        with self._changing() as book:
+        """Pair the account with this code. Return None if the code is unknown or has expired."""
+        with self._locked_update() as records:
             now = time.time()
-            for knock in book.knocks:
-                if knock.code == code.strip().upper() and now - knock.at < CODE_SECONDS:
-                    guest = PairedAccount(knock.surface, knock.person, knock.name)
-                    book.knocks.remove(knock)
-                    book.guests.append(guest)
-                    return guest
+            for request in records.knocks:
+                if request.code == code.strip().upper() and now - request.at < CODE_SECONDS:
+                    account = PairedAccount(request.surface, request.person, request.name)
+                    records.knocks.remove(request)
+                    records.guests.append(account)
+                    return account
         return None
 
-    def revoke(self, person: str) -> list[PairedAccount]:
-        """Let nobody of this id or name in any more; return who that was."""
-        with self._changing() as book:
-            gone = [
-                guest
-                for guest in book.guests
-                if person in (guest.person, f"{guest.surface}:{guest.person}", guest.name)
+    def revoke(self, id_or_name: str) -> list[PairedAccount]:
+        """Remove the paired accounts with this id or name, and return them."""
+        with self._locked_update() as records:
+            removed = [
+                account
+                for account in records.guests
+                if id_or_name in (account.person, f"{account.surface}:{account.person}", account.name)
             ]
-            book.guests = [guest for guest in book.guests if guest not in gone]
-        return gone
+            records.guests = [account for account in records.guests if account not in removed]
+        return removed
 
     @property
-    def book(self) -> Book:
-        """The book as it is now."""
+    def records(self) -> PairingRecords:
+        """The current contents of the file."""
         try:
             return self._file.read()
         except FileNotFoundError:
-            return Book()
+            return PairingRecords()
 
     @contextmanager
-    def _changing(self) -> Generator[Book]:
+    def _locked_update(self) -> Generator[PairingRecords]:
         lock = open_private(self._path.with_suffix(".lock"), os.O_RDWR)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            book = self.book
-            yield book
-            replace_private(self._path, msgspec.json.encode(book), is_durable=False)
-            self._file.forget()
+            records = self.records
+            yield records
+            replace_private(self._path, msgspec.json.encode(records), is_durable=False)
+            self._file.invalidate()
         finally:
             os.close(lock)

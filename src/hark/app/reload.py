@@ -1,94 +1,100 @@
-"""The settings in force: what turns get of them, and how others are taken while the agent runs."""
+"""Derives turn settings from the settings, and applies new settings while the agent runs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct, structs
 
 from hark.app.builtin_tools import web_tools
-from hark.app.services import Services, servers_of
+from hark.app.services import Services, read_mcp_servers
 from hark.app.settings.types import Settings
-from hark.app.system_prompt import Remembered, SystemPrompt
-from hark.engine.services import EngineServices, Terms
+from hark.app.system_prompt import MemoryPrompt, SystemPrompt
+from hark.engine.services import EngineServices, TurnSettings
 from hark.engine.turn.routes import Route
 from hark.protocol.rules import Rules
 from hark.protocol.tool import Tool
 from hark.tools.toolbox import Toolbox
 
-# What holds files, processes or sessions that can't be changed under what runs.
-FIXED = ("store", "sandbox", "telemetry")
-# What no gateway looks at.
-ELSEWHERE = ("terminal",)
+# Sections with files, processes or sessions that can't be replaced while the agent runs.
+RESTART_SECTIONS = ("store", "sandbox", "telemetry")
+# Sections that the gateway doesn't use.
+UNUSED_SECTIONS = ("terminal",)
 
 
-class Followed(Struct, frozen=True):
-    """The sections that are others now, and what of the rest needs a restart."""
+class ReloadResult(Struct, frozen=True):
+    """The sections that changed, and those whose change needs a restart."""
 
     changed: tuple[str, ...] = ()
     needs_restart: tuple[str, ...] = ()
 
 
 MakeRoutes = Callable[[Settings], Awaitable[list[Route]]]
-Follow = Callable[[Settings], Awaitable[Followed]]
+ApplySettings = Callable[[Settings], Awaitable[ReloadResult]]
 
 
 class TurnSettingsMaker:
-    """Makes terms, at the start and at each reload. Tools that remember something are the same in all of them."""
+    """Creates turn settings at startup and at each reload. Stateful tools are shared by all turn settings."""
 
-    def __init__(self, parts: Services, own: Sequence[Tool], given: Sequence[Tool], *, can_ask: bool) -> None:
-        """`own` are the agent's tools, `given` those that a program brings."""
-        self._parts = parts
-        self._own = own
-        self._given = given
+    def __init__(
+        self, services: Services, builtin_tools: Sequence[Tool], extra_tools: Sequence[Tool], *, can_ask: bool
+    ) -> None:
+        """`extra_tools` are tools that a program supplies in addition to the `builtin_tools`."""
+        self._services = services
+        self._builtin_tools = builtin_tools
+        self._extra_tools = extra_tools
         self._can_ask = can_ask
 
-    def make(self, settings: Settings) -> Terms:
-        """Return the terms of these settings.
+    def make(self, settings: Settings) -> TurnSettings:
+        """Return the turn settings derived from `settings`.
 
         Raises:
             ValueError: Two tools have the same name.
         """
         delivery = settings.delivery
-        alone = settings.schedules.question_seconds
-        stop, steer = delivery.after_stop, delivery.steer_before
-        rules = Rules(stop, settings.limits, settings.approvals, self._can_ask, steer, alone)
-        tools = [*self._own, *web_tools(self._parts, settings.web), *self._given]
-        return Terms(rules, Toolbox(tools, self._parts.sources), self._prompt(settings))
+        question_seconds = settings.schedules.question_seconds
+        after_stop, steer_before = delivery.after_stop, delivery.steer_before
+        rules = Rules(after_stop, settings.limits, settings.approvals, self._can_ask, steer_before, question_seconds)
+        tools = [*self._builtin_tools, *web_tools(self._services, settings.web), *self._extra_tools]
+        return TurnSettings(rules, Toolbox(tools, self._services.sources), self._make_prompt(settings))
 
-    def _prompt(self, settings: Settings) -> SystemPrompt:
-        places = self._parts.places
-        notes = Remembered(places.home, places.workspace, settings.memory.prompt_characters)
-        return SystemPrompt(places.workspace, (self._parts.skills_text, notes))
+    def _make_prompt(self, settings: Settings) -> SystemPrompt:
+        paths = self._services.paths
+        notes = MemoryPrompt(paths.home, paths.workspace, settings.memory.prompt_characters)
+        return SystemPrompt(paths.workspace, (self._services.skills_text, notes))
 
 
-class Reload:
-    """Has what begins from now on follow other settings. A turn that runs keeps its rules, tools and route."""
+class SettingsReloader:
+    """Applies new settings to everything that starts later. A running turn keeps its rules, tools and route."""
 
     def __init__(
-        self, bench: EngineServices, parts: Services, terms: TurnSettingsMaker, make_routes: MakeRoutes
+        self,
+        engine_services: EngineServices,
+        services: Services,
+        turn_settings_maker: TurnSettingsMaker,
+        make_routes: MakeRoutes,
     ) -> None:
-        self._bench = bench
-        self._parts = parts
-        self._terms = terms
+        self._engine_services = engine_services
+        self._services = services
+        self._turn_settings_maker = turn_settings_maker
         self._make_routes = make_routes
 
-    async def __call__(self, settings: Settings) -> Followed:
-        """Take these settings.
+    async def __call__(self, settings: Settings) -> ReloadResult:
+        """Apply these settings.
 
         Raises:
-            SettingsError: They can't be used; all is as it was.
+            SettingsError: The settings can't be used. Nothing has changed.
         """
-        before = self._parts.settings
-        servers = servers_of(settings)
-        terms = self._terms.make(settings)
-        routes = await self._make_routes(settings)  # the last that may fail: from here on nothing waits
-        self._bench.routes.change(routes)
-        self._bench.current.terms = terms
-        self._parts.follow(settings, servers)
-        return _followed(before, settings)
+        before = self._services.settings
+        servers = read_mcp_servers(settings)
+        turn_settings = self._turn_settings_maker.make(settings)
+        routes = await self._make_routes(settings)  # the last step that can fail; nothing below awaits
+        self._engine_services.routes.replace_all(routes)
+        self._engine_services.current.settings = turn_settings
+        self._services.apply_settings(settings, servers)
+        return _compare_settings(before, settings)
 
 
-def _followed(before: Settings, now: Settings) -> Followed:
+def _compare_settings(before: Settings, now: Settings) -> ReloadResult:
     old, new = structs.asdict(before), structs.asdict(now)
-    others = [name for name in new if old[name] != new[name]]
-    changed = tuple(name for name in others if name not in (*FIXED, *ELSEWHERE))
-    return Followed(changed, tuple(name for name in others if name in FIXED))
+    different = [name for name in new if old[name] != new[name]]
+    changed = tuple(name for name in different if name not in (*RESTART_SECTIONS, *UNUSED_SECTIONS))
+    return ReloadResult(changed, tuple(name for name in different if name in RESTART_SECTIONS))

@@ -1,4 +1,4 @@
-"""What belongs to the app beside the workbench: nothing that happens to a turn or a session touches it."""
+"""The services that all sessions share. They outlive turns and sessions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,232 +10,238 @@ import anyio
 from hark.app.settings import SettingsError
 from hark.app.settings.types import Settings
 from hark.app.slash.stop_words import StopWords
-from hark.processes.background import Background
-from hark.processes.cookies import Detached, Owner
+from hark.processes.background import BackgroundProcesses
+from hark.processes.cookies import DetachedProcesses, ProcessOwner
+from hark.processes.launcher import Launcher
 from hark.processes.shell import ShellStates
-from hark.processes.start import Launcher
 from hark.protocol.commands import Delivery
 from hark.tools.python import PythonTool
-from hark.tools.skills.catalog import SkillCatalogs, skill_places
-from hark.tools.toolbox import Source
+from hark.tools.skills.catalog import SkillCatalogCache, skill_folders
+from hark.tools.toolbox import ToolSource
 
 if TYPE_CHECKING:
     from hark.app.voice import AgentNarrator, SpeechPreferences
     from hark.mcp.servers import Servers
     from hark.mcp.settings import ServerSettings
     from hark.protocol.speech import Speaker, Transcriber
-    from hark.store.schedule_store import SqliteScheduleBook
-    from hark.voice.inbox import VoiceIngress
+    from hark.store.schedule_store import SqliteScheduleStore
+    from hark.voice.inbox import TranscribingVoiceInbox
 
 
-KEPT_IDS = 10_000
-PROGRAMS = ("", "python", "oneshot", "schedule", "v1")  # what comes from these was not typed by a person
+MAX_RECENT_IDS = 10_000
+PROGRAM_SURFACES = ("", "python", "oneshot", "schedule", "v1")  # no user types the messages of these surfaces
 
 
 @dataclass(frozen=True, slots=True)
 class HomePaths:
-    """Where Hark keeps its files, and where it works."""
+    """The paths of Hark's home directory and of the agent's workspace."""
 
     home: Path
     workspace: Path
 
     @property
-    def detached(self) -> Path:
-        """The cookies of processes that a person let go."""
+    def detached_file(self) -> Path:
+        """The file with the cookies of processes that a user has detached."""
         return self.home / "detached"
 
 
 class RecentIds:
-    """Message ids of all sessions, the newest of them: the oldest are forgotten."""
+    """The most recent message ids of all sessions, up to a maximum. The oldest ids are dropped first."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], None] = {}
 
-    def note(self, session: str, message: str) -> bool:
-        """Note an id; False when it is known."""
+    def add(self, session: str, message: str) -> bool:
+        """Add an id. Return False if it was already known."""
         if (session, message) in self._ids:
             return False
         self._ids[session, message] = None
-        if len(self._ids) > KEPT_IDS:
+        if len(self._ids) > MAX_RECENT_IDS:
             del self._ids[next(iter(self._ids))]
         return True
 
-    def forget(self, session: str, message: str) -> bool:
-        """Forget an id; False when it is not known."""
+    def remove(self, session: str, message: str) -> bool:
+        """Remove an id. Return False if it was not known."""
         return (session, message) in self._ids and self._ids.pop((session, message)) is None
 
 
 class Services:
-    """The processes, servers and shelves that all sessions share."""
+    """The processes, MCP servers and skill catalogs that all sessions share."""
 
-    def __init__(self, settings: Settings, places: HomePaths, owner: Owner, notice: Callable[[str], None]) -> None:
-        """Raises SettingsError when a server's settings are wrong."""
+    def __init__(
+        self, settings: Settings, paths: HomePaths, owner: ProcessOwner, notice: Callable[[str], None]
+    ) -> None:
+        """Create the services. Raises SettingsError if the settings of an MCP server are invalid."""
         self.settings = settings
-        self.places = places
+        self.paths = paths
         self.owner = owner
-        self.taken = RecentIds()  # commands that were carried out: the same id is taken once, as with any message
-        self.stopped = RecentIds()  # messages that were stopped, perhaps before they came
+        self.executed_commands = RecentIds()  # ids of executed slash commands, so that a repeated id runs once
+        self.stopped_messages = RecentIds()  # ids of messages that were stopped, perhaps before they arrived
         self.deliveries: dict[str, Delivery] = {}
-        self.shelves = SkillCatalogs(skill_places(places.workspace, places.home, settings.skills.folders))
-        self.launcher = Launcher(owner, places.home, settings.sandbox)
-        self.states = ShellStates()
-        self.background = Background(self.launcher, self.states, Detached(places.detached))
+        self.skill_catalogs = SkillCatalogCache(skill_folders(paths.workspace, paths.home, settings.skills.folders))
+        self.launcher = Launcher(owner, paths.home, settings.sandbox)
+        self.shell_states = ShellStates()
+        self.background = BackgroundProcesses(self.launcher, self.shell_states, DetachedProcesses(paths.detached_file))
         self.python = PythonTool(self.launcher)
         self.servers: Servers | None = None
-        self.sources: list[Source] = []
+        self.sources: list[ToolSource] = []
         self._notice = notice
         self._has_servers = anyio.Event()
-        self._changed = anyio.Event()
-        self._have_servers(servers_of(settings))
+        self._settings_changed = anyio.Event()
+        self._set_servers(read_mcp_servers(settings))
         self.stop_words = StopWords(settings.delivery.stop_words)
         self._transcribers: list[Transcriber] = []
-        self._retired: list[Transcriber] = []
-        self._ingresses: list[VoiceIngress] = []
-        self._books: list[SqliteScheduleBook] = []
+        self._retired_transcribers: list[Transcriber] = []
+        self._voice_inboxes: list[TranscribingVoiceInbox] = []
+        self._schedule_stores: list[SqliteScheduleStore] = []
 
-    def follow(self, settings: Settings, servers: "Mapping[str, ServerSettings]") -> None:
-        """Take other settings: what has not changed is not touched. Waits for nothing."""
+    def apply_settings(self, settings: Settings, servers: "Mapping[str, ServerSettings]") -> None:
+        """Apply new settings. Services whose settings are unchanged are not affected. Returns immediately."""
         before, self.settings = self.settings, settings
-        self.stop_words.change(settings.delivery.stop_words)
+        self.stop_words.replace(settings.delivery.stop_words)
         if settings.voice != before.voice:
-            self._change_voice()
-        self.shelves.change(skill_places(self.places.workspace, self.places.home, settings.skills.folders))
-        self._have_servers(servers)
-        changed, self._changed = self._changed, anyio.Event()
+            self._apply_voice_settings()
+        self.skill_catalogs.set_folders(skill_folders(self.paths.workspace, self.paths.home, settings.skills.folders))
+        self._set_servers(servers)
+        changed, self._settings_changed = self._settings_changed, anyio.Event()
         changed.set()
 
     def is_stop_word(self, text: str, surface: str) -> bool:
-        """Return whether a text stops when a person types or says it on a surface; programs have no stop words."""
-        is_on = self.settings.surfaces.get(surface, {}).get("stop_words", True)
-        return surface not in PROGRAMS and is_on and self.stop_words.fits(text)
+        """Return whether `text`, typed or spoken on `surface`, is a stop word. Always False for program surfaces."""
+        is_enabled = self.settings.surfaces.get(surface, {}).get("stop_words", True)
+        return surface not in PROGRAM_SURFACES and is_enabled and self.stop_words.matches(text)
 
-    async def changed(self) -> None:
-        """Return when the settings are others than at the call."""
-        await self._changed.wait()
+    async def wait_for_new_settings(self) -> None:
+        """Wait until new settings are applied."""
+        await self._settings_changed.wait()
 
     async def run(self) -> None:
-        """Own what comes and goes with the settings, until cancelled."""
+        """Run the services that depend on the settings until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._run_servers)
             while True:
-                await self.changed()
-                tasks.start_soon(self._end_retired)
+                await self.wait_for_new_settings()
+                tasks.start_soon(self._close_retired_transcribers)
 
     async def _run_servers(self) -> None:
-        """Own the MCP servers, from when the settings have any."""
+        """Run the MCP servers. Waits until the settings contain at least one server."""
         await self._has_servers.wait()
         assert self.servers is not None
         await self.servers.run()
 
-    def _change_voice(self) -> None:
-        """Have the next recording heard as the settings want it; what is being heard ends with whom it began."""
-        self._retired.extend(self._transcribers)
+    def _apply_voice_settings(self) -> None:
+        """Use the new voice settings for the next recording. Transcriptions in progress keep their transcriber."""
+        self._retired_transcribers.extend(self._transcribers)
         self._transcribers.clear()
-        for ingress in self._ingresses:
-            ingress.change(self.transcriber(), self.settings.voice)
+        for inbox in self._voice_inboxes:
+            inbox.reconfigure(self.transcriber(), self.settings.voice)
 
-    async def _end_retired(self) -> None:
-        """End who hears no more, once all that was being heard is."""
-        retired = list(self._retired)
-        for ingress in self._ingresses if retired else ():
-            await ingress.quiet()
+    async def _close_retired_transcribers(self) -> None:
+        """Close the replaced transcribers once the transcriptions in progress have finished."""
+        retired = list(self._retired_transcribers)
+        for inbox in self._voice_inboxes if retired else ():
+            await inbox.wait_until_idle()
         for transcriber in retired:
             await transcriber.close()
-            if transcriber in self._retired:
-                self._retired.remove(transcriber)
+            if transcriber in self._retired_transcribers:
+                self._retired_transcribers.remove(transcriber)
 
-    def _have_servers(self, servers: "Mapping[str, ServerSettings]") -> None:
-        """Have these servers; as long as there was never one, nothing of it is imported."""
+    def _set_servers(self, servers: "Mapping[str, ServerSettings]") -> None:
+        """Set the MCP servers. The MCP code is not imported before the first server is set."""
         if self.servers is not None:
-            self.servers.change(servers)
+            self.servers.apply_settings(servers)
         elif servers:
-            from hark.mcp.server_context import ServerPaths as McpPlaces
+            from hark.mcp.server_context import ServerPaths as McpPaths
             from hark.mcp.servers import Servers
-            from hark.processes.piped import spawner
+            from hark.processes.piped_process import create_spawner
 
-            places = McpPlaces.in_home(self.places.home, self.places.workspace)
-            self.servers = Servers(servers, places, spawner(self.owner), self._notice)
+            paths = McpPaths.in_home(self.paths.home, self.paths.workspace)
+            self.servers = Servers(servers, paths, create_spawner(self.owner), self._notice)
             self.sources.append(self.servers)
             self._has_servers.set()
 
     async def close(self) -> None:
-        """End all processes, side by side, within a second."""
+        """Stop all processes concurrently, within a second."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.background.close)
             tasks.start_soon(self.python.close)
-            for ingress in self._ingresses:
-                tasks.start_soon(ingress.close)
-            for part in (*self._transcribers, *self._retired, *self._books):
-                tasks.start_soon(part.close)
+            for inbox in self._voice_inboxes:
+                tasks.start_soon(inbox.close)
+            for service in (*self._transcribers, *self._retired_transcribers, *self._schedule_stores):
+                tasks.start_soon(service.close)
 
     def transcriber(self) -> "Transcriber | None":
-        """Return what turns speech into words, the same for all; None when voice is off. It starts nothing yet."""
+        """Return the shared transcriber, or None if voice is off. Nothing is started yet."""
         from hark.app.voice import make_transcriber
-        from hark.processes.piped import spawner
+        from hark.processes.piped_process import create_spawner
 
-        if not self._transcribers and (made := make_transcriber(self.settings.voice, spawner(self.owner))):
+        if not self._transcribers and (made := make_transcriber(self.settings.voice, create_spawner(self.owner))):
             self._transcribers.append(made)
         return self._transcribers[0] if self._transcribers else None
 
-    def ingress(self) -> "VoiceIngress":
-        """Return the way in for voice messages, the same for all."""
-        from hark.voice.inbox import VoiceIngress
+    def voice_inbox(self) -> "TranscribingVoiceInbox":
+        """Return the shared inbox for voice messages."""
+        from hark.voice.inbox import TranscribingVoiceInbox
         from hark.voice.pending_recordings import PendingRecordings
 
-        if not self._ingresses:
-            shelf = PendingRecordings(self.places.home / "voice")
-            self._ingresses.append(VoiceIngress(self.transcriber(), shelf, self.settings.voice))
-        return self._ingresses[0]
+        if not self._voice_inboxes:
+            recordings = PendingRecordings(self.paths.home / "voice")
+            self._voice_inboxes.append(TranscribingVoiceInbox(self.transcriber(), recordings, self.settings.voice))
+        return self._voice_inboxes[0]
 
     def speaker(self) -> "Speaker":
-        """Return what speaks words aloud."""
+        """Return a speaker that converts text to speech."""
         from hark.app.voice import make_speaker
-        from hark.processes.piped import spawner
+        from hark.processes.piped_process import create_spawner
 
-        return make_speaker(self.settings.voice, spawner(self.owner))
+        return make_speaker(self.settings.voice, create_spawner(self.owner))
 
-    def wishes(self) -> "SpeechPreferences":
-        """Return who wants to hear replies."""
+    def speech_preferences(self) -> "SpeechPreferences":
+        """Return each session's choice of whether its replies are spoken."""
         from hark.app.voice import SpeechPreference, SpeechPreferences
 
         return SpeechPreferences(
-            self.places.home / "spoken.json",
+            self.paths.home / "spoken.json",
             SpeechPreference.AUTO if self.settings.voice.speak else SpeechPreference.OFF,
         )
 
     def narrator(self) -> "AgentNarrator":
-        """Return what makes voice messages of replies."""
+        """Return a narrator that converts replies to voice messages."""
         from hark.app.voice import AgentNarrator
-        from hark.processes.piped import spawner
+        from hark.processes.piped_process import create_spawner
 
-        return AgentNarrator(self.speaker(), self.wishes(), spawner(self.owner))
+        return AgentNarrator(self.speaker(), self.speech_preferences(), create_spawner(self.owner))
 
-    def schedule_book(self) -> "SqliteScheduleBook":
-        """Return the schedules of this home, the same book for all."""
-        from hark.store.schedule_store import SqliteScheduleBook
+    def schedule_store(self) -> "SqliteScheduleStore":
+        """Return the shared schedule store for this home."""
+        from hark.store.schedule_store import SqliteScheduleStore
 
-        if not self._books:
-            self._books.append(SqliteScheduleBook(self.places.home / "schedules.db"))
-        return self._books[0]
+        if not self._schedule_stores:
+            self._schedule_stores.append(SqliteScheduleStore(self.paths.home / "schedules.db"))
+        return self._schedule_stores[0]
 
-    async def forget(self, session: str) -> None:
-        """End what a session has running: it starts afresh, or is over."""
-        self.states.forget(session)
+    async def stop_session_processes(self, session: str) -> None:
+        """Stop the processes of a session that is reset or has ended, and discard its shell state."""
+        self.shell_states.forget(session)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.background.end, session)
-            tasks.start_soon(self.python.end, session)
+            tasks.start_soon(self.background.stop_session, session)
+            tasks.start_soon(self.python.end_session, session)
 
     def skills_text(self) -> str:
-        """Return what the system prompt says of the skills; "" when there are none."""
-        lines = self.shelves.one_liners()
-        return "\n".join(["Skills (view one with the skills tool before such work):", *lines, ""]) if lines else ""
+        """Return the skills section of the system prompt, or "" if there are no skills."""
+        lines = self.skill_catalogs.summary_lines()
+        return (
+            "\n".join(["Skills (view a skill with the skills tool before you do such work):", *lines, ""])
+            if lines
+            else ""
+        )
 
 
-def servers_of(settings: Settings) -> "dict[str, ServerSettings]":
-    """Return the MCP servers that the settings name.
+def read_mcp_servers(settings: Settings) -> "dict[str, ServerSettings]":
+    """Return the configured MCP servers by name.
 
     Raises:
-        SettingsError: Something is wrong with one of them.
+        SettingsError: The settings of a server are invalid.
     """
     if not settings.mcp:
         return {}

@@ -1,4 +1,4 @@
-"""The way out: always bounded, whatever is wedged, and honest in its exit code."""
+"""The exit of the process, always within a time limit and with a truthful exit code."""
 
 import math
 import os
@@ -20,117 +20,119 @@ TERMINATED = 143
 
 EXIT_SECONDS = 5.0
 FEEDBACK_SECONDS = 0.1
-TWICE_SECONDS = 2.0
-LAST_WORDS_SECONDS = 0.2
+DOUBLE_PRESS_SECONDS = 2.0
+FINAL_MESSAGE_SECONDS = 0.2
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Watchdog:
-    """Says what an end waits for, and ends the process when it takes too long.
+    """Reports the current exit step, and kills the process if the exit takes too long.
 
-    It counts in a thread of its own, so no event loop can hold it, and talks in another, so no terminal can. `restore`
-    gives a terminal back its usual ways; it is called before anything is said, so it must not mind to be called when
-    that has been done already.
+    The deadline runs in its own thread, so that a stuck event loop can't block it. Output is written in another
+    thread, so that a stuck terminal can't block it either. `restore` resets the terminal before anything is
+    written; it must allow repeated calls.
     """
 
     def __init__(self, seconds: float, restore: Callable[[], None] = lambda: None) -> None:
         self.seconds = seconds
         self._restore = restore
-        self._waits_for = "saving the session"
+        self._current_step = "saving the session"
         self._changed = threading.Event()
         self._is_over = threading.Event()
-        self._has_said_all = threading.Event()
+        self._has_written_all = threading.Event()
         self._thread: threading.Thread | None = None
 
     def arm(self) -> None:
-        """Start to count; more than once is once."""
+        """Start the countdown. Repeated calls have no effect."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._count, name="exit watchdog", daemon=True)
+            self._thread = threading.Thread(target=self._enforce_deadline, name="exit watchdog", daemon=True)
             self._thread.start()
-            threading.Thread(target=self._talk, name="exit words", daemon=True).start()
+            threading.Thread(target=self._report_progress, name="exit progress", daemon=True).start()
 
-    def leave_now(self, code: int) -> NoReturn:
-        """End the process at once, the terminal given back."""
+    def exit_now(self, code: int) -> NoReturn:
+        """Restore the terminal and end the process immediately."""
         self._restore()
         os._exit(code)
 
-    def waits_for(self, what: str) -> None:
-        """Note what the end waits for now."""
-        self._waits_for = what
+    def set_exit_step(self, step: str) -> None:
+        """Set the name of the current exit step."""
+        self._current_step = step
         self._changed.set()
 
-    def _count(self) -> None:
+    def _enforce_deadline(self) -> None:
         threading.Event().wait(self.seconds)
         self._is_over.set()
         self._changed.set()
-        self._has_said_all.wait(LAST_WORDS_SECONDS)
+        self._has_written_all.wait(FINAL_MESSAGE_SECONDS)
         os._exit(FORCED)
 
-    def _talk(self) -> None:
+    def _report_progress(self) -> None:
         threading.Event().wait(min(FEEDBACK_SECONDS, self.seconds))
         self._restore()
         while not self._is_over.is_set():
             self._changed.clear()
-            _say(f"Shutting down ... ({self._waits_for})")
+            _write_stderr(f"Shutting down ... ({self._current_step})")
             self._changed.wait()
-        _say(f"the exit took longer than {self.seconds:g} s and was forced; it waited for: {self._waits_for}")
-        self._has_said_all.set()
+        _write_stderr(
+            f"the exit took longer than {self.seconds:g} s and was forced while waiting for: {self._current_step}"
+        )
+        self._has_written_all.set()
 
 
-def leave_at_once() -> None:
-    """Have the signals end the process, as long as nothing runs that should be settled first."""
-    for number in _wanted():
-        signal.signal(number, lambda number, _: os._exit(_code(number)))
+def exit_on_signals() -> None:
+    """Make signals end the process immediately. Used while there is no work to settle."""
+    for number in _handled_signals():
+        signal.signal(number, lambda number, _: os._exit(_exit_code(number)))
 
 
 class Signals:
-    """SIGINT, SIGTERM and SIGHUP as one wish to end; a second one ends at once."""
+    """Handles SIGINT, SIGTERM and SIGHUP as one request to exit. A second signal ends the process immediately."""
 
     def __init__(
-        self, watchdog: Watchdog, wish: Callable[[str], object], stop: Callable[[], bool] = lambda: False
+        self, watchdog: Watchdog, request_exit: Callable[[str], object], stop_turn: Callable[[], bool] = lambda: False
     ) -> None:
-        """`wish` is called on the loop with the signal's name. `stop` may use a first Ctrl-C up: True when it did."""
-        from asyncio import get_running_loop  # `hark COMMAND --help` needs none of it
+        """`request_exit` gets the signal's name, on the loop. `stop_turn` returns whether it stopped a turn."""
+        from asyncio import get_running_loop  # `hark COMMAND --help` doesn't need it
 
         self._watchdog = watchdog
-        self._wish = wish
-        self._stop = stop
+        self._request_exit = request_exit
+        self._stop_turn = stop_turn
         self._stopped_at = -math.inf
         self._loop = get_running_loop()
         self.code: int | None = None
 
     def listen(self) -> None:
-        """Take the signals over; must be called in the main thread."""
-        for number in _wanted():
-            signal.signal(number, self._come)
+        """Install the signal handlers. Must be called in the main thread."""
+        for number in _handled_signals():
+            signal.signal(number, self._handle_signal)
 
-    def _come(self, number: int, frame: FrameType | None) -> None:
-        # A plain handler, not the loop's: it runs, answers, and arms the watchdog, even when the loop is stuck.
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
+        # A plain handler, not the loop's: it responds and arms the watchdog even when the loop is stuck.
         if self.code is not None:
-            self._watchdog.leave_now(_code(number))
+            self._watchdog.exit_now(_exit_code(number))
         now = time.monotonic()
-        if number == signal.SIGINT and now - self._stopped_at > TWICE_SECONDS and self._stop():
+        if number == signal.SIGINT and now - self._stopped_at > DOUBLE_PRESS_SECONDS and self._stop_turn():
             self._stopped_at = now
-            _say("stopping the turn ... (Ctrl-C again leaves)")
+            _write_stderr("stopping the turn ... (press Ctrl-C again to quit)")
             return
-        self.code = _code(number)
+        self.code = _exit_code(number)
         self._watchdog.arm()
         name = signal.Signals(number).name
-        _say(f"{name}: stopping ... (again to leave at once)")
-        self._loop.call_soon_threadsafe(self._wish, name)
+        _write_stderr(f"{name}: stopping ... (repeat to quit immediately)")
+        self._loop.call_soon_threadsafe(self._request_exit, name)
 
 
-def _wanted() -> list[signal.Signals]:
-    """Return the signals to take. One that our starter has us ignore, as nohup does, stays ignored."""
+def _handled_signals() -> list[signal.Signals]:
+    """Return the signals to handle. A signal that the parent process ignores, as with nohup, stays ignored."""
     return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
-def _code(number: int) -> int:
+def _exit_code(number: int) -> int:
     return INTERRUPTED if number == signal.SIGINT else TERMINATED
 
 
-def _say(text: str) -> None:
-    # Not through sys.stderr: the signal may have come in the middle of one of its writes.
+def _write_stderr(text: str) -> None:
+    # Not through sys.stderr: the signal may have interrupted one of its writes.
     with suppress(OSError):
         os.write(2, f"hark: {text}\n".encode())

@@ -1,4 +1,4 @@
-"""Whether turns are told to an OpenTelemetry collector: set up when it is wanted, and bounded at its end."""
+"""Exports turns to an OpenTelemetry collector, if the settings enable it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -15,56 +15,64 @@ from hark.app.settings.types import Settings
 from hark.engine.services import EngineServices
 from hark.engine.turn.routes import Routes
 
-EXIT_SHARE = 0.15  # of exit_seconds: most of it is for the turns
-LAST_SHARE = 0.04  # for the turns that were not told yet
-SYSTEMS = {"OpenAIChat": "openai", "OpenAIResponses": "openai", "Anthropic": "anthropic", "LocalModel": "hark.local"}
-NEEDED = "[telemetry] traces needs more packages. Install them: pip install 'hark-agent[otel]'."
+EXIT_SHARE = 0.15  # of exit_seconds; most of it is for the turns
+FLUSH_SHARE = 0.04  # for exporting the turns that are still pending
+PROVIDER_NAMES = {
+    "OpenAIChat": "openai",
+    "OpenAIResponses": "openai",
+    "Anthropic": "anthropic",
+    "LocalModel": "hark.local",
+}
+MISSING_PACKAGES = "[telemetry] traces needs additional packages. Install them: pip install 'hark-agent[otel]'."
 
 
 @asynccontextmanager
-async def opened_telemetry(
-    bench: EngineServices, settings: Settings, routes: Sequence[Mapping[str, Any]]
+async def open_telemetry(
+    engine_services: EngineServices, settings: Settings, routes: Sequence[Mapping[str, Any]]
 ) -> AsyncGenerator[None]:
-    """Tell the turns of an agent, if its settings want that; else nothing of it is even imported.
+    """Export an agent's turns if its settings enable it. Otherwise import nothing.
 
-    `routes` are those that a program brought: they may have keys that the settings don't know.
+    `routes` are the routes that a program supplies. They may contain API keys that the settings don't have.
 
-    At the end what waits is sent, within a small share of `exit_seconds`.
+    On exit, pending turns are exported within a small share of `exit_seconds`.
 
     Raises:
-        SettingsError: What it needs is not installed.
+        SettingsError: A required package is not installed.
     """
-    wanted = settings.telemetry
-    if wanted.traces == "off":
+    telemetry = settings.telemetry
+    if telemetry.traces == "off":
         yield
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
-        raise SettingsError(NEEDED)
+        raise SettingsError(MISSING_PACKAGES)
     from hark.app.settings.secrets import known_secrets
-    from hark.trace.otel_export import EndedTurns, Exporter
+    from hark.trace.otel_export import OtlpExporter, TurnExportQueue
     from hark.trace.otel_spans import SpanWriter
     from hark.version import __version__
 
-    exporter = Exporter(wanted.endpoint, __version__)
-    hide = SecretMask(known_secrets(settings, routes=routes)).hide if wanted.content else None
-    ended = EndedTurns(bench.store.journal, SpanWriter(exporter.tracer, partial(_model_name, bench.routes), hide).write)
-    bench.ends.listen(ended.put)
-    telling = asyncio.create_task(ended.run(), name="telemetry")
+    exporter = OtlpExporter(telemetry.endpoint, __version__)
+    redact = SecretMask(known_secrets(settings, routes=routes)).redact if telemetry.content else None
+    export_queue = TurnExportQueue(
+        engine_services.store.journal,
+        SpanWriter(exporter.tracer, partial(_api_and_model, engine_services.routes), redact).write,
+    )
+    engine_services.turn_ended.add(export_queue.put)
+    export_task = asyncio.create_task(export_queue.run(), name="telemetry")
     try:
         yield
     finally:
-        exit_seconds = bench.rules.limits.exit_seconds
+        exit_seconds = engine_services.rules.limits.exit_seconds
         with anyio.move_on_after(exit_seconds * EXIT_SHARE, shield=True):
-            with anyio.move_on_after(exit_seconds * LAST_SHARE):
-                await ended.told()
-            telling.cancel()
-            await asyncio.wait([telling])
+            with anyio.move_on_after(exit_seconds * FLUSH_SHARE):
+                await export_queue.wait_until_exported()
+            export_task.cancel()
+            await asyncio.wait([export_task])
             await exporter.close()
 
 
-def _model_name(routes: Routes, name: str) -> tuple[str, str]:
-    """Return the API that a route speaks, as OpenTelemetry names it, and its model."""
-    route = routes.known(name)
+def _api_and_model(routes: Routes, name: str) -> tuple[str, str]:
+    """Return the OpenTelemetry name of a route's API, and the route's model."""
+    route = routes.find(name)
     if route is None:
         return "_OTHER", name
-    return SYSTEMS.get(type(route.provider).__name__, "_OTHER"), route.model or name
+    return PROVIDER_NAMES.get(type(route.provider).__name__, "_OTHER"), route.model or name

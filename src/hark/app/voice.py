@@ -1,4 +1,4 @@
-"""Voice, as the settings want it: dictation, spoken replies, and the parts that are loaded only when needed."""
+"""Voice services created from the settings: dictation, transcription and spoken replies. Loaded only when needed."""
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,15 +10,15 @@ from anyio import to_thread
 
 from hark.disk.cached_file import CachedFile
 from hark.disk.private_files import create_private, replace_private
-from hark.processes.piped import Spawn
+from hark.processes.piped_process import Spawn
 from hark.protocol.speech import Audio, Speaker, SpeechError, Transcriber
-from hark.voice.audio_files import ending, join_as_ogg
+from hark.voice.audio_files import file_extension, join_as_ogg
 from hark.voice.program_microphone import ProgramMicrophone
 from hark.voice.settings import VoiceSettings
 
 
 class SpeechPreference(StrEnum):
-    """When replies are spoken: always, never, or when they answer a voice message."""
+    """When replies are spoken: always, never, or only in reply to a voice message."""
 
     ON = "on"
     OFF = "off"
@@ -26,52 +26,52 @@ class SpeechPreference(StrEnum):
 
 
 class SpeechPreferences:
-    """The wishes of each session, in a file; `usual` is that of a session that has none."""
+    """Each session's preference for spoken replies, stored in a file. `default` applies to all other sessions."""
 
-    def __init__(self, path: Path, usual: SpeechPreference) -> None:
+    def __init__(self, path: Path, default: SpeechPreference) -> None:
         decoder = msgspec.json.Decoder(dict[str, SpeechPreference])
         self._file = CachedFile(path, lambda path: decoder.decode(path.read_bytes()))
-        self._usual = usual
+        self._default = default
         self._known: dict[str, SpeechPreference] = {}
 
-    def of(self, session: str) -> SpeechPreference:
-        """Return what is wished in a session."""
+    def get(self, session: str) -> SpeechPreference:
+        """Return the preference of a session."""
         try:
             self._known = self._file.read()
         except FileNotFoundError:
             self._known = {}
         except (OSError, msgspec.MsgspecError):
-            pass  # what was known stays
-        return self._known.get(session, self._usual)
+            pass  # use the last known preferences
+        return self._known.get(session, self._default)
 
-    def keep(self, session: str, wish: SpeechPreference) -> None:
-        """Keep a wish, durably.
+    def save(self, session: str, preference: SpeechPreference) -> None:
+        """Durably store the preference of a session.
 
         Raises:
-            OSError: It could not be kept.
+            OSError: The preference could not be stored.
         """
-        self.of(session)
-        replace_private(self._file.path, msgspec.json.encode({**self._known, session: wish}))
+        self.get(session)
+        replace_private(self._file.path, msgspec.json.encode({**self._known, session: preference}))
 
 
 class AgentNarrator:
-    """Speaks replies with the agent's speaker, each as one voice message."""
+    """Converts replies to voice messages with the agent's speaker."""
 
-    def __init__(self, speaker: Speaker, wishes: SpeechPreferences, spawn: Spawn) -> None:
+    def __init__(self, speaker: Speaker, preferences: SpeechPreferences, spawn: Spawn) -> None:
         self._speaker = speaker
-        self._wishes = wishes
+        self._preferences = preferences
         self._spawn = spawn
 
-    def wants(self, session: str, *, is_heard: bool) -> bool:
-        """Tell whether a reply is to be spoken; `is_heard`: it answers a voice message."""
-        wish = self._wishes.of(session)
-        return wish is SpeechPreference.ON or (wish is SpeechPreference.AUTO and is_heard)
+    def should_speak(self, session: str, *, is_voice_reply: bool) -> bool:
+        """Return whether a reply should be spoken. `is_voice_reply` means that it answers a voice message."""
+        preference = self._preferences.get(session)
+        return preference is SpeechPreference.ON or (preference is SpeechPreference.AUTO and is_voice_reply)
 
     async def speak(self, texts: AsyncIterator[str]) -> bytes:
-        """Return one voice message of all the texts, each spoken as it comes. Cancelling ends it at once.
+        """Return one voice message with all texts, each converted as it arrives. Cancelling stops immediately.
 
         Raises:
-            SpeechError: It can't be spoken.
+            SpeechError: The texts can't be converted to speech.
         """
         pieces: list[Audio] = []
         async for text in texts:
@@ -79,11 +79,11 @@ class AgentNarrator:
         return (await join_as_ogg(pieces, self._spawn)).data if pieces else b""
 
 
-OFF = 'Voice is switched off: set [voice] stt to "moonshine" or "openai" to talk.'
+VOICE_OFF = 'Voice is off. Set [voice] stt to "moonshine" or "openai" to talk.'
 
 
 class ProgramDictation:
-    """Records with a program, and transcribes as all surfaces do. A recording whose words can't be had is kept."""
+    """Records speech with an external program and transcribes it. Saves a recording that can't be transcribed."""
 
     def __init__(self, microphone: ProgramMicrophone, transcriber: Transcriber | None, folder: Path) -> None:
         self._microphone = microphone
@@ -91,46 +91,46 @@ class ProgramDictation:
         self._folder = folder
 
     async def record(self, until: Callable[[], Awaitable[object]]) -> Audio:
-        """Record until `until` returns. Cancelling drops the recording.
+        """Record until `until` returns. Cancelling discards the recording.
 
         Raises:
-            SpeechError: Nothing can be recorded here.
+            SpeechError: Recording is not possible here.
         """
         if self._transcriber is None:
-            raise SpeechError(OFF)
-        self._transcriber.warm_up()  # while the person speaks
+            raise SpeechError(VOICE_OFF)
+        self._transcriber.warm_up()  # while the user speaks
         return await self._microphone.record(until)
 
-    async def words(self, audio: Audio) -> str:
-        """Return what was said. Cancelling ends the work at once.
+    async def transcribe(self, audio: Audio) -> str:
+        """Return the transcript. Cancelling stops immediately.
 
         Raises:
-            SpeechError: There are no words, or they can't be had; it says where the recording is.
+            SpeechError: There is no speech, or it can't be transcribed. The message says where the recording is.
         """
         if self._transcriber is None:
-            raise SpeechError(OFF)
+            raise SpeechError(VOICE_OFF)
         try:
             text = (await self._transcriber.transcribe(audio)).text.strip()
         except SpeechError as error:
-            raise SpeechError(f"{error} {await self._keep(audio)}") from error
+            raise SpeechError(f"{error} {await self._save(audio)}") from error
         if not text:
-            raise SpeechError(f"No words were heard. {await self._keep(audio)}")
+            raise SpeechError(f"No speech was recognised. {await self._save(audio)}")
         return text
 
-    async def _keep(self, audio: Audio) -> str:
+    async def _save(self, audio: Audio) -> str:
         try:
-            return f"The recording is kept: {await to_thread.run_sync(self._written, audio)}"
+            return f"The recording is saved: {await to_thread.run_sync(self._write_file, audio)}"
         except OSError as error:
-            return f"The recording could not be kept: {error}."
+            return f"The recording could not be saved: {error}."
 
-    def _written(self, audio: Audio) -> Path:
-        path = self._folder / f"{secrets.token_hex(8)}{ending(audio.media_type) or '.audio'}"
+    def _write_file(self, audio: Audio) -> Path:
+        path = self._folder / f"{secrets.token_hex(8)}{file_extension(audio.media_type) or '.audio'}"
         create_private(path, audio.data)
         return path
 
 
 def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | None:
-    """Return what turns speech into words, to be closed by its owner; None when voice is off. It starts nothing yet."""
+    """Return a transcriber, or None if voice is off. The caller closes it; nothing is started yet."""
     match settings.stt:
         case "moonshine":
             from hark.voice.moonshine import Moonshine
@@ -145,17 +145,17 @@ def make_transcriber(settings: VoiceSettings, spawn: Spawn) -> Transcriber | Non
 
 
 def make_speaker(settings: VoiceSettings, spawn: Spawn) -> Speaker:
-    """Return what speaks replies; it starts nothing yet."""
+    """Return a speaker for replies. Nothing is started yet."""
     from hark.voice.program_speaker import ProgramSpeaker
 
     return ProgramSpeaker(settings, spawn)
 
 
-async def spoken(speaker: Speaker, text: str) -> Audio:
-    """Return a text as one WAV; without data when there is nothing in it to be said. Cancelling ends it at once.
+async def speak_to_wav(speaker: Speaker, text: str) -> Audio:
+    """Convert text to one WAV, without audio data if there is nothing to speak. Cancelling stops immediately.
 
     Raises:
-        SpeechError: It can't be spoken.
+        SpeechError: The text can't be converted to speech.
     """
     from hark.voice.audio_files import join_wavs
 

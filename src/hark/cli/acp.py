@@ -1,4 +1,4 @@
-"""`hark acp`: an agent for editors, on stdin and stdout, with a way out that is always bounded."""
+"""`hark acp`: serves an editor over stdin and stdout, and exits within a time limit."""
 
 import argparse
 import asyncio
@@ -13,9 +13,9 @@ from typing import BinaryIO
 from hark.app.logs import start_logs
 from hark.app.settings import SettingsError, config
 from hark.app.shutdown import COMPLETED, Signals, Watchdog
-from hark.cli.io.standard_input import read_input
+from hark.cli.io.standard_input import feed_input
 
-NEEDED = "hark acp needs the package agent-client-protocol. Install it: pip install 'hark-agent[acp]'."
+MISSING_PACKAGE = "hark acp needs the package agent-client-protocol. Install it: pip install 'hark-agent[acp]'."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,71 +24,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Serve one editor until it leaves.
+    """Serve one editor until it disconnects.
 
     Raises:
         SettingsError: The settings can't be used, or the protocol's library is not installed.
     """
     if find_spec("acp") is None:
-        raise SettingsError(NEEDED)
+        raise SettingsError(MISSING_PACKAGE)
     home = config.home_directory()
     start_logs(home, is_verbose=options.verbose)
-    _log_library()
+    _redirect_library_logs()
     limits = config.load(home, config.workspace()).limits
-    out = await _own_output()
+    out = await _claim_stdout()
 
-    from hark.app.sessions.editor_agents import opened_workplaces
+    from hark.app.sessions.editor_agents import open_workspace_agents
     from hark.surfaces.acp.agent import EditorServices
-    from hark.surfaces.acp.serve import Incoming, serve_editor
+    from hark.surfaces.acp.connection import LineReader, serve_editor
     from hark.version import __version__
 
-    incoming = Incoming()
+    incoming = LineReader()
     watchdog = Watchdog(limits.exit_seconds)
-    signals = Signals(watchdog, lambda _: incoming.end())
+    signals = Signals(watchdog, lambda _: incoming.stop())
     signals.listen()
-    await read_input(incoming)
-    async with opened_workplaces(home, watchdog.waits_for) as places:
-        services = EditorServices(places.commands, places.create, places.open, places.listed)
+    await feed_input(incoming)
+    async with open_workspace_agents(home, watchdog.set_exit_step) as agents:
+        services = EditorServices(agents.commands, agents.create, agents.open, agents.list_sessions)
         await serve_editor(services, incoming, out, __version__, watchdog.arm)
     return signals.code or COMPLETED
 
 
-def _log_library() -> None:
-    """Have what the protocol's library says of broken requests in our log: it would go to stderr."""
+def _redirect_library_logs() -> None:
+    """Send the protocol library's messages about invalid requests to Hark's log instead of stderr."""
     for handler in (*logging.getLogger("hark").handlers, logging.NullHandler()):
         logging.getLogger().addHandler(handler)
 
 
-class _FileOut:
-    """A file as the way out: it never makes anyone wait."""
+class _FileWriter:
+    """Writes the output to a regular file, which never blocks."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def write(self, data: bytes) -> None:
-        """Write at once."""
+        """Write the data immediately."""
         self._file.write(data)
 
     async def drain(self) -> None:
-        """There is always room."""
+        """Return immediately, since a file always has room."""
 
     def close(self) -> None:
-        """Let go."""
+        """Close the file."""
         self._file.close()
 
     async def wait_closed(self) -> None:
-        """It is let go at once."""
+        """Return immediately, since `close` is synchronous."""
 
 
-async def _own_output() -> asyncio.StreamWriter | _FileOut:
-    """Take standard output; what others print from now on goes to stderr."""
+async def _claim_stdout() -> asyncio.StreamWriter | _FileWriter:
+    """Reserve standard output for the protocol. All other output goes to stderr."""
     descriptor = os.dup(1)
     with suppress(OSError):
         os.dup2(2, 1)
     sys.stdout = sys.stderr
     file = os.fdopen(descriptor, "wb", buffering=0)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return _FileOut(file)
+        return _FileWriter(file)
     loop = asyncio.get_running_loop()
     protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
     transport, _ = await loop.connect_write_pipe(lambda: protocol, file)

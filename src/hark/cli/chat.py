@@ -9,42 +9,48 @@ from typing import Any
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("-p", "--prompt", metavar="PROMPT", help="one shot: the answer on stdout, progress on stderr")
-    parser.add_argument("--output", choices=("text", "json", "events"), default="text", help="what -p prints")
+    parser.add_argument(
+        "-p", "--prompt", metavar="PROMPT", help="run one prompt; print the answer on stdout and progress on stderr"
+    )
+    parser.add_argument("--output", choices=("text", "json", "events"), default="text", help="the output format of -p")
     parser.add_argument("--session", metavar="ID", help="the session to use")
     parser.add_argument("--model", metavar="ROUTE", help="the route to use")
-    parser.add_argument("--yes", action="store_true", help="allow every tool without asking")
-    parser.add_argument("--timeout", type=_above_zero, metavar="SECONDS", help="end the turn after so long")
-    parser.add_argument("--max-cost", type=_above_zero, metavar="USD", help="end the turn when it cost that much")
-    parser.add_argument("--max-steps", type=_count, metavar="N", help="end the turn after so many steps")
+    parser.add_argument("--yes", action="store_true", help="allow every tool call without asking")
+    parser.add_argument(
+        "--timeout", type=_positive_number, metavar="SECONDS", help="stop the turn after this many seconds"
+    )
+    parser.add_argument("--max-cost", type=_positive_number, metavar="USD", help="stop the turn at this cost")
+    parser.add_argument("--max-steps", type=_positive_integer, metavar="N", help="stop the turn after this many steps")
     parser.add_argument("-c", "--continue", dest="continues", action="store_true", help="continue the last session")
     parser.add_argument("-r", "--resume", metavar="ID", help="resume a session")
-    parser.add_argument("--plain", action="store_true", help="a line-by-line terminal")
+    parser.add_argument(
+        "--plain", action="store_true", help="run line by line, for simple terminals and screen readers"
+    )
     parser.add_argument("--verbose", action="store_true", help="show logs on stderr")
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
 
 
 def run(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
-    """Return the one prompt, the terminal app or the line-by-line chat, whichever is wanted and possible."""
+    """Return the coroutine for one prompt, the terminal app or the line-by-line chat, depending on the options."""
     if options.prompt is not None:
-        from hark.cli.prompt import prompt
+        from hark.cli.prompt import run_prompt
 
-        return prompt(options)
-    if _has_screen(options):
-        return _terminal(options)
-    from hark.cli.plain import plain
+        return run_prompt(options)
+    if _can_show_app(options):
+        return _load_terminal_app(options)
+    from hark.cli.plain import run_plain
 
-    return plain(options)
+    return run_plain(options)
 
 
-def _has_screen(options: argparse.Namespace) -> bool:
-    """Return whether there is a terminal that can be drawn on, and a user who wants that."""
+def _can_show_app(options: argparse.Namespace) -> bool:
+    """Return whether the terminal can show the full-screen app, and the user wants it."""
     return not options.plain and sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _terminal(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
-    """Load the terminal app; what is typed meanwhile is not lost."""
-    from hark.surfaces.terminal.early_input import typed_while
+def _load_terminal_app(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
+    """Load the terminal app. Text that the user types while it loads is buffered."""
+    from hark.surfaces.terminal.early_input import show_input_while_loading
 
     def load() -> None:
         import aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -52,21 +58,24 @@ def _terminal(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
         import hark.cli.terminal  # pyright: ignore[reportUnusedImport]
         import hark.store.sqlite  # pyright: ignore[reportUnusedImport] # noqa: F401
 
-    typed = typed_while(load)
-    from hark.cli.terminal import terminal
+    early_line = show_input_while_loading(load)
+    from hark.cli.terminal import run_terminal
 
-    return terminal(options, typed)
+    return run_terminal(options, early_line)
 
 
-def _above_zero(word: str) -> float:
-    number = float(word)
+def _positive_number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{word} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return number
 
 
-def _count(word: str) -> int:
-    number = int(word)
+def _positive_integer(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{word} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
     return number

@@ -1,4 +1,4 @@
-"""The options of `hark` that the terminal app, `--plain` and `-p` share: settings, route and session."""
+"""The options shared by the terminal app, `--plain` and `-p`: settings, route and session."""
 
 import argparse
 from collections.abc import AsyncGenerator, Callable
@@ -8,7 +8,7 @@ from typing import Any
 from hark.app.agent import Agent
 from hark.app.build import open_agent
 from hark.app.logs import start_logs
-from hark.app.sessions.continue_turn import offer
+from hark.app.sessions.continue_turn import continue_hint
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError, home_directory
 from hark.app.shutdown import Watchdog
@@ -17,12 +17,12 @@ from hark.protocol.store import Store
 
 
 @asynccontextmanager
-async def open_chat(
+async def open_chat_agent(
     options: argparse.Namespace, watchdog: Watchdog, notice: Callable[[str], None], *, can_ask: bool = True
 ) -> AsyncGenerator[Agent]:
-    """Start the logs, and open the agent with the limits, the approvals and the route that the options name.
+    """Start the logs, and open the agent with the limits, approvals and route from the options.
 
-    The watchdog gets the time that the end may take, and is told what it waits for.
+    The watchdog receives the time limit for the exit, and the name of each exit step.
 
     Raises:
         SettingsError: There is no such route, or the settings can't be used.
@@ -32,37 +32,37 @@ async def open_chat(
     sections: dict[str, Any] = {"limits": {key: value for key, value in limits.items() if value is not None}}
     if options.yes:
         sections["approvals"] = {"mode": "all"}
-    home, leaving = home_directory(), watchdog.waits_for
+    home, on_exit_step = home_directory(), watchdog.set_exit_step
     start_logs(home, is_verbose=options.verbose)
     async with open_agent(
-        home=home, sweeps=False, can_ask=can_ask, notice=notice, leaving=leaving, **sections
+        home=home, sweeps=False, can_ask=can_ask, notice=notice, on_exit_step=on_exit_step, **sections
     ) as agent:
-        routes, route = agent.bench.routes, options.model
+        routes, route = agent.engine.routes, options.model
         if route is not None and not routes.prefer(route):
-            raise SettingsError(f"There is no route {route!r}. The routes are: {', '.join(routes.names)}.")
+            raise SettingsError(f"No route named {route!r}. Routes: {', '.join(routes.names)}.")
         watchdog.seconds = agent.settings.limits.exit_seconds
         yield agent
 
 
-async def session_name(options: argparse.Namespace, store: Store) -> str | None:
-    """Return the session that was asked for, or None for a new one.
+async def requested_session(options: argparse.Namespace, store: Store) -> str | None:
+    """Return the name of the requested session, or None for a new one.
 
     Raises:
-        SettingsError: There is none to resume.
+        SettingsError: There is no session to resume.
     """
     if options.resume:
-        if await store.journal.read(options.resume) or await store.inbox.after(options.resume, 0):
+        if await store.journal.read(options.resume) or await store.inbox.entries_after(options.resume, 0):
             return options.resume
-        raise SettingsError(f"There is no session {options.resume!r} to resume; `hark sessions` lists what there is.")
+        raise SettingsError(f"No session named {options.resume!r}. `hark sessions` lists them.")
     if options.session is None and options.continues:
-        lines = await store.journal.sessions()
-        return next((line.session for line in lines if not is_background(line.session)), None)
+        entries = await store.journal.sessions()
+        return next((line.session for line in entries if not is_background(line.session)), None)
     return options.session
 
 
-async def offered(session: SessionHandle, options: argparse.Namespace) -> str:
-    """Return the line that offers to go on with what was cut, when an earlier session is opened again; else ""."""
+async def resume_hint(session: SessionHandle, options: argparse.Namespace) -> str:
+    """Return the hint that /continue resumes an interrupted turn of a reopened session, or ""."""
     if not (options.resume or options.continues or options.session):
         return ""
-    await session.opened()
-    return offer(session.door.state)
+    await session.wait_until_loaded()
+    return continue_hint(session.proxy.state)

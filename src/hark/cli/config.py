@@ -1,4 +1,4 @@
-"""`hark config`: find, show, check or trust the settings."""
+"""`hark config`: shows, checks or trusts the settings, or prints the path of the settings file."""
 
 import argparse
 from pathlib import Path
@@ -7,7 +7,7 @@ import msgspec
 
 from hark.app.settings import config
 from hark.app.settings.config import trust
-from hark.app.settings.secrets import without_secrets
+from hark.app.settings.secrets import hide_secrets
 from hark.app.settings.types import Settings
 from hark.app.shutdown import BAD_USAGE, COMPLETED
 from hark.cli.io.printing import print_error, print_line
@@ -19,34 +19,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Show, check or find the settings. Keys are never printed."""
+    """Show, check or trust the settings, or print the path of the settings file. Keys are never printed."""
     home = config.home_directory()
     if options.action == "path":
         print_line(str(home / "config.toml"))
         return COMPLETED
     if options.action == "trust":
         trust(home, config.workspace())
-        print_line(f"The settings of {config.workspace()} hold from now on.")
+        print_line(f"Trusted. The settings of {config.workspace()} apply from now on.")
         return COMPLETED
     loaded = config.load(home, config.workspace())
-    if left := config.left_out(home, config.workspace()):
-        print_error(left)
+    if warning := config.ignored_settings_notice(home, config.workspace()):
+        print_error(warning)
     if options.action == "show":
-        print_line(msgspec.json.format(msgspec.json.encode(without_secrets(msgspec.to_builtins(loaded)))).decode())
+        print_line(msgspec.json.format(msgspec.json.encode(hide_secrets(msgspec.to_builtins(loaded)))).decode())
         return COMPLETED
-    return _check(home, loaded)
+    return _print_problems(home, loaded)
 
 
-def _check(home: Path, loaded: Settings) -> int:
-    """Tell all that is wrong or suspicious."""
-    from hark.app.settings.check import check
+def _print_problems(home: Path, loaded: Settings) -> int:
+    """Print all errors and warnings. Return the exit code."""
+    from hark.app.settings.check import check_settings
 
-    checked = check(loaded)
-    for line in checked.errors:
+    problems = check_settings(loaded)
+    for line in problems.errors:
         print_error(line)
-    for line in checked.warnings:
+    for line in problems.warnings:
         print_error(f"warning: {line}")
-    if checked.errors:
+    if problems.errors:
         return BAD_USAGE
-    print_line(f"{home / 'config.toml'}: the settings are right")
+    print_line(f"{home / 'config.toml'}: OK")
     return COMPLETED

@@ -1,13 +1,13 @@
-"""`hark doctor`: see whether a turn can run, and what to do when not."""
+"""`hark doctor`: checks whether a turn can run, and shows how to fix problems."""
 
 import argparse
 import sys
 
-from hark.app.doctor.report import UNWELL, WELL, can_run, findings
-from hark.app.doctor.results import Finding
+from hark.app.doctor.report import NOT_READY, READY, is_ready, run_checks
+from hark.app.doctor.results import CheckResult
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.printing import print_json, print_line
-from hark.text.columns import look_of_output
+from hark.text.columns import detect_output_style
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,16 +16,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Print what is found, line by line, or with `json` all of it at the end; 0 when a turn could run."""
-    look, found = look_of_output(), list[Finding]()
-    async for finding in findings():
-        found.append(finding)
+    """Print each result as soon as it is known, or with `--json` all together. Return 0 if a turn can run."""
+    style, results = detect_output_style(), list[CheckResult]()
+    async for result in run_checks():
+        results.append(result)
         if not options.json:
-            print_line("\n".join(finding.lines(look)) if sys.stdout.isatty() else str(finding))
+            print_line("\n".join(result.lines(style)) if sys.stdout.isatty() else str(result))
             sys.stdout.flush()
-    is_well = can_run(found)
+    ready = is_ready(results)
     if options.json:
-        print_json({"can_run": is_well, "findings": found})
+        print_json({"can_run": ready, "findings": results})
     else:
-        print_line(WELL if is_well else UNWELL)
-    return COMPLETED if is_well else FAILED
+        print_line(READY if ready else NOT_READY)
+    return COMPLETED if ready else FAILED

@@ -1,8 +1,8 @@
-"""The command line: finds out which command is wanted, imports that alone, and turns its end into an exit code."""
+"""The command line: imports only the requested command, runs it, and returns its exit code."""
 
 import sys
 
-TYPE_CHECKING = False  # `hark --version` should not wait for typing
+TYPE_CHECKING = False  # `hark --version` should not have to load typing
 
 if TYPE_CHECKING:
     import argparse
@@ -32,8 +32,8 @@ CHAT = "hark.cli.chat"
 
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run a command and return its exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words in (["--version"], ["-V"]):
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
+    if command_line in (["--version"], ["-V"]):
         from hark.version import __version__
 
         sys.stdout.write(f"hark {__version__}\n")
@@ -41,54 +41,56 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     from importlib import import_module
     from io import TextIOWrapper
 
-    from hark.app.shutdown import leave_at_once
+    from hark.app.shutdown import exit_on_signals
 
-    leave_at_once()
-    # No letter that a terminal lacks may cost an answer.
+    exit_on_signals()
+    # A character that the terminal lacks must not make the output fail.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportUnknownMemberType]
-    name = words[0] if words and words[0] in COMMANDS else ""
+    name = command_line[0] if command_line and command_line[0] in COMMANDS else ""
     command = import_module(COMMANDS.get(name, CHAT))
-    return _exit_code(command.run, _parse(command, name, words[1:] if name else words))
+    return _run_command(command.run, _parse_options(command, name, command_line[1:] if name else command_line))
 
 
-def _parse(command: "ModuleType", name: str, words: "Sequence[str]") -> "argparse.Namespace":
-    """Return the options; exits with code 2 and a usage line when the words make no sense."""
+def _parse_options(command: "ModuleType", name: str, arguments: "Sequence[str]") -> "argparse.Namespace":
+    """Return the parsed options. Exits with code 2 and a usage message if the arguments are invalid."""
     from argparse import ArgumentParser
 
     parser = ArgumentParser(prog=f"hark {name}".strip())
     if not name:
         parser.description = "An AI agent that listens while it works."
         parser.epilog = f"Commands: {', '.join(COMMANDS)} (hark COMMAND --help)"
+    elif (summary := (command.__doc__ or "").partition("`: ")[2].strip()) != "":
+        parser.description = summary[0].upper() + summary[1:]
     command.add_arguments(parser)
-    return parser.parse_args(words)
+    return parser.parse_args(arguments)
 
 
-def _exit_code(run: "Callable[[argparse.Namespace], Coroutine[Any, Any, int]]", options: "argparse.Namespace") -> int:
-    """Run the command on a loop of its own. Errors, which task groups may have wrapped, become a sentence on stderr."""
+def _run_command(run: "Callable[[argparse.Namespace], Coroutine[Any, Any, int]]", options: "argparse.Namespace") -> int:
+    """Run the command in a new event loop and return its exit code. Errors are printed on stderr."""
     import asyncio
     import os
 
     from hark.app.settings import SettingsError
     from hark.app.shutdown import BAD_USAGE, FAILED
     from hark.protocol.store import StoreError
-    from hark.text.clean import first_of
+    from hark.text.cleanup import unwrap_error
 
-    calm_collector()
+    tune_garbage_collector()
     failure: BaseException | None = None
     try:
         return asyncio.run(run(options))
     except* (SettingsError, StoreError, ValueError, OSError) as group:
-        failure = first_of(group)
+        failure = unwrap_error(group)
     if isinstance(failure, BrokenPipeError):
-        # Whoever read our output has left: nothing to say and nobody to hear it, at the interpreter's end neither.
+        # The reader of our output has left. Redirect stdout, so that the interpreter's final flush doesn't fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     sys.stderr.write(f"hark: {failure}\n")
     return BAD_USAGE if isinstance(failure, SettingsError | ValueError) else FAILED
 
 
-def calm_collector() -> None:
+def tune_garbage_collector() -> None:
     """Run full garbage collections less often. With thousands of sessions each one pauses the event loop."""
     import gc
 

@@ -1,4 +1,4 @@
-"""The store of the home, opened for one command."""
+"""Opens the home's session store for one command."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -13,8 +13,8 @@ CLOCK = SystemClock()
 
 
 @asynccontextmanager
-async def opened_store() -> AsyncGenerator[Store]:
-    """Open the store of the home, and close it at the end."""
+async def open_store() -> AsyncGenerator[Store]:
+    """Open the home's session store, and close it on exit."""
     store = await SqliteStore.open(home_directory() / "hark.db", f"{os.getpid()}-{CLOCK.new_id()}", CLOCK)
     try:
         yield store

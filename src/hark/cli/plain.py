@@ -1,4 +1,4 @@
-"""`hark --plain`: a chat in lines, with a way out that is always bounded."""
+"""`hark --plain`: a line-by-line chat that exits within a time limit."""
 
 import argparse
 import asyncio
@@ -6,37 +6,38 @@ import sys
 
 from hark.app.sessions.handle import SessionHandle
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
-from hark.cli.chat_options import offered, open_chat, session_name
+from hark.cli.chat_options import open_chat_agent, requested_session, resume_hint
 from hark.cli.io.printing import print_error
-from hark.cli.io.standard_input import is_terminal, line_reader
-from hark.surfaces.plain import Plain
+from hark.cli.io.standard_input import is_terminal, open_line_reader
+from hark.surfaces.plain import PlainTerminal
 
 
-async def plain(options: argparse.Namespace) -> int:
-    """`hark --plain`: lines in, lines out."""
+async def run_plain(options: argparse.Namespace) -> int:
+    """Run a chat that reads and writes lines. Return the exit code."""
     watchdog = Watchdog(EXIT_SECONDS)
     can_ask = is_terminal()
-    async with open_chat(options, watchdog, print_error, can_ask=can_ask) as agent:
-        name = await session_name(options, agent.bench.store) or f"chat-{agent.bench.clock.new_id()[:6]}"
+    async with open_chat_agent(options, watchdog, print_error, can_ask=can_ask) as agent:
+        name = await requested_session(options, agent.engine.store) or f"chat-{agent.engine.clock.new_id()[:6]}"
         session = agent.session(name, surface="terminal")
-        reading = asyncio.ensure_future(Plain(session, waits=not can_ask).run(await line_reader()))
-        signals = Signals(watchdog, lambda _: reading.cancel(), lambda: can_ask and _stop(session))
-        signals.listen()
-        sys.stdout.write(
-            f"hark: session {session.id}, model {agent.bench.routes.names[0]}. /stop stops, Ctrl-D ends.\n"
+        chat_task = asyncio.ensure_future(
+            PlainTerminal(session, is_sequential=not can_ask).run(await open_line_reader())
         )
-        if told := await offered(session, options):
-            sys.stdout.write(f"hark: {told}\n")
+        signals = Signals(watchdog, lambda _: chat_task.cancel(), lambda: can_ask and _stop_turn(session))
+        signals.listen()
+        model = agent.engine.routes.names[0]
+        sys.stdout.write(f"hark: session {session.id}, model {model}. /stop stops the turn, Ctrl+D quits.\n")
+        if hint := await resume_hint(session, options):
+            sys.stdout.write(f"hark: {hint}\n")
         sys.stdout.flush()
-        await asyncio.wait([reading])
+        await asyncio.wait([chat_task])
         watchdog.arm()
-        if not reading.cancelled():
-            reading.result()  # what went wrong with it is told as any other error
+        if not chat_task.cancelled():
+            chat_task.result()  # raises the chat's error, which is then reported like any other
     return signals.code or COMPLETED
 
 
-def _stop(session: SessionHandle) -> bool:
-    """Stop a running turn; return whether there was one."""
+def _stop_turn(session: SessionHandle) -> bool:
+    """Stop the running turn. Return whether a turn was running."""
     is_busy = session.is_busy_here
     if is_busy:
         session.interrupt_soon("Ctrl-C")

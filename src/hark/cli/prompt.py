@@ -1,4 +1,4 @@
-"""`hark -p`: one prompt, one answer, with a way out that is always bounded."""
+"""`hark -p`: runs one prompt, prints the answer and exits within a time limit."""
 
 import argparse
 import asyncio
@@ -6,9 +6,9 @@ import asyncio
 from hark.app.sessions.handle import SessionHandle
 from hark.app.settings import SettingsError
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMIT_REACHED, Signals, Watchdog
-from hark.cli.chat_options import open_chat
+from hark.cli.chat_options import open_chat_agent
 from hark.cli.io.printing import print_error, print_line
-from hark.cli.io.standard_input import piped_text
+from hark.cli.io.standard_input import read_piped_text
 from hark.protocol.meaning import CommandMeaning, StopMeaning
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
 from hark.surfaces.oneshot import OneShot
@@ -16,23 +16,25 @@ from hark.surfaces.oneshot import OneShot
 EXIT_CODES = {Completed: COMPLETED, Failed: FAILED, LimitReached: LIMIT_REACHED, Interrupted: INTERRUPTED}
 
 
-async def prompt(options: argparse.Namespace) -> int:
-    """`hark -p`: one prompt, one answer. It leaves when nothing that others queued here is left to do."""
-    text = "\n\n".join(part for part in (options.prompt.strip(), piped_text()) if part)
+async def run_prompt(options: argparse.Namespace) -> int:
+    """Run one prompt and print the answer. Then wait for the turns of messages queued by other clients."""
+    text = "\n\n".join(part for part in (options.prompt.strip(), read_piped_text()) if part)
     if not text:
-        raise SettingsError('The prompt is empty. Say what to do: hark -p "PROMPT", or pipe it in.')
+        raise SettingsError('The prompt is empty. Use hark -p "PROMPT", or pipe it in.')
     watchdog = Watchdog(EXIT_SECONDS)
-    async with open_chat(options, watchdog, print_error, can_ask=False) as agent:
-        session = agent.session(options.session or f"p-{agent.bench.clock.new_id()}", surface="oneshot")
+    async with open_chat_agent(options, watchdog, print_error, can_ask=False) as agent:
+        session = agent.session(options.session or f"p-{agent.engine.clock.new_id()}", surface="oneshot")
         shot = OneShot(session, options.output)
         stops: list[asyncio.Task[None]] = []
-        signals = Signals(watchdog, lambda name: stops.append(asyncio.create_task(_stop(session, shot, name))))
+        signals = Signals(
+            watchdog, lambda signal_name: stops.append(asyncio.create_task(_cancel_prompt(session, shot, signal_name)))
+        )
         signals.listen()
-        if await agent.bench.store.leases.is_owned(session.id):
-            await session.opened()
+        if await agent.engine.store.leases.is_owned(session.id):
+            await session.wait_until_loaded()
         if signals.code is not None:
             return signals.code
-        meaning = session.meaning(text)
+        meaning = session.interpret(text)
         if isinstance(meaning, CommandMeaning | StopMeaning):
             print_line(await session.run_command(meaning))
             outcome = await session.idle() if session.is_busy_here else None
@@ -45,8 +47,8 @@ async def prompt(options: argparse.Namespace) -> int:
     return signals.code or EXIT_CODES[type(outcome)]
 
 
-async def _stop(session: SessionHandle, shot: OneShot, name: str) -> None:
-    """Take back what we asked for, and nothing of others: the turn that works on it, or the message that waits."""
+async def _cancel_prompt(session: SessionHandle, shot: OneShot, signal_name: str) -> None:
+    """Cancel only this process's prompt: withdraw its queued message, or stop its running turn."""
     if shot.message and not shot.turn and await session.withdraw(shot.message) is None:
         return
-    await session.interrupt(name, shot.turn)
+    await session.interrupt(signal_name, shot.turn)

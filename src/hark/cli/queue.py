@@ -1,16 +1,16 @@
-"""`hark queue`: list or change the messages that wait in a session, whichever process owns it."""
+"""`hark queue`: lists or changes the queued messages of a session, whichever process owns it."""
 
 import argparse
 
-from hark.app.sessions.remote_session import Caller
+from hark.app.sessions.remote_session import RemoteSession
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_json
-from hark.cli.open_store import CLOCK, opened_store
+from hark.cli.open_store import CLOCK, open_store
 from hark.protocol.commands import Edit, Move, QueueCommand, Withdraw
 
-_MISSING = {
-    "edit": "say the new text: hark queue SESSION edit ID TEXT",
-    "move": "say the new position, from 1: hark queue SESSION move ID POSITION",
+_MISSING_VALUE = {
+    "edit": "missing the new text: hark queue SESSION edit ID TEXT",
+    "move": "missing the new position, counted from 1: hark queue SESSION move ID POSITION",
 }
 
 
@@ -23,18 +23,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """List what waits, or change it."""
-    async with opened_store() as store:
-        caller = Caller(options.session, store)
+    """List the queued messages, or change one."""
+    async with open_store() as store:
+        remote = RemoteSession(options.session, store)
         if options.action == "list":
-            print_json({"queue": await caller.queue()})
+            print_json({"queue": await remote.queue()})
             return COMPLETED
         if not options.message:
-            raise ValueError(f"say which message to {options.action}: hark queue SESSION list shows their ids")
+            raise ValueError(
+                f"missing the id of the message to {options.action}: hark queue SESSION list shows the ids"
+            )
         command = queue_command(options.action, options.message, options.value)
         if command is None:
-            raise ValueError(_MISSING[options.action])
-        refusal = await caller.change(command)
+            raise ValueError(_MISSING_VALUE[options.action])
+        refusal = await remote.change_queue(command)
     if refusal is None:
         return COMPLETED
     print_error(refusal.message)
@@ -42,7 +44,7 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def queue_command(action: str, message: str, value: str | None) -> QueueCommand | None:
-    """Return the command for `edit`, `move` or `withdraw`; None when its text or position is missing."""
+    """Return the command for `edit`, `move` or `withdraw`, or None if the new text or position is missing."""
     match action:
         case "withdraw":
             return Withdraw(CLOCK.new_id(), message)

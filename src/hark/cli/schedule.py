@@ -1,4 +1,4 @@
-"""`hark schedule`: add, list, show, pause, resume, remove and run prompts that come at their times."""
+"""`hark schedule`: adds, lists, shows, pauses, resumes, removes and runs scheduled prompts."""
 
 import argparse
 import sys
@@ -8,24 +8,24 @@ from contextlib import asynccontextmanager
 import anyio
 
 from hark.app.clock import SystemClock
-from hark.app.sessions.remote_session import Caller
+from hark.app.sessions.remote_session import RemoteSession
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.app.slash.meaning import is_command
 from hark.cli.io.printing import print_error, print_json, print_line
-from hark.cli.open_store import opened_store
+from hark.cli.open_store import open_store
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.names import SCHEDULER
 from hark.protocol.receipts import Receipt
-from hark.protocol.schedules import ScheduleOrder, ScheduleRefused, ScheduleRow
+from hark.protocol.schedules import ScheduleInfo, ScheduleRefused, ScheduleRequest
 from hark.protocol.store import Store
-from hark.schedules.service import ScheduleDesk
-from hark.schedules.table import NOTHING, change_words, line_of, next_words, told
-from hark.store.schedule_store import SqliteScheduleBook
-from hark.text.columns import plain_text
+from hark.schedules.format import NO_SCHEDULES, format_change, format_details, format_line, format_next
+from hark.schedules.service import ScheduleService
+from hark.store.schedule_store import SqliteScheduleStore
+from hark.text.columns import to_plain_text
 
 CLOSE_SECONDS = 2.0
-NOBODY = "nobody serves this home now: schedules run while `hark serve` does"
+NOT_SERVING = "`hark serve` isn't running, so schedules won't fire"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,43 +36,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument(
         "when", help='cron, "every 30 minutes", "weekdays at 9:00", "at 18:30", "2026-12-01 09:00", @daily'
     )
-    add.add_argument("prompt", help="what is said at that time")
-    add.add_argument("--session", default="", help="the session to say it in (one of the schedule's own name)")
-    add.add_argument("--name", default="", help="what to call it (words of the prompt)")
+    add.add_argument("prompt", help="the prompt to run at that time")
+    add.add_argument("--session", default="", help="the session to run it in (default: the schedule's name)")
+    add.add_argument("--name", default="", help="the schedule's name (default: the first words of the prompt)")
     add.add_argument("--delivery", choices=("queue", "steer", "interrupt"), default="queue")
-    add.add_argument("--timezone", default="", metavar="ZONE", help="such as Europe/Zurich (this machine's)")
-    add.add_argument("--once", action="store_true", help="only the next time")
+    add.add_argument("--timezone", default="", metavar="ZONE", help="such as Europe/Zurich (default: this machine's)")
+    add.add_argument("--once", action="store_true", help="run only once, at the next scheduled time")
     add.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    listing = actions.add_parser("list", help="list them, with the next time and how the last one ended")
+    listing = actions.add_parser("list", help="list the schedules, with their next run and last outcome")
     listing.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    for name, words in (
-        ("show", "tell all about one"),
-        ("remove", "forget one; a turn of it that runs goes on (hark stop)"),
-        ("pause", "have one not come until it is resumed; a turn of it that runs goes on (hark stop)"),
-        ("resume", "have one come again, from its next time on"),
-        ("run", "say its prompt now; prints the receipt"),
+    for name, help_text in (
+        ("show", "show the details of a schedule"),
+        ("remove", "remove a schedule; a running turn continues"),
+        ("pause", "pause a schedule until it is resumed; a running turn continues"),
+        ("resume", "resume a paused schedule; it runs at its next time"),
+        ("run", "run a schedule now and print the receipt"),
     ):
-        one = actions.add_parser(name, help=words)
-        one.add_argument("name")
-        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+        action = actions.add_parser(name, help=help_text)
+        action.add_argument("name")
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Carry out what the words say."""
+    """Run the requested action. Return the exit code."""
     try:
-        async with _opened() as (desk, store):
-            return await _act(options, desk, store)
+        async with _open_schedules() as (service, store):
+            return await _run_action(options, service, store)
     except ScheduleRefused as refused:
         print_error(str(refused))
         return BAD_USAGE if refused.code == "bad_schedule" else FAILED
 
 
-async def _act(options: argparse.Namespace, desk: ScheduleDesk, store: Store) -> int:
+async def _run_action(options: argparse.Namespace, service: ScheduleService, store: Store) -> int:
     match options.action:
         case None | "list":
-            await _list(desk, store, as_json=options.json)
+            await _print_schedules(service, store, as_json=options.json)
         case "add":
-            order = ScheduleOrder(
+            request = ScheduleRequest(
                 options.when,
                 options.prompt,
                 options.session,
@@ -81,70 +81,71 @@ async def _act(options: argparse.Namespace, desk: ScheduleDesk, store: Store) ->
                 Delivery(options.delivery),
                 options.once,
             )
-            row = await desk.add(order)
-            once = " once" if row.once else ""
-            _print(
-                row if options.json else f"{row.name} runs{once}, {next_words(row)} ({row.timezone}), in {row.session}."
-            )
-            await _warn(store)
+            schedule = await service.add(request)
+            once = " once" if schedule.once else ""
+            when = f"{format_next(schedule)} ({schedule.timezone})"
+            text = f"Added {schedule.name}. It runs{once} in session {schedule.session}, {when}."
+            _print_value(schedule if options.json else text)
+            await _warn_if_not_serving(store)
         case "run":
-            _print(await desk.run(options.name))
-            await _warn(store)
+            _print_value(await service.run(options.name))
+            await _warn_if_not_serving(store)
         case action:
-            acts: dict[str, Callable[[str], Awaitable[ScheduleRow]]] = {
-                "show": desk.row,
-                "pause": desk.pause,
-                "resume": desk.resume,
-                "remove": desk.remove,
+            actions: dict[str, Callable[[str], Awaitable[ScheduleInfo]]] = {
+                "show": service.get,
+                "pause": service.pause,
+                "resume": service.resume,
+                "remove": service.remove,
             }
-            row = await acts[action](options.name)
-            words = told(row) if action == "show" else change_words(action, row, f"hark stop {row.session}")
-            _print(row if options.json else words)
+            schedule = await actions[action](options.name)
+            stop = f"hark stop {schedule.session}"
+            text = format_details(schedule) if action == "show" else format_change(action, schedule, stop)
+            _print_value(schedule if options.json else text)
     return COMPLETED
 
 
-async def _list(desk: ScheduleDesk, store: Store, *, as_json: bool) -> None:
-    rows = await desk.rows()
+async def _print_schedules(service: ScheduleService, store: Store, *, as_json: bool) -> None:
+    rows = await service.all()
     if as_json:
-        _print({"schedules": rows})
+        _print_value({"schedules": rows})
         return
     for row in rows:
-        _print(line_of(row))
+        _print_value(format_line(row))
     if not rows:
-        sys.stderr.write(f"{NOTHING}\n")
+        sys.stderr.write(f"{NO_SCHEDULES}\n")
     elif any(row.state == "active" for row in rows):
-        await _warn(store)
+        await _warn_if_not_serving(store)
 
 
-async def _warn(store: Store) -> None:
-    """Say so when nobody is there to send anything."""
+async def _warn_if_not_serving(store: Store) -> None:
+    """Print a warning if no process runs the schedules."""
     if not await store.leases.is_owned(SCHEDULER):
-        print_error(NOBODY)
+        print_error(NOT_SERVING)
 
 
 @asynccontextmanager
-async def _opened() -> AsyncGenerator[tuple[ScheduleDesk, Store]]:
+async def _open_schedules() -> AsyncGenerator[tuple[ScheduleService, Store]]:
     home = config.home_directory()
     settings = config.load_here()
-    async with opened_store() as store:
+    async with open_store() as store:
 
         async def say(session: str, message: Say) -> Receipt:
             if is_command(message.text):
-                words = "Its prompt is a slash command: only a process that serves can carry it out, at its time."
-                raise ScheduleRefused("unknown", words)
-            return await Caller(session, store).say(message)
+                reason = "Its prompt is a slash command, which only `hark serve` can run, at the scheduled time."
+                raise ScheduleRefused("unknown", reason)
+            return await RemoteSession(session, store).say(message)
 
-        book = SqliteScheduleBook(home / "schedules.db")
+        schedules = SqliteScheduleStore(home / "schedules.db")
         try:
-            yield ScheduleDesk(book, store.journal, settings.schedules, SystemClock(), say, is_command), store
+            yield ScheduleService(schedules, store.journal, settings.schedules, SystemClock(), say, is_command), store
         finally:
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                await book.close()
+                await schedules.close()
 
 
-def _print(value: object) -> None:
-    """Print a text so that nothing in it can command the terminal, or a value as JSON."""
+def _print_value(value: object) -> None:
+    """Print text without terminal control characters, or any other value as JSON."""
     if isinstance(value, str):
-        print_line(plain_text(value))
+        print_line(to_plain_text(value))
     else:
         print_json(value)

@@ -1,4 +1,4 @@
-"""`hark sessions`: list, show, search, export and delete conversations."""
+"""`hark sessions`: lists, shows, searches, exports and deletes conversations."""
 
 import argparse
 import sys
@@ -11,122 +11,134 @@ from hark.app.sessions.export import as_markdown, as_rows
 from hark.app.settings import home_directory
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
 from hark.cli.io.printing import print_error, print_json, print_line
-from hark.cli.open_store import opened_store
-from hark.engine.session.preview import saved_state
+from hark.cli.open_store import open_store
+from hark.engine.session.preview import read_state
 from hark.protocol.names import belongs_to, is_background, is_child
-from hark.protocol.store import Query, SessionLine, Store
-from hark.text.columns import BOLD, DIM, TerminalStyle, cut, look_of_output, plain_text, width, wrap
+from hark.protocol.store import SearchQuery, SessionListEntry, Store
+from hark.text.columns import (
+    BOLD,
+    DIM,
+    TerminalStyle,
+    detect_output_style,
+    display_width,
+    to_plain_text,
+    truncate,
+    wrap_to_columns,
+)
 from hark.tools.notes.todo import todo_file
 
-FOUND = 50
+MAX_HITS = 50
 NAME_COLUMNS = 24
 SNIPPET_LINES = 2
-LEAST_COLUMNS = 20
-UNCUT_COLUMNS = 1_000
+MIN_TITLE_COLUMNS = 20
+UNLIMITED_COLUMNS = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("action", nargs="?", choices=("list", "show", "search", "export", "delete"), default="list")
-    parser.add_argument("value", nargs="?", help="the session, or the words to search for")
+    parser.add_argument("value", nargs="?", help="the session, or the text to search for")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def run(options: argparse.Namespace) -> int:
-    """`options.action` is list, show, search, export or delete; `options.value` the session, or the words."""
+    """Run the action: list, show, search, export or delete. `options.value` is the session or the search text."""
     if options.action != "list" and not options.value:
-        what = "WORDS" if options.action == "search" else "SESSION"
-        print_error(f"say what to {options.action}: hark sessions {options.action} {what}")
+        placeholder = "WORDS" if options.action == "search" else "SESSION"
+        print_error(f"missing argument: hark sessions {options.action} {placeholder}")
         return BAD_USAGE
-    async with opened_store() as store:
+    async with open_store() as store:
         if options.action == "list":
-            return await _list(store, as_json=options.json)
-        acts: dict[str, Callable[[Store, str, bool], Coroutine[Any, Any, int]]] = {
-            "search": _search,
-            "show": partial(_told, with_facts=True),
-            "export": partial(_told, with_facts=False),
-            "delete": _delete,
+            return await _print_sessions(store, as_json=options.json)
+        actions: dict[str, Callable[[Store, str, bool], Coroutine[Any, Any, int]]] = {
+            "search": _print_hits,
+            "show": partial(_print_conversation, with_summary=True),
+            "export": partial(_print_conversation, with_summary=False),
+            "delete": _delete_session,
         }
-        return await acts[options.action](store, options.value, options.json)
+        return await actions[options.action](store, options.value, options.json)
 
 
-async def _list(store: Store, *, as_json: bool) -> int:
-    """Print the sessions, the last changed first. Children are part of their parents: only programs are told them."""
-    lines = [line for line in await store.journal.sessions() if not is_background(line.session)]
+async def _print_sessions(store: Store, *, as_json: bool) -> int:
+    """Print the sessions, most recently changed first. Child sessions are only included in JSON."""
+    entries = [line for line in await store.journal.sessions() if not is_background(line.session)]
     if as_json:
-        print_json({"sessions": lines})
+        print_json({"sessions": entries})
         return COMPLETED
-    own = [line for line in lines if not is_child(line.session)]
-    if not own:
-        sys.stderr.write("There are no sessions yet: `hark` starts one.\n")
+    top_level = [line for line in entries if not is_child(line.session)]
+    if not top_level:
+        sys.stderr.write("No sessions yet. Start one with `hark`.\n")
         return COMPLETED
-    names = min(NAME_COLUMNS, max(width(line.session) for line in own))
-    look = look_of_output()
-    for line in own:
-        print_line(_row(line, await _doing(store, line), names, look))
+    name_columns = min(NAME_COLUMNS, max(display_width(line.session) for line in top_level))
+    style = detect_output_style()
+    for line in top_level:
+        print_line(_format_row(line, await _session_state(store, line), name_columns, style))
     return COMPLETED
 
 
-def _row(line: SessionLine, doing: str, names: int, look: TerminalStyle) -> str:
-    """Return a session in one line. Its name is always whole: it is what other commands take."""
-    summary = line.summary
-    name = line.session + " " * (names - width(line.session))
+def _format_row(entry: SessionListEntry, activity: str, name_columns: int, style: TerminalStyle) -> str:
+    """Format a session as one line. The name is never truncated, since other commands need it."""
+    summary = entry.summary
+    name = entry.session + " " * (name_columns - display_width(entry.session))
     turns = f"{summary.turns:4} turn{' ' if summary.turns == 1 else 's'}"
-    facts = f"{_when(summary.updated_at)} {turns}"
-    title = f"[{doing}] {summary.title}" if doing else summary.title
-    room = look.columns - width(name) - width(facts) - 4 if sys.stdout.isatty() else UNCUT_COLUMNS
-    return f"{look.paint(name, BOLD)}  {look.paint(facts, DIM)}  {cut(title, max(LEAST_COLUMNS, room))}".rstrip()
+    facts = f"{_format_time(summary.updated_at)} {turns}"
+    title = f"[{activity}] {summary.title}" if activity else summary.title
+    columns = style.columns - display_width(name + facts) - 4 if sys.stdout.isatty() else UNLIMITED_COLUMNS
+    title = truncate(title, max(MIN_TITLE_COLUMNS, columns))
+    return f"{style.paint(name, BOLD)}  {style.paint(facts, DIM)}  {title}".rstrip()
 
 
-async def _doing(store: Store, line: SessionLine) -> str:
-    """Return what a session does now; "" when it rests."""
-    if not line.summary.is_open and not line.summary.is_waiting:
+async def _session_state(store: Store, entry: SessionListEntry) -> str:
+    """Return the state of a session: "running", "open", "queued", "interrupted", or "" if it is idle."""
+    if not entry.summary.is_open and not entry.summary.is_waiting:
         return ""
-    if not await store.leases.is_owned(line.session):
-        return "cut off" if line.summary.is_open else "waiting"
-    return "running" if line.summary.is_open else "open"
+    if not await store.leases.is_owned(entry.session):
+        return "interrupted" if entry.summary.is_open else "queued"
+    return "running" if entry.summary.is_open else "open"
 
 
-async def _search(store: Store, words: str, as_json: bool) -> int:
-    """Print the messages in which all the words stand, the newest first."""
-    hits = await store.search.find(Query(words, limit=FOUND))
+async def _print_hits(store: Store, query: str, as_json: bool) -> int:
+    """Print the messages that contain all words of the query, newest first."""
+    hits = await store.search.find(SearchQuery(query, limit=MAX_HITS))
     if as_json:
         print_json({"hits": hits})
         return COMPLETED
     if not hits:
-        sys.stderr.write(f"Nothing has been said with all of these words: {words}\n")
-    look = look_of_output()
+        sys.stderr.write(f"No matches for {query}\n")
+    style = detect_output_style()
     for hit in hits:
-        print_line(look.paint(cut(f"{hit.turn or hit.session}  {_when(hit.at)}  {hit.who}", UNCUT_COLUMNS), BOLD))
-        for line in wrap(hit.snippet, look.columns - 4)[:SNIPPET_LINES]:
+        heading = f"{hit.turn or hit.session}  {_format_time(hit.at)}  {hit.who}"
+        print_line(style.paint(truncate(heading, UNLIMITED_COLUMNS), BOLD))
+        for line in wrap_to_columns(hit.snippet, style.columns - 4)[:SNIPPET_LINES]:
             print_line(f"    {line}")
     return COMPLETED
 
 
-async def _told(store: Store, session: str, as_json: bool, *, with_facts: bool) -> int:
-    """Print all that was said in a session, as Markdown or JSON, behind what the session is."""
-    state = await saved_state(store, session)
+async def _print_conversation(store: Store, session: str, as_json: bool, *, with_summary: bool) -> int:
+    """Print the conversation of a session as Markdown or JSON. `with_summary` adds a summary before Markdown."""
+    state = await read_state(store, session)
     if not state.length:
-        return _unknown(session)
+        return _report_unknown_session(session)
     if as_json:
         facts = {"turns": state.turns, "tokens": state.tokens, "cost": state.cost, "updated_at": state.updated_at}
         print_json({"session": session, "title": state.title, **facts, "messages": as_rows(state)})
         return COMPLETED
-    if with_facts:
+    if with_summary:
         turns = f"{state.turns} turn{'' if state.turns == 1 else 's'}"
         cost = f", ${state.cost:.4f}" if state.cost else ""
-        print_line(f"{session}: {turns}, {state.tokens:,} tokens{cost}, last changed {_when(state.updated_at)}\n")
+        changed = _format_time(state.updated_at)
+        print_line(f"{session}: {turns}, {state.tokens:,} tokens{cost}, last changed {changed}\n")
     text = as_markdown(state)
-    # What a model or a tool has said must not command the terminal; a file gets it as it was.
-    print_line(plain_text(text) if sys.stdout.isatty() else text)
+    # Text from a model or a tool must not control the terminal. A file gets it unchanged.
+    print_line(to_plain_text(text) if sys.stdout.isatty() else text)
     return COMPLETED
 
 
-async def _delete(store: Store, session: str, as_json: bool) -> int:
-    """Forget a session with its children, unless a process has it open."""
+async def _delete_session(store: Store, session: str, as_json: bool) -> int:
+    """Delete a session with its children, unless a process has it open."""
     lease = await store.leases.acquire(session)
     if lease is None:
-        print_error(f"{session} is open in a process that runs: leave it there, or stop that process, then delete it")
+        print_error(f"{session} is open in a running process. Close it there or stop that process, then delete it.")
         return FAILED
     try:
         names = [line.session for line in await store.journal.sessions() if belongs_to(line.session, session)]
@@ -134,9 +146,9 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
     finally:
         await store.leases.release(lease)
     if not deleted:
-        return _unknown(session)
+        return _report_unknown_session(session)
     home = home_directory()
-    if "/" not in session:  # a name that no session of ours has, but a stranger's could
+    if "/" not in session:  # our session names have no slash, but those in a foreign store could
         for file in (todo_file(home, session), home / "drafts" / session):
             file.unlink(missing_ok=True)
     if as_json:
@@ -144,10 +156,10 @@ async def _delete(store: Store, session: str, as_json: bool) -> int:
     return COMPLETED
 
 
-def _when(at: float) -> str:
+def _format_time(at: float) -> str:
     return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")
 
 
-def _unknown(name: str) -> int:
-    print_error(f"there is no {name}; `hark sessions` lists what there is")
+def _report_unknown_session(name: str) -> int:
+    print_error(f"No session named {name!r}. `hark sessions` lists them.")
     return FAILED

@@ -1,4 +1,4 @@
-"""`hark`: the terminal app on an agent, with a way out that is always bounded."""
+"""`hark`: runs the terminal app on an agent, and exits within a time limit."""
 
 import argparse
 import logging
@@ -11,158 +11,160 @@ from dataclasses import replace
 from hark.app.agent import Agent
 from hark.app.settings.presets import EMBEDDED
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, Signals, Watchdog
-from hark.cli.chat_options import offered, open_chat, session_name
+from hark.cli.chat_options import open_chat_agent, requested_session, resume_hint
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
-from hark.surfaces.terminal.early_input import EarlyInput, FirstLine
+from hark.surfaces.terminal.early_input import EarlyInput, EarlyInputLine
 from hark.surfaces.terminal.environment import TerminalEnvironment
-from hark.surfaces.terminal.history import adopt
+from hark.surfaces.terminal.history import adopt_orphaned_draft
 
-# Leave the other screen, show the cursor, and end every way of reporting that a terminal app may have asked for.
-_USUAL = (
+# Leave the alternate screen, show the cursor, and turn off every reporting mode that a terminal app may have enabled.
+_RESET_SEQUENCE = (
     b"\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l"
     b"\x1b[?2048l\x1b[?1004l\x1b[<u\x1b[0m"
 )
 _WRITE_SECONDS = 0.2
-_MOST_CRASHES = 3
+_MAX_CRASHES = 3
 
 _log = logging.getLogger(__name__)
 
 
-async def terminal(options: argparse.Namespace, line: FirstLine) -> int:
-    """Run the terminal app until the person leaves; `line` is live until it is there."""
-    if line.is_left:
-        line.give_back()
+async def run_terminal(options: argparse.Namespace, early_line: EarlyInputLine) -> int:
+    """Run the terminal app until the user quits. `early_line` reads input until the app is ready."""
+    if early_line.is_quit_requested:
+        early_line.finish_and_restore()
         return COMPLETED
-    shown = TerminalScreen(line)
-    watchdog = shown.watchdog
+    screen = TerminalScreen(early_line)
+    watchdog = screen.watchdog
     notices: list[str] = []
     try:
-        async with open_chat(options, watchdog, notices.append) as agent:
+        async with open_chat_agent(options, watchdog, notices.append) as agent:
             settings = agent.settings
-            name = await session_name(options, agent.bench.store)
+            name = await requested_session(options, agent.engine.store)
             if name is None:
-                name = f"chat-{agent.bench.clock.new_id()[:6]}"
-                known = {row.session for row in await agent.bench.store.journal.sessions()}
-                adopt(agent.home / "drafts", name, known)
+                name = f"chat-{agent.engine.clock.new_id()[:6]}"
+                known = {row.session for row in await agent.engine.store.journal.sessions()}
+                adopt_orphaned_draft(agent.home / "drafts", name, known)
                 if not known:
-                    route = agent.bench.routes.names[0]
-                    notices += welcome(route, is_embedded=route == EMBEDDED.route().name)
-            elif told := await offered(agent.session(name, "terminal"), options):
-                notices.append(told)
-            place = TerminalEnvironment(
+                    route = agent.engine.routes.names[0]
+                    notices += welcome_lines(route, is_embedded=route == EMBEDDED.route().name)
+            elif hint := await resume_hint(agent.session(name, "terminal"), options):
+                notices.append(hint)
+            environment = TerminalEnvironment(
                 agent.home,
-                agent.bench.workspace,
+                agent.engine.workspace,
                 settings.terminal.keys,
                 settings.terminal.theme,
                 settings.delivery.after_stop is AfterStop.EDIT,
                 tuple(notices),
-                take_over=line.take,
-                leaving=watchdog.arm,
-                when_deaf=shown.be_deaf,
-                dictation=lambda: _dictation(agent),
+                finish_early_input=early_line.finish,
+                on_exit=watchdog.arm,
+                on_unresponsive=screen.exit_despite_stuck_loop,
+                open_dictation=lambda: _make_dictation(agent),
             )
-            signals = shown.signals = Signals(watchdog, lambda _: shown.exit())
+            signals = screen.signals = Signals(watchdog, lambda _: screen.exit())
             signals.listen()
-            is_well = line.is_left or await shown.run(agent, name, place)
-            shown.restore()
+            has_succeeded = early_line.is_quit_requested or await screen.run(agent, name, environment)
+            screen.restore()
             watchdog.arm()
             code = signals.code
-            signals.code = code or COMPLETED  # from now on the first Ctrl+C is a second one
+            signals.code = code or COMPLETED  # from now on the first Ctrl+C counts as the second
     finally:
-        line.give_back()
-        shown.restore()
-    if shown.unsent:
-        sys.stderr.write(f"hark: what you had typed is kept: hark -r {shown.unsent}\n")
-    return code or (COMPLETED if is_well else FAILED)
+        early_line.finish_and_restore()
+        screen.restore()
+    if screen.unsent:
+        sys.stderr.write(f"hark: your unsent text is saved. Resume with: hark -r {screen.unsent}\n")
+    return code or (COMPLETED if has_succeeded else FAILED)
 
 
-def welcome(route: str, is_embedded: bool) -> list[str]:
-    """Return the lines, each for 80 columns; `route` is the name of the model that answers.
+def welcome_lines(route: str, is_embedded: bool) -> list[str]:
+    """Return the lines of the welcome text, each at most 80 columns wide. `route` is the name of the model's route.
 
-    The embedded model is there to try the program with, not to work with: that is said first.
+    With the embedded model, the first line says that it is only a demo.
     """
     if is_embedded:
-        first = "A small demonstration model answers. For real work, choose one: hark setup"
+        first = "You're using the built-in demo model. Run `hark setup` to connect a real one."
     else:
-        first = f"{route} answers. Try: what is in this directory?"
+        first = f"Model: {route}. Try: what is in this directory?"
     return [
         first,
         "Type while it works: Enter interrupts, Tab queues, Ctrl+S steers, Esc stops.",
-        "/help lists commands, /demo shows an interrupt; hark doctor helps when stuck.",
+        "/help lists commands, /demo shows an interrupt. Stuck? Run `hark doctor`.",
     ]
 
 
-def _dictation(agent: Agent) -> Dictation:
+def _make_dictation(agent: Agent) -> Dictation:
     from hark.app.voice import ProgramDictation
-    from hark.processes.piped import spawner
+    from hark.processes.piped_process import create_spawner
     from hark.voice.program_microphone import ProgramMicrophone
 
-    parts = agent.parts
-    microphone = ProgramMicrophone(parts.settings.voice, spawner(parts.owner))
-    return ProgramDictation(microphone, parts.transcriber(), agent.home / "voice")
+    services = agent.services
+    microphone = ProgramMicrophone(services.settings.voice, create_spawner(services.owner))
+    return ProgramDictation(microphone, services.transcriber(), agent.home / "voice")
 
 
-def _write_usual() -> None:
+def _write_reset_sequence() -> None:
     with suppress(OSError):
-        os.write(1, _USUAL)
+        os.write(1, _RESET_SEQUENCE)
 
 
 class TerminalScreen:
-    """The app on the screen. One that fails is replaced by another: the session and what runs in it don't notice."""
+    """Runs the terminal app, and restarts it if it crashes. The session and its turn continue."""
 
-    def __init__(self, line: FirstLine) -> None:
+    def __init__(self, early_line: EarlyInputLine) -> None:
         self.watchdog = Watchdog(EXIT_SECONDS, self.restore)
         self.signals: Signals | None = None
         self.unsent = ""
-        self._line = line
+        self._early_line = early_line
         self._app: TerminalApp | None = None
-        self._is_left = False
-        self._is_on = False
+        self._is_exiting = False
+        self._is_app_running = False
 
     def restore(self) -> None:
-        """Give the terminal back as it was, from any thread; one that takes nothing any more is not waited for."""
-        was_on, self._is_on = self._is_on, False
-        self._line.restore()
-        if was_on:
-            writing = threading.Thread(target=_write_usual, name="restore", daemon=True)
+        """Restore the terminal. Callable from any thread; does not block if the terminal accepts no output."""
+        was_running, self._is_app_running = self._is_app_running, False
+        self._early_line.restore()
+        if was_running:
+            writing = threading.Thread(target=_write_reset_sequence, name="restore", daemon=True)
             writing.start()
             writing.join(_WRITE_SECONDS)
 
     def exit(self) -> None:
-        """Leave."""
-        self._is_left = True
+        """Quit the app."""
+        self._is_exiting = True
         if self._app is not None:
             self._app.exit()
 
-    def be_deaf(self, is_again: bool) -> None:
-        """The person wants to leave, and the loop does not hear it: in the input's own thread."""
+    def exit_despite_stuck_loop(self, is_repeated: bool) -> None:
+        """Handle a request to quit while the event loop is stuck. Runs in the input thread."""
         self.watchdog.arm()
         if self.signals is not None:
-            self.signals.code = self.signals.code or INTERRUPTED  # the next one ends it at once
-        if is_again:
-            self.watchdog.leave_now(INTERRUPTED)
+            self.signals.code = self.signals.code or INTERRUPTED  # the next signal ends the process immediately
+        if is_repeated:
+            self.watchdog.exit_now(INTERRUPTED)
 
-    async def run(self, agent: Agent, session: str, place: TerminalEnvironment) -> bool:
-        """Show the session until the person leaves; False when the app failed again and again."""
+    async def run(self, agent: Agent, session: str, environment: TerminalEnvironment) -> bool:
+        """Show the session until the user quits. Return False if the app crashed repeatedly."""
         colour = os.environ.get("NO_COLOR")
-        for _ in range(_MOST_CRASHES):
-            if self._is_left:
+        for _ in range(_MAX_CRASHES):
+            if self._is_exiting:
                 return True
             if colour is not None:
-                os.environ["NO_COLOR"] = colour  # the app takes it away
-            self._app = TerminalApp(agent, session, place)
-            self._is_on = True
+                os.environ["NO_COLOR"] = colour  # the app removes it
+            self._app = TerminalApp(agent, session, environment)
+            self._is_app_running = True
             await self._app.run_async()
             session = self._app.session.id
             self.unsent = session if self._app.draft.text else ""
             failure = self._app.failure
             if failure is None:
                 return True
-            _log.error("the screen failed", exc_info=failure)
-            told = f"The screen had to be drawn anew after an error: {failure!r}. The session goes on."
-            place = replace(place, notices=(told,), take_over=EarlyInput)
+            _log.error("the terminal app crashed", exc_info=failure)
+            notice = f"The screen was restarted after an error: {failure!r}. The session continues."
+            environment = replace(environment, notices=(notice,), finish_early_input=EarlyInput)
         self.restore()
-        sys.stderr.write(f"hark: the screen failed {_MOST_CRASHES} times, see the log. Go on with: hark -r {session}\n")
+        sys.stderr.write(
+            f"hark: the terminal app crashed {_MAX_CRASHES} times; see the log. Resume with: hark -r {session}\n"
+        )
         return False

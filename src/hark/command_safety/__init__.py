@@ -1,1 +1,1 @@
-"""What a shell command would do, as far as reading it can tell."""
+"""Static analysis of shell commands: predicts the effects of a command without running it."""

@@ -1,4 +1,4 @@
-"""The analysis of a call: what its command or its paths may do, and why a person should be asked."""
+"""Analysis of a tool call: its risk level, and the reasons why the user should be asked for approval."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,65 +6,65 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from hark.protocol.tool import Foreseen, Judgement, Risk
+from hark.protocol.tool import PredictedEffects, Risk, RiskAssessment
 
-INLINE_CHARACTERS = 2_000
+INLINE_CHARACTERS_MAX = 2_000
 
 
 class ShellAnalyzer:
-    """Analyses calls. `home` is what `~` means in a command.
+    """Analyzes the risk of tool calls. `home` is the directory that `~` stands for in a command.
 
-    Commands that would hold up the event loop are analysed in a thread.
+    Commands long enough to block the event loop are analyzed in a thread.
     """
 
     def __init__(self, home: Path) -> None:
         self._home = home
 
     async def analyze(
-        self, foreseen: Foreseen, workspace: Path, folder: Path | None, writable: Sequence[str]
-    ) -> Judgement:
-        """Return the worst that a call may do. Cancelling leaves a thread to finish on its own."""
-        work = partial(_analyze, foreseen, workspace, self._home, folder, writable)
-        if len(foreseen.command) <= INLINE_CHARACTERS:
+        self, effects: PredictedEffects, workspace: Path, folder: Path | None, writable: Sequence[str]
+    ) -> RiskAssessment:
+        """Return the highest risk of a call, and the reasons for it. Cancelling abandons the thread, if any."""
+        work = partial(_analyze_effects, effects, workspace, self._home, folder, writable)
+        if len(effects.command) <= INLINE_CHARACTERS_MAX:
             return work()
         return await to_thread.run_sync(work, abandon_on_cancel=True)
 
 
-def _analyze(
-    foreseen: Foreseen, workspace: Path, home: Path, folder: Path | None, writable: Sequence[str]
-) -> Judgement:
-    folders = [Path(name).expanduser() for name in writable]
-    if foreseen.command:
-        return judge(foreseen.command, workspace, home, folder=folder, writable=folders)
-    outside = [path for path in foreseen.writes or () if _is_outside(path, workspace, folders)]
+def _analyze_effects(
+    effects: PredictedEffects, workspace: Path, home: Path, folder: Path | None, writable: Sequence[str]
+) -> RiskAssessment:
+    writable_folders = [Path(name).expanduser() for name in writable]
+    if effects.command:
+        return analyze_command(effects.command, workspace, home, folder=folder, writable=writable_folders)
+    outside = [path for path in effects.writes or () if _is_outside(path, workspace, writable_folders)]
     if outside:
-        return Judgement(Risk.LEAVING, tuple(f"writes to {path}, outside the workspace" for path in outside))
-    return Judgement(Risk.CHANGING if foreseen.is_changing else Risk.READING)
+        return RiskAssessment(Risk.LEAVING, tuple(f"changes a file outside the workspace: {path}" for path in outside))
+    return RiskAssessment(Risk.CHANGING if effects.is_changing else Risk.READING)
 
 
 def _is_outside(path: str, workspace: Path, writable: Sequence[Path]) -> bool:
-    """Return whether a path, links followed, leads out of all that may be written to."""
+    """Return whether a path, with symbolic links resolved, is outside the workspace and all writable folders."""
     try:
         real = (workspace / Path(path).expanduser()).resolve()
         return not any(real.is_relative_to(folder.resolve()) for folder in (workspace, *writable))
-    except (OSError, RuntimeError, ValueError):  # a loop of links, an unknown user's home: can't be told
+    except (OSError, RuntimeError, ValueError):  # a symlink loop or an unknown user's home can't be resolved
         return True
 
 
-def judge(
+def analyze_command(
     command: str, workspace: Path, home: Path, *, folder: Path | None = None, writable: Sequence[Path] = ()
-) -> Judgement:
-    """Return the worst that a command may do, seen from `folder`, by default the workspace.
+) -> RiskAssessment:
+    """Return the highest risk of a command that starts in `folder`, by default the workspace, and the reasons.
 
-    Paths are resolved, so that links are followed; nothing else is touched. What can't be understood is RISKY.
+    Symbolic links are resolved on disk; nothing is changed. Commands that can't be understood are RISKY.
     """
-    # Not before the first command: these are large.
+    # Imported on the first command, because these modules are large.
+    from hark.command_safety.following.command_analysis import CommandAnalysis
     from hark.command_safety.following.paths import WorkspacePaths
-    from hark.command_safety.following.walk import CommandWalk
 
-    walk = CommandWalk(WorkspacePaths(workspace, writable, home), str(folder or workspace))
+    analyzer = CommandAnalysis(WorkspacePaths(workspace, writable, home), str(folder or workspace))
     try:
-        walk.judge(command)
-    except RecursionError:  # the limits of the walk come first, unless it is called from deep down
-        walk.verdict.note(Risk.RISKY, "it is too tangled to be judged")
-    return walk.verdict.judgement()
+        analyzer.analyze(command)
+    except RecursionError:  # the analyzer's own limits apply first, unless the stack is already deep
+        analyzer.findings.add_risk(Risk.RISKY, "too complex to analyze")
+    return analyzer.findings.build_result()

@@ -1,4 +1,4 @@
-"""What a file says, read again only when the file has changed."""
+"""A cache for a file's parsed content, reloaded only when the file has changed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,26 +8,26 @@ T = TypeVar("T")
 
 
 class CachedFile(Generic[T]):
-    """Remembers what `load` made of a file, until its time or size is another."""
+    """Caches the result of `load` for a file until the file's modification time or size changes."""
 
     def __init__(self, path: Path, load: Callable[[Path], T]) -> None:
         self.path = path
         self._load = load
-        self._known: tuple[tuple[int, int], T] | None = None
+        self._cached: tuple[tuple[int, int], T] | None = None
 
     def read(self) -> T:
-        """Return what the file says now. What `load` raises comes through, and the next call reads again.
+        """Return the loaded content of the file. Errors from `load` propagate and are not cached.
 
         Raises:
-            OSError: It is not there, or can't be read.
+            OSError: The file doesn't exist or can't be read.
         """
         status = self.path.stat()
         stamp = status.st_mtime_ns, status.st_size
-        if self._known is None or self._known[0] != stamp:
-            self._known = None
-            self._known = stamp, self._load(self.path)
-        return self._known[1]
+        if self._cached is None or self._cached[0] != stamp:
+            self._cached = None
+            self._cached = stamp, self._load(self.path)
+        return self._cached[1]
 
-    def forget(self) -> None:
-        """Read again the next time, whatever the file's time and size say."""
-        self._known = None
+    def invalidate(self) -> None:
+        """Reload the file on the next read, even if its modification time and size are unchanged."""
+        self._cached = None

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner can access: 0600 and 0700, whatever the umask."""
+"""Files and folders that only their owner can access, with modes 0600 and 0700 regardless of the umask."""
 
 import contextlib
 import os
@@ -9,14 +9,14 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def private_folder(path: Path) -> None:
-    """Create a folder and its missing parents; take the access of others away if it exists.
+def create_private_folder(path: Path) -> None:
+    """Create a folder and its missing parents. If the folder exists, remove other users' access to it.
 
     Raises:
-        OSError: It can't be created.
+        OSError: The folder can't be created.
     """
     if path.is_dir():
-        tighten(path)
+        restrict_access(path)
         return
     for folder in (*reversed(path.parents), path):
         if not folder.is_dir():
@@ -24,14 +24,14 @@ def private_folder(path: Path) -> None:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file, created with its folder if missing, and return its descriptor. `flags` are those of `os.open`.
+    """Open a file and return its descriptor. Creates the file and its folder if missing. See `os.open` for `flags`.
 
     Raises:
-        OSError: It can't be opened.
+        OSError: The file can't be opened.
     """
-    private_folder(path.parent)
+    create_private_folder(path.parent)
     descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-    tighten(descriptor)
+    restrict_access(descriptor)
     return descriptor
 
 
@@ -40,17 +40,17 @@ def create_private(path: Path, data: bytes = b"") -> None:
 
     Raises:
         FileExistsError: The file exists. It is not changed.
-        OSError: It can't be written.
+        OSError: The file can't be written.
     """
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_EXCL), "wb") as file:
         file.write(data)
 
 
 def append_private(path: Path, data: bytes, *, is_durable: bool = True) -> int:
-    """Append to a file, created if missing. Return its new size.
+    """Append to a file, creating it if it is missing. Return its new size.
 
     Raises:
-        OSError: It can't be written.
+        OSError: The file can't be written.
     """
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_APPEND), "ab") as file:
         file.write(data)
@@ -61,10 +61,10 @@ def append_private(path: Path, data: bytes, *, is_durable: bool = True) -> int:
 
 
 def replace_private(path: Path, data: bytes, *, is_durable: bool = True) -> None:
-    """Replace a file's content, all of it or none.
+    """Replace a file's content atomically.
 
     Raises:
-        OSError: It can't be written. The old content is still there.
+        OSError: The file can't be written. The old content is unchanged.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -80,7 +80,7 @@ def replace_private(path: Path, data: bytes, *, is_durable: bool = True) -> None
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on disk."""
+    """Wait until the directory entries of a folder are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -88,14 +88,14 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def tighten(path: Path | int) -> None:
-    """Take the access of others away from a file, a folder or a descriptor of ours. Shared folders stay as they are.
+def restrict_access(path: Path | int) -> None:
+    """Remove other users' access to a file, folder or descriptor that we own. Shared folders are not changed.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file doesn't exist.
     """
-    status = os.stat(path)  # noqa: PTH116 - a descriptor, too
+    status = os.stat(path)  # noqa: PTH116 - accepts a descriptor
     is_shared = status.st_uid != os.getuid() or status.st_mode & stat.S_ISVTX
     if status.st_mode & 0o077 and not is_shared:
         with contextlib.suppress(OSError):  # some file systems have no modes
-            os.chmod(path, stat.S_IMODE(status.st_mode) & ~0o077)  # noqa: PTH101 - a descriptor, too
+            os.chmod(path, stat.S_IMODE(status.st_mode) & ~0o077)  # noqa: PTH101 - accepts a descriptor

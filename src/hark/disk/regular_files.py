@@ -1,4 +1,4 @@
-"""Opens regular files of others: never waits for the other end of a pipe."""
+"""Opens regular files from untrusted sources. Never blocks on a named pipe."""
 
 import errno
 import os
@@ -9,26 +9,26 @@ from pathlib import Path
 
 
 @contextmanager
-def open_regular(path: bytes | Path, *, follows_link: bool = False) -> Generator[int]:
-    """Open a file for reading and yield its descriptor; it is closed at the end.
+def open_regular(path: bytes | Path, *, follow_symlink: bool = False) -> Generator[int]:
+    """Open a file for reading and yield its descriptor, which is closed when the context exits.
 
     Raises:
-        OSError: It can't be read, or is not a regular file. A link is none, unless it may be followed.
+        OSError: The file isn't a regular file or can't be read, or is a symbolic link and `follow_symlink` is False.
     """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if follow_symlink else os.O_NOFOLLOW))
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is not a file", path)
+            raise OSError(errno.EINVAL, "not a regular file", path)
         yield file
     finally:
         os.close(file)
 
 
-def read_start(path: bytes | Path, size: int, *, follows_link: bool = False) -> bytes:
-    """Return the first bytes of a regular file.
+def read_start(path: bytes | Path, max_bytes: int, *, follow_symlink: bool = False) -> bytes:
+    """Return up to `max_bytes` from the start of a regular file.
 
     Raises:
-        OSError: As `open_regular` does.
+        OSError: Same as `open_regular`.
     """
-    with open_regular(path, follows_link=follows_link) as file:
-        return os.read(file, size)
+    with open_regular(path, follow_symlink=follow_symlink) as file:
+        return os.read(file, max_bytes)

@@ -1,4 +1,4 @@
-"""Path patterns as git reads them, such as `src/**/*.py`, translated to regular expressions."""
+"""Translates git path patterns, such as `src/**/*.py`, to regular expressions."""
 
 import re
 from collections.abc import Iterator
@@ -20,34 +20,36 @@ _CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
-_NOTHING = "(?!)"
-_STAR = "*"
-_STARS = "**"  # any number of folders
+_NEVER_MATCHES = "(?!)"
+_SINGLE_STAR = "*"
+_DOUBLE_STAR = "**"  # any number of folders
 
 
-def translate(pattern: str, *, is_lenient: bool = False) -> str:
+def wildcard_to_regex(pattern: str, *, is_lenient: bool = False) -> str:
     """Return a regular expression for whole relative paths. `*` stays within a name, `**` crosses folders.
 
-    Matching takes time in proportion to the path, because patterns may come from strangers: the text between two
-    wildcards is matched where it first fits, and never again.
+    Patterns may come from untrusted sources, so matching time is proportional to the path: the text between two
+    wildcards is matched at its first occurrence, without backtracking.
 
-    A set without its end matches nothing, as in git. With `is_lenient` its bracket is a plain character.
+    An unterminated set matches nothing, as in git. With `is_lenient`, its bracket is a plain character.
     """
-    first, *rest = _split(_tokens(pattern, is_lenient), _STARS)
+    first, *rest = _split_tokens(_tokenize(pattern, is_lenient), _DOUBLE_STAR)
     if not rest:
-        return _names(first)
+        return _translate_path(first)
     *middle, last = rest
-    start = _names(first)
-    if first and first[-1] != "/":  # `a**`: the rest of that name counts as well
+    start = _translate_path(first)
+    if first and first[-1] != "/":  # `a**` also matches the rest of that name
         start += "(?:[^/]*/)?" if middle or last else ".*"
-    through = "".join(f"(?>(?:[^/]+/)*?{_names(part)})" for part in middle if part)
-    return start + through + (f"(?:[^/]+/)*{_names(last)}" if last else "" if start.endswith(".*") else "[^/].*")
+    through = "".join(f"(?>(?:[^/]+/)*?{_translate_path(part)})" for part in middle if part)
+    return (
+        start + through + (f"(?:[^/]+/)*{_translate_path(last)}" if last else "" if start.endswith(".*") else "[^/].*")
+    )
 
 
-def _tokens(pattern: str, is_lenient: bool) -> Iterator[str]:
-    """Yield the stars, and an expression for every other character; the slash after `**` belongs to it."""
+def _tokenize(pattern: str, is_lenient: bool) -> Iterator[str]:
+    """Yield each star token, and a regular expression for every other character. `**` includes the slash after it."""
     wildcard = _WILDCARD.search(pattern)
-    # git compares the text before the first wildcard by itself: behind it, `**` is at the start of a name.
+    # git compares the text before the first wildcard separately, so a `**` after it counts as the start of a name.
     starts = {0} if is_lenient or "/" not in pattern or wildcard is None else {0, wildcard.start()}
     at = len(pattern) - len(pattern.removeprefix("/"))
     starts.add(at)
@@ -57,23 +59,23 @@ def _tokens(pattern: str, is_lenient: bool) -> Iterator[str]:
         if text[0] == "*":
             is_name = token.start() in starts or pattern[token.start() - 1] == "/"
             if len(text) > 1 and is_name and pattern[at : at + 1] in ("", "/"):
-                yield _STARS
+                yield _DOUBLE_STAR
                 at += 1
-                if at == len(pattern) and not is_lenient:  # a slash at the end: no path has one
-                    yield _NOTHING
+                if at == len(pattern) and not is_lenient:  # no path ends with a slash
+                    yield _NEVER_MATCHES
             else:
-                yield _STAR
+                yield _SINGLE_STAR
         elif text == "[":
-            found, at = _set(pattern, at)
-            yield found or (r"\[" if is_lenient else _NOTHING)
+            found, at = _translate_set(pattern, at)
+            yield found or (r"\[" if is_lenient else _NEVER_MATCHES)
         elif text == "\\":
-            yield r"\\" if is_lenient else _NOTHING
+            yield r"\\" if is_lenient else _NEVER_MATCHES
         else:
             yield "[^/]" if text == "?" else re.escape(text[-1])
 
 
-def _set(pattern: str, at: int) -> tuple[str, int]:
-    """Return the expression of the set that starts before `at`, and where it ends; "" if it has no end."""
+def _translate_set(pattern: str, at: int) -> tuple[str, int]:
+    """Return a regular expression for the set that starts before `at` ("" if unterminated), and its end index."""
     start = at
     is_negated = pattern[start : start + 1] in ("!", "^")
     start += is_negated
@@ -91,19 +93,19 @@ def _set(pattern: str, at: int) -> tuple[str, int]:
     return f"(?!/)[{'^' if is_negated else ''}{members}]", end + 1
 
 
-def _names(tokens: list[str]) -> str:
-    return "/".join(_name(name) for name in _split(tokens, "/"))
+def _translate_path(tokens: list[str]) -> str:
+    return "/".join(_translate_name(name) for name in _split_tokens(tokens, "/"))
 
 
-def _name(tokens: list[str]) -> str:
-    first, *rest = ("".join(part) for part in _split(tokens, _STAR))
+def _translate_name(tokens: list[str]) -> str:
+    first, *rest = ("".join(part) for part in _split_tokens(tokens, _SINGLE_STAR))
     if not rest:
         return first
     *middle, last = rest
     return first + "".join(f"(?>[^/]*?{part})" for part in middle) + f"[^/]*{last}"
 
 
-def _split(tokens: Iterator[str] | list[str], separator: str) -> list[list[str]]:
+def _split_tokens(tokens: Iterator[str] | list[str], separator: str) -> list[list[str]]:
     parts: list[list[str]] = [[]]
     for token in tokens:
         if token == separator:

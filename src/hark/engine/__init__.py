@@ -1,6 +1,6 @@
-"""The agent: sessions, turns and steps; it knows the protocol only."""
+"""The agent engine: sessions, turns and steps. It depends only on the protocol."""
 
 import logging
 
-# Without settings for logs, nothing is written anywhere: the app decides, and a program that imports Hark may.
+# Without log settings, nothing is logged. The app configures logging, and so may a program that imports Hark.
 logging.getLogger("hark").addHandler(logging.NullHandler())

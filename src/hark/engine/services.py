@@ -1,4 +1,4 @@
-"""What every session works with: it belongs to the app, and nothing that happens to a turn touches it."""
+"""Services that all sessions share. The app owns them, and a failing turn doesn't affect them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +9,8 @@ from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.listeners import Listeners
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Routes
-from hark.engine.turn.spending import Spending
-from hark.engine.turn.stream_count import Streams
+from hark.engine.turn.spending import DailySpending
+from hark.engine.turn.stream_count import ActiveStreamCounter
 from hark.protocol.clock import Clock
 from hark.protocol.records import TurnEnded, TurnStarted
 from hark.protocol.rules import Rules
@@ -20,98 +20,98 @@ from hark.protocol.tool import CommandAnalyzer, Tool, ToolSpec
 
 
 class Tools(Protocol):
-    """The abilities on offer."""
+    """The tools that the model can call."""
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
-        """What the model is told, always in the same order."""
+        """The descriptions sent to the model, always in the same order."""
         ...
 
     def get(self, name: str) -> Tool | None:
-        """Return the tool of that name."""
+        """Return the tool with that name, or None."""
         ...
 
     def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        """Return a call's arguments as the tool takes them.
+        """Convert a call's arguments to the type that the tool expects.
 
         Raises:
-            ToolError: They don't fit; the text tells the model why.
+            ToolError: The arguments are invalid; the text says why, for the model.
         """
         ...
 
-    async def ready(self) -> None:
-        """Return when it is known what is on offer, or after a short while: nothing may hold a turn."""
+    async def wait_until_ready(self) -> None:
+        """Wait until the available tools are known, but only for a short time, so that no turn is blocked."""
         ...
 
 
 class Grants(Protocol):
-    """What a person has allowed for good."""
+    """Permanent permissions that the user has granted."""
 
     @property
-    def known(self) -> Collection[str]:
-        """The grants: a tool's name, or `NAME:` and an exact command."""
+    def all(self) -> Collection[str]:
+        """All grants. Each grant is a tool's name, or `NAME:` followed by an exact command."""
         ...
 
-    async def remember(self, grant: str) -> None:
-        """Store one more durably. Cancelling may leave it to finish on its own.
+    async def add(self, grant: str) -> None:
+        """Store a grant durably. After a cancel, the write may still finish in the background.
 
         Raises:
-            OSError: It could not be kept.
+            OSError: The grant could not be stored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What a turn works under, and the settings decide."""
+class TurnSettings:
+    """The settings that apply to a turn: rules, tools and system prompt."""
 
     rules: Rules
     tools: Tools
     system_prompt: Callable[[], str]
 
 
-class Current:
-    """The terms in force. A reload changes them for what begins from then on; a turn takes them once, at its start."""
+class CurrentSettings:
+    """The current settings. A reload replaces them for new turns; a running turn keeps those it started with."""
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    def __init__(self, settings: TurnSettings) -> None:
+        self.settings = settings
 
 
 @dataclass(frozen=True, slots=True)
 class EngineServices:
-    """The parts, put together by the app."""
+    """The engine's services, assembled by the app."""
 
     store: Store
     routes: Routes
-    current: Current
+    current: CurrentSettings
     clock: Clock
     quarantine: Quarantine
-    spending: Spending
-    tenure: LeaseRenewal
+    spending: DailySpending
+    lease_renewal: LeaseRenewal
     workspace: Path
     jitter: Callable[[], float]
     analyzer: CommandAnalyzer
     grants: Grants
     snapshots: Snapshots
-    starts: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # told when they are decided
-    ends: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # told when they are durable
-    streams: Streams = field(default_factory=Streams)
+    turn_started: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # notified when decided
+    turn_ended: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # notified when durable
+    stream_counter: ActiveStreamCounter = field(default_factory=ActiveStreamCounter)
 
     @property
     def rules(self) -> Rules:
-        """The rules in force."""
-        return self.current.terms.rules
+        """The current rules."""
+        return self.current.settings.rules
 
     @property
     def tools(self) -> Tools:
-        """The abilities on offer."""
-        return self.current.terms.tools
+        """The current tools."""
+        return self.current.settings.tools
 
     @property
     def system_prompt(self) -> Callable[[], str]:
-        """What returns the system prompt."""
-        return self.current.terms.system_prompt
+        """The function that returns the current system prompt."""
+        return self.current.settings.system_prompt
 
-    def under(self, terms: Terms) -> "EngineServices":
-        """Return the same parts under terms that nothing changes any more."""
-        return replace(self, current=Current(terms))
+    def with_settings(self, settings: TurnSettings) -> "EngineServices":
+        """Return the same services with fixed settings, which a reload no longer changes."""
+        return replace(self, current=CurrentSettings(settings))

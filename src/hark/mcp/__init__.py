@@ -1,1 +1,1 @@
-"""MCP servers: started once by the app, shared by all sessions."""
+"""MCP servers, which the app starts once and all sessions share."""

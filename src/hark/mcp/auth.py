@@ -1,4 +1,4 @@
-"""Logging in to a remote server: the SDK's OAuth client, a file for its tokens, and a page to come back to."""
+"""OAuth login to a remote server: the SDK's OAuth client, a token file, and a local page for the redirect."""
 
 import asyncio
 import contextlib
@@ -23,23 +23,23 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from hark.disk.private_files import replace_private
-from hark.mcp.failures import ServerFailure
+from hark.mcp.retry_policy import ServerFailure
 from hark.mcp.settings import OAuthSettings
 
 HOST = "127.0.0.1"
-REQUEST_BYTES = 16_384
+MAX_REQUEST_BYTES = 16_384
 REQUEST_SECONDS = 10.0
-_PAGE = (
+_LOGIN_DONE_RESPONSE = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nConnection: close\r\n\r\n"
     b"<!doctype html><title>Hark</title><p>You can close this page and go back to Hark.</p>"
 )
-_NOT_HERE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_NOT_FOUND_RESPONSE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 LOGIN_SECONDS = 300.0
-CALLBACK = "/callback"
+CALLBACK_PATH = "/callback"
 
 
 class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is kept of a login: tokens, when they end, who we are to the server, and where it renews them."""
+    """A saved login: the tokens, their expiry time, our client registration, and the server's OAuth metadata."""
 
     tokens: dict[str, Any] | None = None
     ends_at: float | None = None
@@ -49,30 +49,30 @@ class StoredLogin(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TokenFile:
-    """Reads and writes it, whole or not at all. A broken file is no login."""
+    """Reads and atomically writes a `StoredLogin`. A missing or broken file counts as an empty login."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def load(self) -> StoredLogin:
-        """Return what is kept."""
+        """Return the saved login, or an empty one if the file is missing or broken."""
         try:
             return msgspec.json.decode(self._file.read_bytes(), type=StoredLogin)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return StoredLogin()
 
     def update(self, **changes: object) -> None:
-        """Keep these as well.
+        """Replace these fields of the saved login.
 
         Raises:
-            OSError: The disk can't be written to.
+            OSError: The file can't be written.
         """
-        kept = msgspec.structs.replace(self.load(), **changes)
-        replace_private(self._file, msgspec.json.encode(kept), is_durable=False)
+        updated = msgspec.structs.replace(self.load(), **changes)
+        replace_private(self._file, msgspec.json.encode(updated), is_durable=False)
 
 
-class Redirects:
-    """Listens on a loopback port for one answer: `code`, `state` and `iss` of the login."""
+class RedirectListener:
+    """Listens on a loopback port for the login's redirect, and returns its `code`, `state` and `iss`."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -80,96 +80,96 @@ class Redirects:
         self._answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:
-        """Begin to listen.
+        """Start listening.
 
         Raises:
-            OSError: The port is taken.
+            OSError: The port is in use.
         """
         self._answer = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._serve, HOST, self.port, limit=REQUEST_BYTES)
+        self._server = await asyncio.start_server(self._handle_request, HOST, self.port, limit=MAX_REQUEST_BYTES)
 
-    async def answer(self, seconds: float) -> dict[str, Any]:
-        """Return the answer, and listen no more. Cancelling ends the listening.
+    async def wait_for_redirect(self, timeout_seconds: float) -> dict[str, Any]:
+        """Return the redirect's parameters and stop listening. Cancelling also stops listening.
 
         Raises:
-            TimeoutError: None came.
+            TimeoutError: No redirect arrived in time.
         """
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(timeout_seconds):
                 return await self._answer
         finally:
             if self._server is not None:
                 self._server.close()
                 self._server = None
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError):
             async with asyncio.timeout(REQUEST_SECONDS):
                 request = (await reader.readline()).decode("latin-1").split(" ")
                 query = parse_qs(urlsplit(request[1]).query) if len(request) > 1 else {}
                 is_answer = "state" in query and ("code" in query or "error" in query)
-                writer.write(_PAGE if is_answer else _NOT_HERE)
+                writer.write(_LOGIN_DONE_RESPONSE if is_answer else _NOT_FOUND_RESPONSE)
                 await writer.drain()
                 if is_answer and not self._answer.done():
-                    found = {name: query.get(name, [None])[0] for name in ("code", "state", "iss")}
-                    self._answer.set_result({**found, "code": found["code"] or ""})
+                    parameters = {name: query.get(name, [None])[0] for name in ("code", "state", "iss")}
+                    self._answer.set_result({**parameters, "code": parameters["code"] or ""})
         writer.close()
 
 
-def free_port() -> int:
-    """Return a port that is free now."""
+def find_free_port() -> int:
+    """Return a port that is currently free."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return listener.getsockname()[1]
 
 
 class OAuthLogin:
-    """How one server is logged in to. `begun` hears the page that a person has to open."""
+    """Creates the OAuth client for one server. Calls `on_login_page` with the URL that the user has to open."""
 
-    def __init__(self, settings: OAuthSettings, file: Path, begun: Callable[[str], None]) -> None:
+    def __init__(self, settings: OAuthSettings, file: Path, on_login_page: Callable[[str], None]) -> None:
         self._settings = settings
         self._file = TokenFile(file)
-        self._begun = begun
+        self._on_login_page = on_login_page
 
-    async def auth(self, url: str) -> httpx2.Auth:
-        """Return what puts tokens on requests, renews them, and asks a person when nothing else helps."""
-        kept = self._file.load()
-        port = self._settings.redirect_port or kept.port or free_port()
-        redirects = Redirects(port)
+    async def create_auth(self, url: str) -> httpx2.Auth:
+        """Return an `Auth` that adds and renews tokens, and asks the user to log in if necessary."""
+        stored = self._file.load()
+        port = self._settings.redirect_port or stored.port or find_free_port()
+        redirects = RedirectListener(port)
 
-        async def show(page: str) -> None:
+        async def open_login_page(page: str) -> None:
             try:
                 await redirects.open()
             except OSError as error:
                 raise ServerFailure(
-                    f"the login can't come back to port {port} of this machine: {error}", is_final=True
+                    f"the login needs port {port} on this machine, which can't be opened: {error}", is_final=True
                 ) from error
-            self._begun(page)
+            self._on_login_page(page)
 
-        async def come_back() -> AuthorizationCodeResult:
+        async def wait_for_code() -> AuthorizationCodeResult:
             try:
-                answer = await redirects.answer(LOGIN_SECONDS)
+                answer = await redirects.wait_for_redirect(LOGIN_SECONDS)
             except TimeoutError:
-                raise ServerFailure("nobody logged in", is_final=True) from None
+                raise ServerFailure("the login was not completed in time", is_final=True) from None
             return AuthorizationCodeResult(**answer)
 
         metadata = OAuthClientMetadata(
             client_name="Hark",
-            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{CALLBACK}")],
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{CALLBACK_PATH}")],
             grant_types=["authorization_code", "refresh_token"],
             response_types=["code"],
             token_endpoint_auth_method="client_secret_post" if self._settings.client_secret else "none",
             scope=self._settings.scope or None,
         )
-        storage = _Storage(self._file, self._settings, metadata)
-        provider = OAuthClientProvider(url, metadata, storage, show, come_back)
+        storage = _TokenStorage(self._file, self._settings, metadata)
+        provider = OAuthClientProvider(url, metadata, storage, open_login_page, wait_for_code)
         storage.provider = provider
-        _restore(provider, kept)
+        _restore_context(provider, stored)
         return provider
 
 
-class _Storage:
-    """What the SDK keeps. It tells too little of it: when tokens end, and where to renew them, is kept beside."""
+class _TokenStorage:
+    """The SDK's token storage. Also saves the expiry time and the OAuth metadata, which the SDK does not pass to it."""
 
     def __init__(self, file: TokenFile, settings: OAuthSettings, metadata: OAuthClientMetadata) -> None:
         self._file = file
@@ -185,7 +185,7 @@ class _Storage:
         self._file.update(
             tokens=tokens.model_dump(mode="json", exclude_none=True),
             ends_at=time.time() + tokens.expires_in if tokens.expires_in else None,
-            context=_context(self.provider),
+            context=_encode_context(self.provider),
         )
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -202,25 +202,25 @@ class _Storage:
         self._file.update(client=client_info.model_dump(mode="json", exclude_none=True), port=address.port or 0)
 
 
-def _context(provider: OAuthClientProvider | None) -> dict[str, object]:
+def _encode_context(provider: OAuthClientProvider | None) -> dict[str, object]:
     if provider is None:
         return {}
-    found = provider.context
+    context = provider.context
     return {
-        "auth_server_url": found.auth_server_url,
-        "oauth_metadata": found.oauth_metadata and found.oauth_metadata.model_dump(mode="json", exclude_none=True),
-        "protected": found.protected_resource_metadata
-        and found.protected_resource_metadata.model_dump(mode="json", exclude_none=True),
+        "auth_server_url": context.auth_server_url,
+        "oauth_metadata": context.oauth_metadata and context.oauth_metadata.model_dump(mode="json", exclude_none=True),
+        "protected": context.protected_resource_metadata
+        and context.protected_resource_metadata.model_dump(mode="json", exclude_none=True),
     }
 
 
-def _restore(provider: OAuthClientProvider, kept: StoredLogin) -> None:
-    """Without this, tokens of an earlier run that have ended would cost a login instead of a renewal."""
+def _restore_context(provider: OAuthClientProvider, stored: StoredLogin) -> None:
+    """Restore the saved OAuth metadata. Without it, expired tokens would need a new login instead of a renewal."""
     context = provider.context
-    context.token_expiry_time = kept.ends_at
-    address = kept.context.get("auth_server_url")
+    context.token_expiry_time = stored.ends_at
+    address = stored.context.get("auth_server_url")
     context.auth_server_url = address if isinstance(address, str) else None
-    if metadata := kept.context.get("oauth_metadata"):
+    if metadata := stored.context.get("oauth_metadata"):
         context.oauth_metadata = OAuthMetadata.model_validate(metadata)
-    if protected := kept.context.get("protected"):
+    if protected := stored.context.get("protected"):
         context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(protected)

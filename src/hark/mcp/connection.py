@@ -1,6 +1,6 @@
-"""One life of a server: from the first message to the last, with the requests that come in between.
+"""One connection to an MCP server, and the requests made on it.
 
-Importing this loads the SDK, which takes a second: do it when a server is wanted, in a thread.
+Importing this module loads the SDK, which takes a second, so import it in a thread and only when a server is needed.
 """
 
 import contextlib
@@ -19,177 +19,181 @@ from mcp.shared.exceptions import MCPError
 from pydantic import FileUrl, ValidationError
 
 from hark.mcp.auth import LOGIN_SECONDS, OAuthLogin
-from hark.mcp.failures import ServerFailure
 from hark.mcp.forms import DECLINED, Form, read_form
-from hark.mcp.logs import quiet_sdk
-from hark.mcp.offers import ServerOffer
-from hark.mcp.requests import CallTool, Errand, Lost
-from hark.mcp.sdk_requests import listed_offer, perform
-from hark.mcp.server_context import ServerPlace
+from hark.mcp.logs import redirect_sdk_logs
+from hark.mcp.pending_request import CallTool, PendingRequest, RequestLost
+from hark.mcp.retry_policy import ServerFailure
+from hark.mcp.sdk_requests import fetch_offer, perform_request
+from hark.mcp.server_context import ServerContext
+from hark.mcp.server_offer import ServerOffer
 from hark.mcp.settings import ServerSettingsError
-from hark.mcp.transports.piped import PipedLink
-from hark.mcp.transports.remote import RemoteLink
+from hark.mcp.transports.http import RemoteTransport
+from hark.mcp.transports.stdio import PipedTransport
 from hark.mcp.transports.transport import McpTransport, MonitoredReader
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolOutput
-from hark.text.clean import first_of
+from hark.text.cleanup import unwrap_error
 
 LISTING_SECONDS = 30.0
-CALM_SECONDS = 0.2
-LOG_CHARACTERS = 2000
-_NEVER_BEGUN = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INVALID_REQUEST)
-ERROR_CHARACTERS = 500
+LIST_DEBOUNCE_SECONDS = 0.2
+MAX_LOG_CHARACTERS = 2000
+_NOT_STARTED_CODES = (types.INVALID_PARAMS, types.METHOD_NOT_FOUND, types.INVALID_REQUEST)
+MAX_ERROR_CHARACTERS = 500
 
 
 class ConnectionListener(Protocol):
-    """Who keeps a connection, and hears of it."""
+    """The owner of a connection, which is notified when the connection's state changes."""
 
-    def is_up(self, connection: "McpConnection") -> None:
-        """It can take errands from now on."""
+    def on_connected(self, connection: "McpConnection") -> None:
+        """Called when the connection starts to accept requests."""
         ...
 
-    def is_down(self) -> None:
-        """It takes no more errands: its end has begun."""
+    def on_disconnected(self) -> None:
+        """Called when the connection is ending and accepts no more requests."""
         ...
 
-    def offers(self, offer: ServerOffer) -> None:
-        """This is what the server offers now."""
+    def on_offer(self, offer: ServerOffer) -> None:
+        """Called with the server's current tools, resources and prompts, after connecting and after each change."""
         ...
 
-    def has_answered(self) -> None:
-        """An errand was done: the server works."""
+    def on_answer(self) -> None:
+        """Called when a request has succeeded, which shows that the server works."""
         ...
 
 
 class McpConnection:
-    """A connection that lives as long as `run`. Errands come from other tasks, and never see its scopes."""
+    """A connection that is open until `run` returns. Other tasks make requests, each in its own cancel scope."""
 
-    def __init__(self, place: ServerPlace, link: McpTransport, keeper: ConnectionListener) -> None:
-        self._place = place
-        self.link = link
-        self._keeper = keeper
+    def __init__(self, context: ServerContext, transport: McpTransport, listener: ConnectionListener) -> None:
+        self._context = context
+        self.transport = transport
+        self._listener = listener
         self._starting = anyio.CancelScope()
         self._ended = anyio.Event()
         self._list_changed = anyio.Event()
-        self._errands: dict[Errand, None] = {}
+        self._pending: dict[PendingRequest, None] = {}
         self._session: ClientSession | None = None
         self._tasks: TaskGroup | None = None
 
-    def wait_longer(self, seconds: float) -> None:
-        """Give the start more time: a person has to do something for it."""
+    def extend_start_deadline(self, seconds: float) -> None:
+        """Extend the start deadline to `seconds` from now, because the user has to log in."""
         self._starting.deadline = anyio.current_time() + seconds
 
-    def begin(self, errand: Errand) -> None:
-        """Take an errand; what comes of it, the errand tells."""
+    def start_request(self, pending: PendingRequest) -> None:
+        """Start a request. Its result is set on `pending`."""
         if self._tasks is None or self._ended.is_set():
-            errand.finish(Lost("its connection had ended", is_untouched=True))
+            pending.finish(RequestLost("the connection had already ended", is_untouched=True))
             return
-        self._errands[errand] = None
-        self._tasks.start_soon(self._serve, errand)
+        self._pending[pending] = None
+        self._tasks.start_soon(self._perform, pending)
 
     async def run(self) -> ServerFailure:
-        """Serve until the server ends, and return why. Cancelling ends the server whole, in less than a second."""
-        failure = ServerFailure("Hark is ending")
+        """Serve requests until the connection ends, and return why. Cancelling stops the server within a second."""
+        failure = ServerFailure("Hark is shutting down")
         try:
             try:
-                await self._live()
-                failure = ServerFailure(self.link.why() or "it closed the connection")
+                await self._run_session()
+                failure = ServerFailure(self.transport.end_reason() or "the server closed the connection")
             finally:
-                self._go_down()
-        except Exception as error:  # noqa: BLE001 the connection's boundary: whatever the SDK raises ends this life only
-            failure = failure_of(error, self.link.why())
+                self._mark_disconnected()
+        except Exception as error:  # noqa: BLE001 the connection's boundary: an SDK error ends only this connection
+            failure = to_server_failure(error, self.transport.end_reason())
         finally:
-            for errand in self._errands:
-                errand.finish(Lost(str(failure)))
+            for pending in self._pending:
+                pending.finish(RequestLost(str(failure)))
         return failure
 
-    async def _live(self) -> None:
-        place = self._place
+    async def _run_session(self) -> None:
+        context = self._context
         with self._starting:
-            self._starting.deadline = anyio.current_time() + place.settings.start_seconds
-            async with self.link.opened() as (incoming, outgoing):
+            self._starting.deadline = anyio.current_time() + context.settings.start_seconds
+            async with self.transport.open() as (incoming, outgoing):
                 session = ClientSession(
                     MonitoredReader(incoming, self._ended),
                     outgoing,
                     elicitation_callback=self._elicit,
-                    list_roots_callback=self._roots,
-                    logging_callback=self._log,
-                    message_handler=self._hear,
+                    list_roots_callback=self._list_roots,
+                    logging_callback=self._on_log_message,
+                    message_handler=self._on_message,
                     client_info=types.Implementation(name="hark", version="0"),
                 )
                 async with session, anyio.create_task_group() as tasks:
-                    await _greet(session)
-                    self._keeper.offers(await listed_offer(session))
+                    await _initialize(session)
+                    self._listener.on_offer(await fetch_offer(session))
                     self._starting.deadline = float("inf")
                     self._session, self._tasks = session, tasks
-                    tasks.start_soon(self._follow_lists, session)
+                    tasks.start_soon(self._follow_list_changes, session)
                     if session.discover_result:
-                        tasks.start_soon(_subscribe, session)
-                    self._keeper.is_up(self)
+                        tasks.start_soon(_subscribe_to_changes, session)
+                    self._listener.on_connected(self)
                     await self._ended.wait()
-                    self._go_down()
+                    self._mark_disconnected()
                     tasks.cancel_scope.cancel()
         if self._starting.cancelled_caught:
-            raise ServerFailure(f"it did not answer within {place.settings.start_seconds:g} s")
+            raise ServerFailure(f"no answer within {context.settings.start_seconds:g} s")
 
-    def _go_down(self) -> None:
+    def _mark_disconnected(self) -> None:
         if self._tasks is not None:
             self._tasks = None
-            self._keeper.is_down()
+            self._listener.on_disconnected()
 
-    async def _serve(self, errand: Errand) -> None:
-        """Run an errand. One that is cut short by the connection's end is finished by `run`, which knows why."""
+    async def _perform(self, pending: PendingRequest) -> None:
+        """Perform a request. If the connection ends first, `run` finishes the request, because only `run` knows why."""
         assert self._session is not None
-        seconds = self._place.settings.timeout_seconds if isinstance(errand.wish, CallTool) else LISTING_SECONDS
-        with errand.scope:
+        seconds = self._context.settings.timeout_seconds if isinstance(pending.request, CallTool) else LISTING_SECONDS
+        with pending.scope:
             try:
                 with anyio.fail_after(seconds):
-                    errand.finish(await perform(self._session, errand, self._place.name))
-                self._keeper.has_answered()
+                    pending.finish(await perform_request(self._session, pending, self._context.name))
+                self._listener.on_answer()
             except TimeoutError:
-                errand.finish(self._refusal(f"it did not answer within {seconds:g} s, and was told to stop"))
+                pending.finish(self._failed_output(f"no answer within {seconds:g} s, so the request was cancelled"))
             except (MCPError, ValidationError) as error:
-                if await self._is_forgotten(self._session):
-                    # It is known to have refused this one unread; a new connection can take it.
-                    self._go_down()
+                if await self._is_session_expired(self._session):
+                    # The server rejected this request without reading it, so a new connection can repeat it.
+                    self._mark_disconnected()
                     self._ended.set()
-                    errand.finish(Lost(self.link.why(), is_untouched=True))
+                    pending.finish(RequestLost(self.transport.end_reason(), is_untouched=True))
                 elif not self._ended.is_set():
-                    errand.finish(self._answer_to(error))
-            except Exception as error:  # noqa: BLE001 the errand's boundary: it fails alone, the connection goes on
-                errand.finish(self._refusal(explained(error)))
-        if errand.scope.cancelled_caught:
-            errand.finish(Lost("withdrawn"))
-        if errand.is_finished:
-            self._errands.pop(errand, None)
+                    pending.finish(self._error_output(error))
+            except Exception as error:  # noqa: BLE001 the request's boundary: the connection continues
+                pending.finish(self._failed_output(describe_error(error)))
+        if pending.scope.cancelled_caught:
+            pending.finish(RequestLost("cancelled"))
+        if pending.is_finished:
+            self._pending.pop(pending, None)
 
-    async def _is_forgotten(self, session: ClientSession) -> bool:
-        if self.link.is_doubtful:
-            with contextlib.suppress(MCPError, ValidationError, TimeoutError), anyio.fail_after(LISTING_SECONDS):
+    async def _is_session_expired(self, session: ClientSession) -> bool:
+        if self.transport.may_be_expired:
+            with (
+                contextlib.suppress(MCPError, ValidationError, TimeoutError),
+                anyio.fail_after(LISTING_SECONDS),
+            ):
                 await session.send_ping()
-        return self.link.is_expired
+        return self.transport.is_expired
 
-    def _answer_to(self, error: MCPError | ValidationError) -> ToolOutput:
-        known = self.link.why()
-        text = f"{explained(error)}; {known}" if known else explained(error)
-        is_begun = not isinstance(error, MCPError) or error.error.code not in _NEVER_BEGUN
-        return self._refusal(text, Effect.UNKNOWN if is_begun else Effect.NOT_STARTED)
+    def _error_output(self, error: MCPError | ValidationError) -> ToolOutput:
+        reason = self.transport.end_reason()
+        text = f"{describe_error(error)}; {reason}" if reason else describe_error(error)
+        may_have_started = not isinstance(error, MCPError) or error.error.code not in _NOT_STARTED_CODES
+        return self._failed_output(text, Effect.UNKNOWN if may_have_started else Effect.NOT_STARTED)
 
-    def _refusal(self, text: str, effect: Effect = Effect.UNKNOWN) -> ToolOutput:
-        return ToolOutput(f"The server {self._place.name} could not do it: {text}.", is_error=True, effect=effect)
+    def _failed_output(self, text: str, effect: Effect = Effect.UNKNOWN) -> ToolOutput:
+        message = f"The MCP server {self._context.name} could not perform the request: {text}."
+        return ToolOutput(message, is_error=True, effect=effect)
 
-    async def _follow_lists(self, session: ClientSession) -> None:
+    async def _follow_list_changes(self, session: ClientSession) -> None:
         while True:
             await self._list_changed.wait()
-            await anyio.sleep(CALM_SECONDS)  # changes come in flocks
+            await anyio.sleep(LIST_DEBOUNCE_SECONDS)  # servers send several changes in a row
             self._list_changed = anyio.Event()
             try:
                 with anyio.fail_after(LISTING_SECONDS):
-                    self._keeper.offers(await listed_offer(session))
+                    self._listener.on_offer(await fetch_offer(session))
             except (MCPError, ValidationError, TimeoutError) as error:
-                self._place.log.note(f"its tools could not be listed anew: {explained(error)}")
+                self._context.log.note(f"the changed tools could not be listed: {describe_error(error)}")
 
-    async def _hear(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(
             message,
             types.ToolListChangedNotification
@@ -198,43 +202,43 @@ class McpConnection:
         ):
             self._list_changed.set()
 
-    async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
-        self._place.log.note(f"{params.level}: {params.data}"[:LOG_CHARACTERS])
+    async def _on_log_message(self, params: types.LoggingMessageNotificationParams) -> None:
+        self._context.log.note(f"{params.level}: {params.data}"[:MAX_LOG_CHARACTERS])
 
-    async def _roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        roots = [types.Root(uri=FileUrl(root.as_uri()), name=root.name) for root in self._place.roots]
+    async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
+        roots = [types.Root(uri=FileUrl(root.as_uri()), name=root.name) for root in self._context.roots]
         return types.ListRootsResult(roots=roots)
 
     async def _elicit(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """Put the form to the person whose call is under way; when that can't be known for sure, to nobody."""
-        filled = DECLINED
+        """Show the form to the user whose request is running. Decline it if several sessions have running requests."""
+        result = DECLINED
         try:
-            if len({errand.session for errand in self._errands}) == 1:
-                filled = await next(reversed(self._errands)).ask(self._form(params))
+            if len({pending.session for pending in self._pending}) == 1:
+                result = await next(reversed(self._pending)).ask_user(self._parse_form(params))
         except msgspec.ValidationError as error:
-            self._place.log.note(f"its form can't be read, and was declined: {error}")
-        return types.ElicitResult(action=filled.action, content=filled.content)
+            self._context.log.note(f"the server's form is invalid and was declined: {error}")
+        return types.ElicitResult(action=result.action, content=result.content)
 
-    def _form(self, params: types.ElicitRequestParams) -> Form:
+    def _parse_form(self, params: types.ElicitRequestParams) -> Form:
         match params:
             case types.ElicitRequestURLParams():
-                return Form(self._place.name, params.message, url=params.url)
+                return Form(self._context.name, params.message, url=params.url)
             case types.ElicitRequestFormParams():
-                return read_form(self._place.name, params.message, params.requested_schema)
+                return read_form(self._context.name, params.message, params.requested_schema)
 
 
-async def _subscribe(session: ClientSession) -> None:
-    """Have a server of the newer kind tell of its changes: the others do so unasked."""
+async def _subscribe_to_changes(session: ClientSession) -> None:
+    """Subscribe to list changes, as the newer protocol requires. Other servers send the changes unrequested."""
     with contextlib.suppress(MCPError, SubscriptionLost):
         async with listen(
             session, tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
         ) as changes:
             async for _ in changes:
-                pass  # they come to `_hear` as well
+                pass  # they also reach `_on_message`
 
 
-async def _greet(session: ClientSession) -> None:
-    """Agree on a version: by the handshake that nearly all servers know, and else by the newer way."""
+async def _initialize(session: ClientSession) -> None:
+    """Negotiate the protocol version. Try the handshake that nearly all servers support, then the newer discovery."""
     try:
         await session.initialize()
     except MCPError as error:
@@ -243,55 +247,56 @@ async def _greet(session: ClientSession) -> None:
         await session.discover()
 
 
-def failure_of(error: BaseException, known: str) -> ServerFailure:
-    """Return why a connection failed. `known` is what the way to the server knows of it, and says more than errors."""
-    first = first_of(error)
-    match first:
+def to_server_failure(error: BaseException, transport_reason: str) -> ServerFailure:
+    """Convert an error to a `ServerFailure`. Prefer `transport_reason`, which is more precise than most errors."""
+    cause = unwrap_error(error)
+    match cause:
         case ServerFailure():
-            return first
+            return cause
         case ServerSettingsError():
-            return ServerFailure(str(first), is_final=True)
+            return ServerFailure(str(cause), is_final=True)
         case OAuthFlowError():
-            return ServerFailure(f"the login failed: {first}"[:ERROR_CHARACTERS], is_final=True)
+            return ServerFailure(f"the login failed: {cause}"[:MAX_ERROR_CHARACTERS], is_final=True)
         case _:
-            return ServerFailure(known or explained(first))
+            return ServerFailure(transport_reason or describe_error(cause))
 
 
-def explained(error: BaseException) -> str:
-    """Return what an error of the SDK, of HTTP or of the system means."""
+def describe_error(error: BaseException) -> str:
+    """Return a short explanation of an SDK, HTTP or system error."""
     match error:
         case MCPError(error=types.ErrorData(code=types.CONNECTION_CLOSED)):
             text = "the connection was closed"
         case MCPError():
             text = error.error.message
         case ValidationError():
-            places = ".".join(str(part) for part in error.errors()[0]["loc"][:4])
-            text = f"what it sent is not valid MCP: {places} {error.errors()[0]['msg']}"
+            location = ".".join(str(part) for part in error.errors()[0]["loc"][:4])
+            text = f"the server sent invalid MCP: {location} {error.errors()[0]['msg']}"
         case httpx2.ConnectError() | httpx2.ConnectTimeout():
-            text = f"it can't be reached: {error or 'no answer'}"
+            text = f"the server can't be reached: {error or 'no answer'}"
         case httpx2.HTTPError():
             text = f"the connection broke: {error or type(error).__name__}"
         case _:
             text = f"{error}" or type(error).__name__
-    return text[:ERROR_CHARACTERS]
+    return text[:MAX_ERROR_CHARACTERS]
 
 
-def make_connection(
-    place: ServerPlace, keeper: ConnectionListener, wants_login: Callable[[str], None]
+def create_connection(
+    context: ServerContext, listener: ConnectionListener, on_login_page: Callable[[str], None]
 ) -> McpConnection:
-    """Return a connection that is still to be run. `wants_login` hears the page that a person has to open."""
+    """Return a connection that is not running yet. Calls `on_login_page` if the user has to open a login page."""
 
-    def begun(page: str) -> None:
-        connection.wait_longer(LOGIN_SECONDS)
-        wants_login(page)
+    def login_started(page: str) -> None:
+        connection.extend_start_deadline(LOGIN_SECONDS)
+        on_login_page(page)
 
-    quiet_sdk()
-    connection = McpConnection(place, _link(place, begun), keeper)
+    redirect_sdk_logs()
+    connection = McpConnection(context, _create_transport(context, login_started), listener)
     return connection
 
 
-def _link(place: ServerPlace, begun: Callable[[str], None]) -> McpTransport:
-    settings = place.settings
+def _create_transport(context: ServerContext, on_login_page: Callable[[str], None]) -> McpTransport:
+    settings = context.settings
     if settings.command:
-        return PipedLink(settings, place.places.workspace, place.log, place.spawn)
-    return RemoteLink(settings, OAuthLogin(settings.login, place.token_file, begun) if settings.login else None)
+        return PipedTransport(settings, context.paths.workspace, context.log, context.spawn)
+    login = OAuthLogin(settings.login, context.token_file, on_login_page) if settings.login else None
+    return RemoteTransport(settings, login)

@@ -1,4 +1,4 @@
-"""A server's form, put to a person as one question after the other."""
+"""A server's form, which the user fills in as a series of questions."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -6,31 +6,31 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field
 
-from hark.protocol.tool import CallContext, NobodyToAsk, Question
+from hark.protocol.tool import CallContext, NoUserToAsk, Question
 
 ACCEPT = "(accept)"
 DECLINE = "(decline)"
-SKIP = "(leave out)"
-TRIES = 3
+SKIP = "(skip)"
+MAX_TRIES = 3
 
-Value = str | int | float | bool | list[str] | None
+FieldValue = str | int | float | bool | list[str] | None
 
 
 class FieldChoice(Struct, frozen=True):
-    """What a field may be, with words for it."""
+    """An allowed value of a field, with its label."""
 
     const: str | int | float | bool
     title: str = ""
 
 
 class FormField(Struct, frozen=True, rename="camel"):
-    """One field of a form, in the words of JSON schema; what isn't here is the server's own matter."""
+    """One field of a form, as described by JSON schema. Other schema keywords are checked only by the server."""
 
     type: str = "string"
     title: str = ""
     description: str = ""
     format: str = ""
-    default: Value = None
+    default: FieldValue = None
     enum: tuple[str | int | float | bool, ...] = ()
     enum_names: tuple[str, ...] = ()
     one_of: tuple[FieldChoice, ...] = ()
@@ -42,8 +42,8 @@ class FormField(Struct, frozen=True, rename="camel"):
     max_length: int | None = None
 
     @property
-    def choices(self) -> dict[str, Value]:
-        """What may be chosen: the words for it, and the value that each stands for."""
+    def choices(self) -> dict[str, FieldValue]:
+        """The allowed values by label, or an empty dict if any value is allowed."""
         if self.type == "boolean":
             return {"yes": True, "no": False}
         if self.items is not None:
@@ -55,7 +55,7 @@ class FormField(Struct, frozen=True, rename="camel"):
 
 
 class Form(Struct, frozen=True):
-    """What a server wants to know. With a `url`, it wants a page to be opened."""
+    """A form that the server asks the user to fill in or, with a `url`, a page that the user is asked to open."""
 
     server: str
     message: str
@@ -64,121 +64,121 @@ class Form(Struct, frozen=True):
     url: str = ""
 
 
-class Filled(Struct, frozen=True):
-    """What a person did with a form: only an accepted one has content."""
+class FormResult(Struct, frozen=True):
+    """The user's answer to a form. Only an accepted form has content."""
 
     action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Value] | None = None
+    content: dict[str, FieldValue] | None = None
 
 
-DECLINED = Filled("decline")
-CANCELLED = Filled("cancel")
+DECLINED = FormResult("decline")
+CANCELLED = FormResult("cancel")
 
 
-class _Wrong(Exception):
-    """The answer does not fit; the text says why."""
+class _InvalidAnswer(Exception):
+    """The answer is not valid for the field. The text says why."""
 
 
 def read_form(server: str, message: str, schema: Mapping[str, Any]) -> Form:
     """Return the form that a flat JSON schema describes.
 
     Raises:
-        msgspec.ValidationError: It describes none.
+        msgspec.ValidationError: The schema does not describe a form.
     """
     fields = msgspec.convert(schema.get("properties", {}), dict[str, FormField])
     return Form(server, message, fields, msgspec.convert(schema.get("required", ()), tuple[str, ...]))
 
 
-async def fill(form: Form, context: CallContext) -> Filled:
-    """Ask for each field; declined when nobody is there to ask. Cancelling withdraws the open question."""
-    content: dict[str, Value] = {}
+async def fill_form(form: Form, context: CallContext) -> FormResult:
+    """Ask the user for each field. Decline if no user is available. Cancelling withdraws the open question."""
+    content: dict[str, FieldValue] = {}
     try:
         if not form.fields:
-            return await _confirm(form, context)
+            return await _ask_confirmation(form, context)
         for name in form.fields:
-            answer = await _ask(form, name, context)
-            if isinstance(answer, Filled):
+            answer = await _ask_field(form, name, context)
+            if isinstance(answer, FormResult):
                 return answer
             if answer is not None:
                 content[name] = answer
-    except NobodyToAsk:
+    except NoUserToAsk:
         return DECLINED
-    return Filled("accept", content)
+    return FormResult("accept", content)
 
 
-async def _confirm(form: Form, context: CallContext) -> Filled:
+async def _ask_confirmation(form: Form, context: CallContext) -> FormResult:
     page = f"\nOpen this page, then accept: {form.url}" if form.url else ""
     question = Question(f"The MCP server {form.server} asks: {form.message}{page}", (ACCEPT, DECLINE))
     answer = (await context.ask(question)).strip().casefold()
     is_accepted = answer in (ACCEPT, "accept", "yes", "y", "ok")
-    return Filled("accept", None if form.url else {}) if is_accepted else DECLINED
+    return FormResult("accept", None if form.url else {}) if is_accepted else DECLINED
 
 
-async def _ask(form: Form, name: str, context: CallContext) -> Value | Filled:
-    """Return the field's value, None when it is left out, or how the form was ended."""
-    one = form.fields[name]
-    is_needed = name in form.required and one.default is None
-    options = (*one.choices, *(() if is_needed else (SKIP,)), DECLINE)
-    text = _text(form, name)
+async def _ask_field(form: Form, name: str, context: CallContext) -> FieldValue | FormResult:
+    """Return the field's value, None if the user skipped it, or a result that ends the form."""
+    form_field = form.fields[name]
+    is_required = name in form.required and form_field.default is None
+    options = (*form_field.choices, *(() if is_required else (SKIP,)), DECLINE)
+    text = _format_question(form, name)
     problem = ""
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         answer = (await context.ask(Question(f"{problem}{text}", options))).strip()
         if answer == DECLINE:
             return DECLINED
-        if answer == SKIP and not is_needed:
-            return one.default
+        if answer == SKIP and not is_required:
+            return form_field.default
         try:
-            return _value(one, answer)
-        except _Wrong as wrong:
-            problem = f"That does not fit: {wrong}.\n"
+            return _parse_value(form_field, answer)
+        except _InvalidAnswer as invalid:
+            problem = f"Invalid answer: {invalid}.\n"
     return CANCELLED
 
 
-def _text(form: Form, name: str) -> str:
-    one = form.fields[name]
-    description = f": {one.description}" if one.description else ""
-    several = "; several, with commas between them" if one.type == "array" else ""
-    default = f", otherwise {one.default}" if one.default is not None else ""
-    need = "needed" if name in form.required else "optional"
-    kind = f"{one.format or one.type}{several}, {need}{default}"
-    return f"The MCP server {form.server} asks: {form.message}\n{one.title or name}{description} ({kind})"
+def _format_question(form: Form, name: str) -> str:
+    form_field = form.fields[name]
+    description = f": {form_field.description}" if form_field.description else ""
+    separator_hint = "; separate several values with commas" if form_field.type == "array" else ""
+    default = f", default {form_field.default}" if form_field.default is not None else ""
+    requirement = "required" if name in form.required else "optional"
+    kind = f"{form_field.format or form_field.type}{separator_hint}, {requirement}{default}"
+    return f"The MCP server {form.server} asks: {form.message}\n{form_field.title or name}{description} ({kind})"
 
 
-def _value(one: FormField, answer: str) -> Value:
-    match one.type:
+def _parse_value(form_field: FormField, answer: str) -> FieldValue:
+    match form_field.type:
         case "array":
-            words = [word.strip() for word in answer.split(",") if word.strip()]
-            return [str(_chosen(one.choices, word)) if one.choices else word for word in words]
+            items = [part.strip() for part in answer.split(",") if part.strip()]
+            return [str(_parse_choice(form_field.choices, item)) if form_field.choices else item for item in items]
         case "integer":
-            return _number(one, answer, int)
+            return _parse_number(form_field, answer, int)
         case "number":
-            return _number(one, answer, float)
+            return _parse_number(form_field, answer, float)
         case _:
-            return _chosen(one.choices, answer) if one.choices else _line(one, answer)
+            return _parse_choice(form_field.choices, answer) if form_field.choices else _check_text(form_field, answer)
 
 
-def _chosen(choices: Mapping[str, Value], answer: str) -> Value:
-    for words, value in choices.items():
-        if answer.casefold() in (words.casefold(), str(value).casefold()):
+def _parse_choice(choices: Mapping[str, FieldValue], answer: str) -> FieldValue:
+    for label, value in choices.items():
+        if answer.casefold() in (label.casefold(), str(value).casefold()):
             return value
-    raise _Wrong(f"choose one of {', '.join(choices)}")
+    raise _InvalidAnswer(f"choose one of {', '.join(choices)}")
 
 
-def _number(one: FormField, answer: str, kind: type[int] | type[float]) -> int | float:
+def _parse_number(form_field: FormField, answer: str, number_type: type[int] | type[float]) -> int | float:
     try:
-        number = kind(answer)
+        number = number_type(answer)
     except ValueError:
-        raise _Wrong("a whole number is wanted" if kind is int else "a number is wanted") from None
-    if one.minimum is not None and not number >= one.minimum:
-        raise _Wrong(f"it must be at least {one.minimum:g}")
-    if one.maximum is not None and not number <= one.maximum:
-        raise _Wrong(f"it must be at most {one.maximum:g}")
+        raise _InvalidAnswer("enter a whole number" if number_type is int else "enter a number") from None
+    if form_field.minimum is not None and not number >= form_field.minimum:
+        raise _InvalidAnswer(f"the value must be at least {form_field.minimum:g}")
+    if form_field.maximum is not None and not number <= form_field.maximum:
+        raise _InvalidAnswer(f"the value must be at most {form_field.maximum:g}")
     return number
 
 
-def _line(one: FormField, answer: str) -> str:
-    if len(answer) < one.min_length:
-        raise _Wrong(f"it must have at least {one.min_length} characters")
-    if one.max_length is not None and len(answer) > one.max_length:
-        raise _Wrong(f"it may have at most {one.max_length} characters")
+def _check_text(form_field: FormField, answer: str) -> str:
+    if len(answer) < form_field.min_length:
+        raise _InvalidAnswer(f"the text must have at least {form_field.min_length} characters")
+    if form_field.max_length is not None and len(answer) > form_field.max_length:
+        raise _InvalidAnswer(f"the text may have at most {form_field.max_length} characters")
     return answer

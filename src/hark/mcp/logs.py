@@ -1,4 +1,4 @@
-"""What a server prints and what the SDK logs, in files that can't grow without end."""
+"""Logs for the servers' output and for the SDK, in files of limited size."""
 
 import contextlib
 import logging
@@ -6,49 +6,49 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hark.disk.private_files import append_private
-from hark.text.redaction import redacted
+from hark.text.redaction import redact_secrets
 
-FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 1_000_000
 _LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
-_OURS = logging.getLogger("hark.mcp.sdk")
+_SDK_LOG = logging.getLogger("hark.mcp.sdk")
 
 
 class ServerLog:
-    """A file and the one before it. A disk that can't be written to keeps nothing, and harms nobody."""
+    """A server's log file, which is rotated when it gets too large. Write errors are ignored."""
 
     def __init__(self, file: Path, secrets: Sequence[str] = ()) -> None:
-        """What of the server's settings is secret is written nowhere."""
+        """`secrets` are redacted from everything that is written."""
         self.file = file
         self._secrets = secrets
 
-    def cleaned(self, text: str) -> str:
-        """Return a text without the secrets."""
-        return redacted(text, self._secrets)
+    def redact(self, text: str) -> str:
+        """Return the text with the secrets redacted."""
+        return redact_secrets(text, self._secrets)
 
     def write(self, piece: bytes) -> bytes:
-        """Add a piece; return it as it was written."""
-        piece = self.cleaned(piece.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        """Append server output to the log, and return the output with the secrets redacted."""
+        piece = self.redact(piece.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with contextlib.suppress(OSError):
-            if append_private(self.file, piece[-FILE_BYTES:], is_durable=False) > FILE_BYTES:
+            if append_private(self.file, piece[-MAX_FILE_BYTES:], is_durable=False) > MAX_FILE_BYTES:
                 self.file.replace(self.file.with_name(f"{self.file.name}.1"))
         return piece
 
     def note(self, text: str) -> None:
-        """Add a line of our own."""
+        """Append a line from Hark itself, marked `[hark]`."""
         self.write(f"[hark] {text}\n".encode(errors="replace"))
 
 
-class _Passing(logging.Handler):
-    """Passes records on, all of them as mere information: what matters of an error is told by our own failures."""
+class _SdkLogForwarder(logging.Handler):
+    """Forwards the SDK's log records at level INFO. Hark reports the important errors as `ServerFailure`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _OURS.info("%s: %s", record.name, record.getMessage())
+        _SDK_LOG.info("%s: %s", record.name, record.getMessage())
 
 
-def quiet_sdk() -> None:
-    """Have what the SDK logs come to us; more than once is once."""
+def redirect_sdk_logs() -> None:
+    """Send the SDK's log records to Hark's log. Further calls change nothing."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)
-        if not any(isinstance(handler, _Passing) for handler in logger.handlers):
-            logger.addHandler(_Passing(logging.WARNING))
+        if not any(isinstance(handler, _SdkLogForwarder) for handler in logger.handlers):
+            logger.addHandler(_SdkLogForwarder(logging.WARNING))
             logger.propagate = False

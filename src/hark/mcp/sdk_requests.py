@@ -1,4 +1,4 @@
-"""Sends requests with a session of the SDK, and returns the answers as a tool's output: bounded text, and files."""
+"""Sends requests through an SDK session, and converts the responses to tool output: bounded text and attachments."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -10,139 +10,142 @@ from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter
 
-from hark.mcp.offers import RemoteTool, ServerOffer
-from hark.mcp.requests import CallTool, Errand, GetPrompt, ListPrompts, ListResources, ReadResource
+from hark.mcp.pending_request import CallTool, GetPrompt, ListPrompts, ListResources, PendingRequest, ReadResource
+from hark.mcp.server_offer import RemoteTool, ServerOffer
 from hark.protocol.messages import Attachment, Effect
 from hark.protocol.tool import ToolOutput
 
-TEXT_CHARACTERS = 100_000
-ATTACHMENT_CHARACTERS = 14_000_000  # of base64: some 10 MB
-ATTACHMENTS = 20
+MAX_TEXT_CHARACTERS = 100_000
+MAX_ATTACHMENT_CHARACTERS = 14_000_000  # base64, about 10 MB
+MAX_ATTACHMENTS = 20
 Content = types.ContentBlock | types.TextResourceContents | types.BlobResourceContents
-PAGES = 200
-DESCRIPTION_CHARACTERS = 8_000
-# Model APIs take plain objects only; the server checks the rest by itself.
-_NOT_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "not", "enum", "$schema")
+MAX_PAGES = 200
+MAX_DESCRIPTION_CHARACTERS = 8_000
+# Model APIs accept only plain objects at the top level. The server checks the removed rules itself.
+_UNSUPPORTED_TOP_LEVEL_KEYS = ("oneOf", "anyOf", "allOf", "not", "enum", "$schema")
 Page = TypeVar("Page", bound=types.PaginatedResult)
-ROUNDS = 20
-ROUND_SECONDS = 0.1
-_CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+MAX_INPUT_ROUNDS = 20
+INPUT_RETRY_SECONDS = 0.1
+_CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
 
 
-def tool_output(result: types.CallToolResult) -> ToolOutput:
-    """Return what a tool of the server said."""
-    output = _output(result.content, is_error=result.is_error)
+def format_tool_result(result: types.CallToolResult) -> ToolOutput:
+    """Convert the result of an MCP tool call to Hark's tool output."""
+    output = _format_blocks(result.content, is_error=result.is_error)
     if result.structured_content is None or any(isinstance(block, types.TextContent) for block in result.content):
-        # Servers that send structure send its text as well, for those who don't read the structure.
+        # Servers that send structured content normally send it as text too.
         return output
     structure = msgspec.json.encode(result.structured_content).decode()
-    return msgspec.structs.replace(output, text=bounded("\n".join(filter(None, (output.text, structure)))))
+    return msgspec.structs.replace(output, text=truncate_middle("\n".join(filter(None, (output.text, structure)))))
 
 
-def prompt_output(result: types.GetPromptResult) -> ToolOutput:
-    """Return a prompt's messages, each with who says it."""
+def format_prompt(result: types.GetPromptResult) -> ToolOutput:
+    """Return a prompt's messages, each preceded by its role."""
     blocks: list[Content] = []
     for message in result.messages:
         blocks += [types.TextContent(text=f"{message.role}:"), message.content]
-    return _output(blocks)
+    return _format_blocks(blocks)
 
 
-def resources_output(
+def format_resources(
     resources: Iterable[types.Resource], templates: Iterable[types.ResourceTemplate], server: str
 ) -> ToolOutput:
-    """Return the names of resources, one a line."""
-    lines = [_line(resource.uri, resource.title or resource.name, resource.description) for resource in resources]
-    lines += [_line(one.uri_template, one.title or one.name, one.description) for one in templates]
-    return ToolOutput(bounded("\n".join(lines) or f"The server {server} has no resources."))
+    """Return a list of resources and resource templates, one per line."""
+    lines = [_format_entry(item.uri, item.title or item.name, item.description) for item in resources]
+    lines += [_format_entry(item.uri_template, item.title or item.name, item.description) for item in templates]
+    return ToolOutput(truncate_middle("\n".join(lines) or f"The server {server} has no resources."))
 
 
-def prompts_output(prompts: Sequence[types.Prompt], server: str) -> ToolOutput:
-    """Return the names of prompts with their arguments, one a line."""
+def format_prompts(prompts: Sequence[types.Prompt], server: str) -> ToolOutput:
+    """Return a list of prompts with their arguments, one per line."""
     lines = [
-        _line(f"{prompt.name}({', '.join(_argument(one) for one in prompt.arguments or ())})", "", prompt.description)
+        _format_entry(
+            f"{prompt.name}({', '.join(map(_format_argument, prompt.arguments or ()))})", "", prompt.description
+        )
         for prompt in prompts
     ]
-    return ToolOutput(bounded("\n".join(lines) or f"The server {server} has no prompts."))
+    return ToolOutput(truncate_middle("\n".join(lines) or f"The server {server} has no prompts."))
 
 
-def bounded(text: str) -> str:
-    """Return the text, without its middle when it is too long."""
-    cut = len(text) - TEXT_CHARACTERS
-    if cut <= 0:
+def truncate_middle(text: str) -> str:
+    """Return the text, with its middle removed if the text is too long."""
+    excess = len(text) - MAX_TEXT_CHARACTERS
+    if excess <= 0:
         return text
-    half = TEXT_CHARACTERS // 2
-    return f"{text[:half]}\n[... {cut:,} characters cut here ...]\n{text[-half:]}"
+    half = MAX_TEXT_CHARACTERS // 2
+    return f"{text[:half]}\n[... {excess:,} characters omitted ...]\n{text[-half:]}"
 
 
-def _output(blocks: Iterable[Content], *, is_error: bool = False) -> ToolOutput:
+def _format_blocks(blocks: Iterable[Content], *, is_error: bool = False) -> ToolOutput:
     texts: list[str] = []
     attachments: list[Attachment] = []
     for block in blocks:
-        text, attachment = _read(block)
-        if attachment and (len(attachments) >= ATTACHMENTS or len(attachment.data) > ATTACHMENT_CHARACTERS):
-            text, attachment = f"[left out, as it is too much: {attachment.media_type} {attachment.name}]", None
+        text, attachment = _convert_block(block)
+        if attachment and (len(attachments) >= MAX_ATTACHMENTS or len(attachment.data) > MAX_ATTACHMENT_CHARACTERS):
+            text, attachment = f"[attachment omitted, limit exceeded: {attachment.media_type} {attachment.name}]", None
         if text:
             texts.append(text)
         if attachment:
             attachments.append(attachment)
-    return ToolOutput(bounded("\n".join(texts)), is_error, Effect.COMPLETED, tuple(attachments))
+    return ToolOutput(truncate_middle("\n".join(texts)), is_error, Effect.COMPLETED, tuple(attachments))
 
 
-def _read(block: Content) -> tuple[str, Attachment | None]:
+def _convert_block(block: Content) -> tuple[str, Attachment | None]:
     match block:
         case types.TextContent() | types.TextResourceContents():
             return block.text, None
         case types.ImageContent() | types.AudioContent():
             return f"[{block.mime_type}, attached]", Attachment(block.mime_type, data=block.data)
         case types.ResourceLink():
-            return _line(block.uri, block.title or block.name, block.description), None
+            return _format_entry(block.uri, block.title or block.name, block.description), None
         case types.EmbeddedResource():
-            text, attachment = _read(block.resource)
+            text, attachment = _convert_block(block.resource)
             return (text if attachment else f"[{block.resource.uri}]\n{text}"), attachment
         case types.BlobResourceContents():
             media_type = block.mime_type or "application/octet-stream"
             return f"[{block.uri}, attached]", Attachment(media_type, name=block.uri, data=block.blob)
 
 
-def _line(name: str, title: str, description: str | None) -> str:
+def _format_entry(name: str, title: str, description: str | None) -> str:
     return " - ".join(part for part in (name, title, (description or "").strip()) if part)
 
 
-def _argument(argument: types.PromptArgument) -> str:
+def _format_argument(argument: types.PromptArgument) -> str:
     return argument.name if argument.required else f"{argument.name}?"
 
 
-async def listed_offer(session: ClientSession) -> ServerOffer:
-    """Return all that the server offers.
+async def fetch_offer(session: ClientSession) -> ServerOffer:
+    """Return the server's offer: its tools, and whether it has resources and prompts.
 
     Raises:
-        MCPError, pydantic.ValidationError: It can't tell its tools. That it can't tell the rest is no harm.
+        MCPError, pydantic.ValidationError: The tools can't be listed. Errors about resources and prompts are ignored.
     """
     capabilities = session.server_capabilities or types.ServerCapabilities()
-    tools = await _listed_tools(session) if capabilities.tools else []
+    tools = await _fetch_tools(session) if capabilities.tools else []
     has_resources = bool(capabilities.resources) and await _has_resources(session)
     has_prompts = bool(capabilities.prompts) and await _has_prompts(session)
-    return ServerOffer(tuple(_remote(tool) for tool in tools), has_resources, has_prompts)
+    return ServerOffer(tuple(_to_remote_tool(tool) for tool in tools), has_resources, has_prompts)
 
 
-async def listed_templates(session: ClientSession) -> list[types.ResourceTemplate]:
-    """Return all patterns of resources; many servers don't know the question."""
+async def fetch_resource_templates(session: ClientSession) -> list[types.ResourceTemplate]:
+    """Return all resource templates, or an empty list if the server doesn't support them, as many don't."""
     try:
-        return [one for page in await _pages(session.list_resource_templates) for one in page.resource_templates]
+        pages = await _fetch_pages(session.list_resource_templates)
+        return [template for page in pages for template in page.resource_templates]
     except MCPError:
         return []
 
 
-async def _listed_tools(session: ClientSession) -> list[types.Tool]:
-    tools = [one for page in await _pages(session.list_tools) for one in page.tools]
+async def _fetch_tools(session: ClientSession) -> list[types.Tool]:
+    tools = [tool for page in await _fetch_pages(session.list_tools) for tool in page.tools]
     return list({tool.name: tool for tool in tools}.values())
 
 
 async def _has_resources(session: ClientSession) -> bool:
     try:
-        return bool((await session.list_resources()).resources or await listed_templates(session))
+        return bool((await session.list_resources()).resources or await fetch_resource_templates(session))
     except MCPError:
         return False
 
@@ -154,90 +157,92 @@ async def _has_prompts(session: ClientSession) -> bool:
         return False
 
 
-async def _pages(ask: Callable[..., Awaitable[Page]]) -> list[Page]:
+async def _fetch_pages(fetch: Callable[..., Awaitable[Page]]) -> list[Page]:
     pages: list[Page] = []
     seen: set[str] = set()
     cursor: str | None = None
-    while len(pages) < PAGES:
-        page = await ask(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
+    while len(pages) < MAX_PAGES:
+        page = await fetch(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
         pages.append(page)
         cursor = page.next_cursor
-        if not cursor or cursor in seen:  # a server that turns in circles is read once round
+        if not cursor or cursor in seen:  # stop if the server repeats a cursor
             break
         seen.add(cursor)
     return pages
 
 
-def _remote(tool: types.Tool) -> RemoteTool:
+def _to_remote_tool(tool: types.Tool) -> RemoteTool:
     hints = tool.annotations or types.ToolAnnotations()
     title = tool.title or hints.title or ""
-    description = (tool.description or title or tool.name)[:DESCRIPTION_CHARACTERS]
-    return RemoteTool(tool.name, description, _parameters(tool.input_schema), not hints.read_only_hint)
+    description = (tool.description or title or tool.name)[:MAX_DESCRIPTION_CHARACTERS]
+    return RemoteTool(tool.name, description, _clean_parameters(tool.input_schema), not hints.read_only_hint)
 
 
-def _parameters(schema: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in schema.items() if key not in _NOT_AT_THE_TOP}
-    given: dict[str, Any] = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
-    # A schema may be a mere `true`, which few model APIs know.
-    properties: dict[str, Any] = {name: one if isinstance(one, dict) else {} for name, one in given.items()}
-    return {**kept, "type": "object", "properties": properties}
+def _clean_parameters(schema: dict[str, Any]) -> dict[str, Any]:
+    supported = {key: value for key, value in schema.items() if key not in _UNSUPPORTED_TOP_LEVEL_KEYS}
+    declared: dict[str, Any] = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
+    # A property's schema may be just `true`, which few model APIs accept.
+    properties: dict[str, Any] = {name: value if isinstance(value, dict) else {} for name, value in declared.items()}
+    return {**supported, "type": "object", "properties": properties}
 
 
-async def perform(session: ClientSession, errand: Errand, server: str) -> ToolOutput:
-    """Return what came of the wish. Cancelling tells the server.
+async def perform_request(session: ClientSession, pending: PendingRequest, server: str) -> ToolOutput:
+    """Send a request and return its result. Cancelling also cancels the request at the server.
 
     Raises:
         MCPError: The server refused.
-        pydantic.ValidationError: What it sent is not valid.
+        pydantic.ValidationError: The server sent an invalid message.
     """
-    match errand.wish:
+    match pending.request:
         case CallTool():
-            return await _call(session, errand, errand.wish)
+            return await _call_tool(session, pending, pending.request)
         case ListResources():
-            resources = [one for page in await _pages(session.list_resources) for one in page.resources]
-            return resources_output(resources, await listed_templates(session), server)
+            resources = [resource for page in await _fetch_pages(session.list_resources) for resource in page.resources]
+            return format_resources(resources, await fetch_resource_templates(session), server)
         case ReadResource(uri):
-            return _output((await session.read_resource(uri)).contents)
+            return _format_blocks((await session.read_resource(uri)).contents)
         case ListPrompts():
-            prompts = [one for page in await _pages(session.list_prompts) for one in page.prompts]
-            return prompts_output(prompts, server)
+            prompts = [prompt for page in await _fetch_pages(session.list_prompts) for prompt in page.prompts]
+            return format_prompts(prompts, server)
         case GetPrompt(name, arguments):
-            return prompt_output(await session.get_prompt(name, arguments))
+            return format_prompt(await session.get_prompt(name, arguments))
 
 
-async def _call(session: ClientSession, errand: Errand, wish: CallTool) -> ToolOutput:
-    async def show(progress: float, total: float | None, message: str | None) -> None:
-        errand.progress(progress, total, message)
+async def _call_tool(session: ClientSession, pending: PendingRequest, call: CallTool) -> ToolOutput:
+    async def show_progress(progress: float, total: float | None, message: str | None) -> None:
+        pending.show_progress(progress, total, message)
 
-    _check_sendable(wish)
+    _check_serializable(call)
     responses: types.InputResponses | None = None
     state: str | None = None
-    for _ in range(ROUNDS):
-        # Not `session.call_tool`: that throws a result away when its structure isn't what the server had promised.
+    for _ in range(MAX_INPUT_ROUNDS):
+        # Not `session.call_tool`, which discards a result whose structure differs from the declared schema.
         params = types.CallToolRequestParams(
-            name=wish.name, arguments=wish.arguments, input_responses=responses, request_state=state
+            name=call.name, arguments=call.arguments, input_responses=responses, request_state=state
         )
         request = types.CallToolRequest(params=params)
-        result = await session.send_request(request, _CALLED, progress_callback=show)
+        result = await session.send_request(request, _CALL_RESULT, progress_callback=show_progress)
         if isinstance(result, types.CallToolResult):
-            return tool_output(result)
+            return format_tool_result(result)
         state = result.request_state
-        responses = await _responses(session, result)
-    raise MCPError(types.INTERNAL_ERROR, f"it asked for more input {ROUNDS} times")
+        responses = await _answer_input_requests(session, result)
+    raise MCPError(types.INTERNAL_ERROR, f"the server asked for more input {MAX_INPUT_ROUNDS} times")
 
 
-def _check_sendable(wish: CallTool) -> None:
-    """What can't be written would end the connection for everybody, if it was found out later."""
+def _check_serializable(call: CallTool) -> None:
+    """Reject arguments that can't be encoded as JSON. Sending them would end the connection for all requests."""
     try:
-        msgspec.json.encode(wish.arguments)
+        msgspec.json.encode(call.arguments)
     except (TypeError, ValueError) as error:
-        raise MCPError(types.INVALID_PARAMS, f"its arguments can't be sent as JSON: {error}") from error
+        raise MCPError(types.INVALID_PARAMS, f"the arguments can't be encoded as JSON: {error}") from error
 
 
-async def _responses(session: ClientSession, result: types.InputRequiredResult) -> types.InputResponses | None:
-    """Return what a server of the newer kind wants to know before it goes on."""
+async def _answer_input_requests(
+    session: ClientSession, result: types.InputRequiredResult
+) -> types.InputResponses | None:
+    """Answer the input requests that a server with the newer protocol sends before it continues."""
     if not result.input_requests:
-        await anyio.sleep(ROUND_SECONDS)
+        await anyio.sleep(INPUT_RETRY_SECONDS)
         return None
     responses: types.InputResponses = {}
     for key, request in result.input_requests.items():

@@ -1,4 +1,4 @@
-"""One server, supervised: started when it is wanted, tried again when it fails, given up when it goes on failing."""
+"""One supervised server: started on demand, retried after failures, and suspended after repeated failures."""
 
 import asyncio
 import importlib
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hark.mcp.failures import RetryPolicy, ServerFailure
-from hark.mcp.offers import OfferCache, RemoteTool, ServerOffer, ServerState, ServerStatus
-from hark.mcp.requests import Errand, Lost, Wish
-from hark.mcp.server_context import ServerPlace
-from hark.mcp.settings import Start
+from hark.mcp.pending_request import McpRequest, PendingRequest, RequestLost
+from hark.mcp.retry_policy import RetryPolicy, ServerFailure
+from hark.mcp.server_context import ServerContext
+from hark.mcp.server_offer import OfferCache, RemoteTool, ServerOffer, ServerState, ServerStatus
+from hark.mcp.settings import StartMode
 from hark.processes.process_table import ProcessActivity
 from hark.protocol.messages import Effect
 from hark.protocol.tool import CallContext, ToolOutput
@@ -19,257 +19,257 @@ from hark.protocol.tool import CallContext, ToolOutput
 if TYPE_CHECKING:
     from hark.mcp.connection import McpConnection
 
-ROOM_SECONDS = 10.0
+START_MARGIN_SECONDS = 10.0
 
 ConnectResult = asyncio.Future["McpConnection | ServerFailure"]
 
 
 class McpServer:
-    """A server of the app. `run` owns all that it starts; calls come from other tasks, and hold nothing of it.
+    """A supervised MCP server. `run` owns everything the server starts. Calls are made from other tasks.
 
-    `settled` is set when it is connected, has failed once, is known from the last time, or is not waited for.
+    `settled` is set once the server is connected, has failed once, has cached tools, or is no longer waited for.
     """
 
     def __init__(
         self,
-        place: ServerPlace,
-        policy: RetryPolicy,
-        notice: Callable[[str], None],
-        changed: Callable[[], None] = lambda: None,
+        context: ServerContext,
+        retry_policy: RetryPolicy,
+        notify: Callable[[str], None],
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """`notice` gets lines for a person; `changed` is called when another offer is made."""
-        self.name = place.name
-        self.settings = place.settings
+        """`notify` receives messages for the user. `on_change` is called when tools, resources or prompts change."""
+        self.name = context.name
+        self.settings = context.settings
         self.settled = asyncio.Event()
-        self._place = place
-        self._policy = policy
-        self._backoff = policy.backoff()
-        self._notice = notice
-        self._changed = changed
-        self._cache = OfferCache(place.places.cache / f"{place.name}.json", place.settings)
+        self._context = context
+        self._retry_policy = retry_policy
+        self._backoff = retry_policy.create_backoff()
+        self._notify = notify
+        self._on_change = on_change
+        self._cache = OfferCache(context.paths.cache / f"{context.name}.json", context.settings)
         self._offer = self._cache.load()
-        self._state = ServerState.IDLE if place.settings.enabled else ServerState.DISABLED
-        self._moved = asyncio.Event()
+        self._state = ServerState.IDLE if context.settings.enabled else ServerState.DISABLED
+        self._state_changed = asyncio.Event()
         self._connection: McpConnection | None = None
         self._starting: McpConnection | None = None
         self._activity: ProcessActivity | None = None
         self._result: ConnectResult = asyncio.get_running_loop().create_future()
         self._wanted = asyncio.Event()
         self._failures = 0
-        self._lives = 0
+        self._start_count = 0
         self._up_at: float | None = None
-        self._has_worked = False
-        self._rests_until = 0.0
+        self._has_answered = False
+        self._retry_blocked_until = 0.0
         self._last_error = ""
         self._requests = 0
         self._is_unused = asyncio.Event()
         self._is_unused.set()
-        if self._offer is not None or not place.settings.enabled or self._cache.was_late():
+        if self._offer is not None or not context.settings.enabled or self._cache.has_timed_out():
             self.settled.set()
 
     @property
     def offer(self) -> ServerOffer | None:
-        """What it offers as far as is known; None when nothing is."""
+        """The server's tools, resources and prompts, live or cached; None if unknown or the server is disabled."""
         return self._offer if self.settings.enabled else None
 
     @property
     def tools(self) -> list[RemoteTool]:
-        """The tools that the settings let through."""
+        """The server's tools that the settings allow."""
         return [tool for tool in self.offer.tools if self.settings.is_offered(tool.name)] if self.offer else []
 
     @property
     def status(self) -> ServerStatus:
-        """How it stands."""
+        """The server's current status."""
         return ServerStatus(
             name=self.name,
             state=self._state,
             tools=tuple(tool.name for tool in self.tools),
-            pid=self._connection.link.pid if self._connection else None,
-            restarts=max(0, self._lives - 1),
+            pid=self._connection.transport.pid if self._connection else None,
+            restarts=max(0, self._start_count - 1),
             last_error=self._last_error,
         )
 
-    async def unused(self) -> None:
-        """Return when nothing that was asked of it is under way. Safe to cancel."""
+    async def wait_until_unused(self) -> None:
+        """Wait until no request is in progress. Safe to cancel."""
         await self._is_unused.wait()
 
     def has_progressed(self) -> bool:
-        """Return whether a server that starts has worked since the last call; loading the SDK is work, too."""
+        """Return whether a starting server made progress since the last check. Loading the SDK counts as progress."""
         if self._starting is None:
             return True
-        pid = self._starting.link.pid
+        pid = self._starting.transport.pid
         if pid is None:
             return False
         if self._activity is None or self._activity.session != pid:
             self._activity = ProcessActivity(pid)
         return self._activity.has_progressed()
 
-    def give_up_waiting(self) -> None:
-        """Nobody waits for it any more, at the next start neither, until it has told what it offers."""
+    def stop_waiting(self) -> None:
+        """Stop waiting for the server's tools. Later starts don't wait for it either until it has listed its tools."""
         self.settled.set()
         if self._offer is None:
             self._cache.save(None)
 
-    async def reached(self, *states: ServerState) -> None:
-        """Return when it stands like that. Safe to cancel."""
+    async def wait_for_state(self, *states: ServerState) -> None:
+        """Wait until the server is in one of these states. Safe to cancel."""
         while self._state not in states:
-            await self._moved.wait()
+            await self._state_changed.wait()
 
     async def run(self) -> None:
-        """Keep it alive until cancelled; then it is ended whole, in less than a second."""
+        """Keep the server running until cancelled, then stop its processes within a second."""
         try:
-            if self._offer is not None and self.settings.start is Start.LAZY:
+            if self._offer is not None and self.settings.start is StartMode.LAZY:
                 await self._wanted.wait()
             while True:
                 await self._run_once()
         finally:
-            self._move(ServerState.IDLE)
+            self._set_state(ServerState.IDLE)
             self._connection = None
-            self._renew_result()
-            self._give(ServerFailure("Hark is ending"))
+            self._reset_attempt_result()
+            self._set_attempt_result(ServerFailure("Hark is shutting down"))
 
-    async def request(self, wish: Wish, context: CallContext) -> ToolOutput:
-        """Have a wish done, waiting for the server when it is on its way up. Cancelling withdraws it at once."""
+    async def request(self, request: McpRequest, context: CallContext) -> ToolOutput:
+        """Perform a request, waiting for the server if it is starting. Cancelling cancels the request immediately."""
         self._requests += 1
         self._is_unused.clear()
         try:
-            return await self._done(wish, context)
+            return await self._perform(request, context)
         finally:
             self._requests -= 1
             if not self._requests:
                 self._is_unused.set()
 
-    async def _done(self, wish: Wish, context: CallContext) -> ToolOutput:
+    async def _perform(self, request: McpRequest, context: CallContext) -> ToolOutput:
         for is_last in (False, True):
             try:
-                connection = await self._connected()
+                connection = await self._wait_for_connection()
             except ServerFailure as failure:
-                return self._unusable(str(failure))
-            errand = Errand(wish, context)
-            connection.begin(errand)
-            match await errand.outcome():
-                case Lost(why, is_untouched=True) if is_last:
-                    return self._unusable(why)
-                case Lost(is_untouched=True):
-                    continue  # safe to do again: the server never saw it
-                case Lost(why):
-                    return self._ended(why)
+                return self._unusable_output(str(failure))
+            pending = PendingRequest(request, context)
+            connection.start_request(pending)
+            match await pending.wait_for_result():
+                case RequestLost(why, is_untouched=True) if is_last:
+                    return self._unusable_output(why)
+                case RequestLost(is_untouched=True):
+                    continue  # safe to repeat: the server never saw the request
+                case RequestLost(why):
+                    return self._ended_output(why)
                 case ToolOutput() as output:
                     return output
-        raise AssertionError("the last round always returns")
+        raise AssertionError("the last attempt always returns")
 
-    # What the connection tells:
+    # Notifications from the connection:
 
-    def is_up(self, connection: "McpConnection") -> None:
-        """It can take errands from now on."""
+    def on_connected(self, connection: "McpConnection") -> None:
+        """Send requests over this connection from now on."""
         self._connection = connection
-        self._move(ServerState.CONNECTED)
+        self._set_state(ServerState.CONNECTED)
         self._up_at = anyio.current_time()
         self.settled.set()
-        self._give(connection)
+        self._set_attempt_result(connection)
 
-    def is_down(self) -> None:
-        """It takes no more errands: who comes now waits for its next life."""
+    def on_disconnected(self) -> None:
+        """Stop using the connection. New requests wait for the next connection."""
         self._connection = None
-        self._renew_result()
-        self._move(ServerState.WAITING)
+        self._reset_attempt_result()
+        self._set_state(ServerState.WAITING)
 
-    def offers(self, offer: ServerOffer) -> None:
-        """This is what the server offers now."""
-        if offer != self._offer or self._cache.was_late():
+    def on_offer(self, offer: ServerOffer) -> None:
+        """Store the server's current tools, resources and prompts, and report any change."""
+        if offer != self._offer or self._cache.has_timed_out():
             self._offer = offer
             self._cache.save(offer)
-            self._changed()
+            self._on_change()
 
-    def has_answered(self) -> None:
-        """An errand was done: the server works."""
-        self._has_worked = True
+    def on_answer(self) -> None:
+        """Record that the server answered a request."""
+        self._has_answered = True
 
-    def _give(self, result: "McpConnection | ServerFailure") -> None:
+    def _set_attempt_result(self, result: "McpConnection | ServerFailure") -> None:
         if not self._result.done():
             self._result.set_result(result)
 
-    def _renew_result(self) -> None:
-        # Who waits for the old one goes on waiting: it is given when the next try ends.
+    def _reset_attempt_result(self) -> None:
+        # Requests that wait for the old result get it when the next attempt ends.
         if self._result.done():
             self._result = asyncio.get_running_loop().create_future()
 
-    def _move(self, state: ServerState) -> None:
+    def _set_state(self, state: ServerState) -> None:
         self._state = state
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
+        state_changed, self._state_changed = self._state_changed, asyncio.Event()
+        state_changed.set()
 
-    def _wants_login(self, page: str) -> None:
-        self._last_error = f"a person has to log in first, on this machine: {page}"
+    def _on_login_page(self, page: str) -> None:
+        self._last_error = f"the user has to log in first, on this machine: {page}"
         self.settled.set()
-        self._move(ServerState.LOGIN)
-        self._give(ServerFailure(self._last_error))
-        self._notice(f"The MCP server {self.name} wants you to log in. Open this page: {page}")
+        self._set_state(ServerState.LOGIN)
+        self._set_attempt_result(ServerFailure(self._last_error))
+        self._notify(f"The MCP server {self.name} needs you to log in. Open this page: {page}")
 
-    async def _connected(self) -> "McpConnection":
+    async def _wait_for_connection(self) -> "McpConnection":
         if self._connection is not None:
             return self._connection
         if self._state is ServerState.LOGIN:
             raise ServerFailure(self._last_error)
-        if self._state is ServerState.PARKED and anyio.current_time() < self._rests_until:
-            raise ServerFailure(f"{self._last_error} (tried a moment ago)")
+        if self._state is ServerState.PARKED and anyio.current_time() < self._retry_blocked_until:
+            raise ServerFailure(f"{self._last_error} (retried a moment ago)")
         self._wanted.set()
-        seconds = self.settings.start_seconds + ROOM_SECONDS
+        seconds = self.settings.start_seconds + START_MARGIN_SECONDS
         try:
             with anyio.fail_after(seconds):
-                result = await asyncio.shield(self._result)  # many may wait for it
+                result = await asyncio.shield(self._result)  # several requests may wait for it
         except TimeoutError:
-            raise ServerFailure(f"it was not there within {seconds:g} s") from None
+            raise ServerFailure(f"no connection within {seconds:g} s") from None
         if isinstance(result, ServerFailure):
             raise result
         return result
 
-    def _unusable(self, why: str) -> ToolOutput:
-        advice = f"`hark mcp test {self.name}` tells more, and what it printed is in {self._place.log.file}"
-        text = f"The MCP server {self.name} can't be used: {why}. Go on without it; {advice}."
+    def _unusable_output(self, reason: str) -> ToolOutput:
+        advice = f"`hark mcp test {self.name}` shows details, and the server's log is {self._context.log.file}"
+        text = f"The MCP server {self.name} can't be used: {reason}. Continue without it; {advice}."
         return ToolOutput(text, is_error=True, effect=Effect.NOT_STARTED)
 
-    def _ended(self, why: str) -> ToolOutput:
-        text = f"The MCP server {self.name} ended while the call was under way ({why}); it is started again."
-        return ToolOutput(f"{text} What the call did is unknown.", is_error=True, effect=Effect.UNKNOWN)
+    def _ended_output(self, reason: str) -> ToolOutput:
+        text = f"The MCP server {self.name} ended during the call ({reason}) and is being restarted."
+        return ToolOutput(f"{text} The effect of the call is unknown.", is_error=True, effect=Effect.UNKNOWN)
 
     async def _run_once(self) -> None:
-        """One life, and the wait after it."""
-        self._move(ServerState.CONNECTING)
+        """Run one connection to its end, then wait before the next attempt."""
+        self._set_state(ServerState.CONNECTING)
         self._wanted.clear()
-        self._lives += 1
-        self._up_at, self._has_worked = None, False
-        failure = await self._live()
-        failure.args = (self._place.log.cleaned(str(failure)),)  # a server may repeat what it was sent
+        self._start_count += 1
+        self._up_at, self._has_answered = None, False
+        failure = await self._run_connection()
+        failure.args = (self._context.log.redact(str(failure)),)  # a server may echo the secrets it received
         self._last_error = str(failure)
-        self._place.log.note(f"ended: {failure}")
-        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._policy.steady_seconds
-        if was_steady or self._has_worked:
+        self._context.log.note(f"ended: {failure}")
+        was_steady = self._up_at is not None and anyio.current_time() - self._up_at > self._retry_policy.steady_seconds
+        if was_steady or self._has_answered:
             self._failures = 0
             self._backoff.reset()
         self._failures += 1
-        is_given_up = failure.is_final or self._failures >= self._policy.tries
-        self._move(ServerState.PARKED if is_given_up else ServerState.WAITING)
-        if self._up_at is None or is_given_up:
-            self._give(failure)
-            self._renew_result()
+        is_parked = failure.is_final or self._failures >= self._retry_policy.tries
+        self._set_state(ServerState.PARKED if is_parked else ServerState.WAITING)
+        if self._up_at is None or is_parked:
+            self._set_attempt_result(failure)
+            self._reset_attempt_result()
         self.settled.set()
-        if not is_given_up:
+        if not is_parked:
             await anyio.sleep(self._backoff.next_delay())
             return
-        if failure.is_final or self._failures == self._policy.tries:
-            self._notice(f"The MCP server {self.name} is given up: {failure}. A call to it tries again.")
+        if failure.is_final or self._failures == self._retry_policy.tries:
+            self._notify(f"The MCP server {self.name} is parked: {failure}. The next call to it retries.")
         else:
-            self._rests_until = anyio.current_time() + self._policy.rest_seconds
+            self._retry_blocked_until = anyio.current_time() + self._retry_policy.rest_seconds
         self._wanted.clear()
         await self._wanted.wait()
 
-    async def _live(self) -> ServerFailure:
+    async def _run_connection(self) -> ServerFailure:
         try:
-            # In a thread, as loading the SDK for the first time takes a second that nobody else should lose.
+            # In a thread, because loading the SDK for the first time would block the event loop for a second.
             module = await asyncio.to_thread(importlib.import_module, "hark.mcp.connection")
         except ImportError as error:
-            return ServerFailure(f"the package for MCP is not installed: {error}", is_final=True)
-        connection: McpConnection = module.make_connection(self._place, self, self._wants_login)
+            return ServerFailure(f"the MCP package is not installed: {error}", is_final=True)
+        connection: McpConnection = module.create_connection(self._context, self, self._on_login_page)
         self._starting = connection
         return await connection.run()

@@ -1,16 +1,16 @@
-"""Where a server lives: its name, its settings, its files."""
+"""The name, settings, files and directories of a server."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from hark.mcp.logs import ServerLog
 from hark.mcp.settings import ServerSettings
-from hark.processes.piped import Spawn
+from hark.processes.piped_process import Spawn
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPaths:
-    """Where all servers live: what they offered, what they print, the tokens for them, and what they work on."""
+    """The directories that all servers use: cached offers, logs, login tokens, and the workspace."""
 
     cache: Path
     logs: Path
@@ -19,30 +19,31 @@ class ServerPaths:
 
     @classmethod
     def in_home(cls, home: Path, workspace: Path) -> "ServerPaths":
-        """Return the usual places."""
+        """Return the default paths inside Hark's home."""
         return cls(home / "cache" / "mcp", home / "logs", home / "mcp", workspace)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerPlace:
-    """Where one server lives."""
+class ServerContext:
+    """Everything needed to start one server: its name, settings, paths and log, and the function that spawns it."""
 
     name: str
     settings: ServerSettings
-    places: ServerPaths
+    paths: ServerPaths
     log: ServerLog
     spawn: Spawn
 
     @property
     def roots(self) -> list[Path]:
-        """The directories that it may work in: the workspace, and those that its own arguments name.
+        """The directories the server may use: the workspace and the directories named in its arguments.
 
-        Some servers take the roots in place of their arguments: what the person opened to them must stay open.
+        Some servers use the roots instead of their arguments, so directories that the user listed there must be
+        included.
         """
-        named = [Path(word).expanduser() for word in self.settings.args if word.startswith(("/", "~"))]
-        return [self.places.workspace.resolve(), *(path.resolve() for path in named if path.is_dir())]
+        listed = [Path(argument).expanduser() for argument in self.settings.args if argument.startswith(("/", "~"))]
+        return [self.paths.workspace.resolve(), *(path.resolve() for path in listed if path.is_dir())]
 
     @property
     def token_file(self) -> Path:
-        """Where its tokens are."""
-        return self.places.tokens / f"{self.name}.oauth.json"
+        """The file with the server's OAuth tokens."""
+        return self.paths.tokens / f"{self.name}.oauth.json"

@@ -1,4 +1,4 @@
-"""`[mcp.servers.NAME]`: what may stand there, as types."""
+"""The types of the settings in `[mcp.servers.NAME]`."""
 
 import hashlib
 import os
@@ -10,27 +10,27 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from hark.text.redaction import is_secret_name, secrets_in_address
+from hark.text.redaction import find_secrets_in_url, is_secret_name
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class ServerSettingsError(Exception):
-    """The settings of a server can't be used; the text says which, why, and what to do."""
+    """The settings of a server are invalid. The text says which server, why, and how to fix them."""
 
 
-class Start(StrEnum):
-    """When a server is started. LAZY: when its tools aren't known yet, and else by the first call."""
+class StartMode(StrEnum):
+    """When a server is started. LAZY: by its first call, or at the start of Hark if its tools aren't cached yet."""
 
     LAZY = "lazy"
     EAGER = "eager"
 
 
 class OAuthSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How to log in to a remote server. Without a `client_id`, Hark registers itself with the server.
+    """The OAuth login to a remote server. Without a `client_id`, Hark registers itself with the server.
 
-    `redirect_port` is where the browser comes back to on this machine: 0 is any port that is free.
+    `redirect_port` is the local port that the browser is redirected to; 0 picks a free port.
     """
 
     client_id: str = ""
@@ -40,10 +40,10 @@ class OAuthSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One server: a `command` to start, or a `url` to reach. `${VAR}` in `env` and `headers` comes from outside.
+    """One server: a `command` to start, or a `url` to reach. `env` and `headers` may contain `${VAR}`.
 
-    `tools` are the only ones on offer, when it isn't empty; `deny` are those that never are. `start_seconds`: how long
-    it may take to answer for the first time; `timeout_seconds`: how long a call may take.
+    If `tools` isn't empty, only those tools are offered; tools in `deny` never are. `start_seconds` limits the time
+    to the first response, `timeout_seconds` the duration of a call.
     """
 
     command: str = ""
@@ -54,7 +54,7 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     headers: dict[str, str] = field(default_factory=dict[str, str])
     oauth: bool | OAuthSettings = False
     enabled: bool = True
-    start: Start = Start.LAZY
+    start: StartMode = StartMode.LAZY
     start_seconds: float = 30.0
     timeout_seconds: float = 600.0
     tools: tuple[str, ...] = ()
@@ -62,89 +62,91 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def login(self) -> OAuthSettings | None:
-        """How to log in, if at all."""
+        """The OAuth settings, or None if the server needs no login."""
         if isinstance(self.oauth, OAuthSettings):
             return self.oauth
         return OAuthSettings() if self.oauth else None
 
     @property
     def fingerprint(self) -> str:
-        """Other settings have another one, as far as they change what is offered. It tells nothing of them."""
-        same = msgspec.structs.replace(self, enabled=True, start=Start.LAZY, start_seconds=30.0, timeout_seconds=600.0)
-        return hashlib.sha256(msgspec.json.encode(same, order="sorted")).hexdigest()[:32]
+        """A hash that changes with any setting that could affect the server's tools. The hash reveals no settings."""
+        relevant = msgspec.structs.replace(
+            self, enabled=True, start=StartMode.LAZY, start_seconds=30.0, timeout_seconds=600.0
+        )
+        return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]
 
     def secrets(self) -> Iterator[str]:
-        """Yield what must not be told: passwords and keys in its variables, headers and address."""
+        """Yield the secrets in the settings: passwords and keys in variables, headers and the URL."""
         for name, value in (*self.env.items(), *self.headers.items()):
             try:
-                known = expanded({name: value})[name]
+                expanded_value = expand_variables({name: value})[name]
             except ServerSettingsError:
-                continue  # told when it is started
-            if is_secret_name(name) or known != value or name in self.headers:
-                yield known
-                yield known.rpartition(" ")[2]  # Bearer SECRET
-        yield from secrets_in_address(self.url)
+                continue  # reported when the server starts
+            if is_secret_name(name) or expanded_value != value or name in self.headers:
+                yield expanded_value
+                yield expanded_value.rpartition(" ")[2]  # Bearer SECRET
+        yield from find_secrets_in_url(self.url)
         if isinstance(self.oauth, OAuthSettings) and self.oauth.client_secret:
             yield self.oauth.client_secret
 
     def is_offered(self, tool: str) -> bool:
-        """Tell whether the tool may be used."""
+        """Return whether the settings allow the tool."""
         return tool not in self.deny and (not self.tools or tool in self.tools)
 
 
 def read_servers(table: Mapping[str, Any]) -> dict[str, ServerSettings]:
-    """Return the servers of the section `[mcp]`, in its order; those that are not enabled too.
+    """Return all servers in the section `[mcp]`, in order, including disabled ones.
 
     Raises:
-        ServerSettingsError: Something in it is wrong.
+        ServerSettingsError: A setting is invalid.
     """
     unknown = [key for key in table if key != "servers"]
     if unknown:
-        raise ServerSettingsError(f"mcp.{unknown[0]} is not a setting: servers stand in [mcp.servers.NAME].")
+        raise ServerSettingsError(f"mcp.{unknown[0]} is not a setting. Put each server in [mcp.servers.NAME].")
     servers = table.get("servers", {})
     if not isinstance(servers, Mapping):
-        raise ServerSettingsError("mcp.servers must be a table: write [mcp.servers.NAME] with a command or a url.")
-    return {str(name): _read(str(name), one) for name, one in servers.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        raise ServerSettingsError("mcp.servers must be a table. Write [mcp.servers.NAME] with a command or a url.")
+    return {str(name): _read_server(str(name), server_table) for name, server_table in servers.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def expanded(values: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the values with each `${VAR}` replaced by what the environment has for it.
+def expand_variables(values: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the values with each `${VAR}` replaced by the environment variable.
 
     Raises:
         ServerSettingsError: A variable is not set.
     """
     variables = os.environ if environment is None else environment
 
-    def value_of(found: re.Match[str]) -> str:
-        if found[1] not in variables:
-            raise ServerSettingsError(f"its settings name the environment variable {found[1]}, which is not set")
-        return variables[found[1]]
+    def value_of(match: re.Match[str]) -> str:
+        if match[1] not in variables:
+            raise ServerSettingsError(f"the settings use the environment variable {match[1]}, which is not set")
+        return variables[match[1]]
 
     return {name: _VARIABLE.sub(value_of, value) for name, value in values.items()}
 
 
-def _read(name: str, table: object) -> ServerSettings:
-    where = f"mcp.servers.{name}"
+def _read_server(name: str, table: object) -> ServerSettings:
+    path = f"mcp.servers.{name}"
     if not _NAME.fullmatch(name):
-        raise ServerSettingsError(f"{where}: a server's name has up to 32 letters, digits, - and _, no other signs.")
+        raise ServerSettingsError(f"{path}: a server's name may have up to 32 letters, digits, - and _.")
     try:
         settings = msgspec.convert(table, ServerSettings, strict=False)
     except msgspec.ValidationError as error:
-        raise ServerSettingsError(f"{where}: {error}. See docs/mcp.md for what may stand there.") from error
-    if problem := _problem(settings):
-        raise ServerSettingsError(f"{where} {problem}")
+        raise ServerSettingsError(f"{path}: {error}. See docs/mcp.md for the valid settings.") from error
+    if problem := _find_problem(settings):
+        raise ServerSettingsError(f"{path} {problem}")
     return settings
 
 
-def _problem(settings: ServerSettings) -> str | None:
+def _find_problem(settings: ServerSettings) -> str | None:
     if bool(settings.command) == bool(settings.url):
         return "needs either a command (a program to start) or a url (a server to reach)."
     if settings.url and not settings.url.startswith(("http://", "https://")):
-        return "has a url that begins neither with http:// nor with https://."
+        return "has a url that doesn't start with http:// or https://."
     if settings.url and (settings.args or settings.env or settings.cwd):
-        return "has a url: args, env and cwd are for a command. A url takes headers."
+        return "has a url, so args, env and cwd don't apply. Use headers instead."
     if settings.command and (settings.headers or settings.oauth):
-        return "has a command: headers and oauth are for a url. A command takes env."
+        return "has a command, so headers and oauth don't apply. Use env instead."
     if settings.start_seconds <= 0 or settings.timeout_seconds <= 0:
-        return "has a time limit that is not above 0."
+        return "has a time limit that isn't greater than 0."
     return None

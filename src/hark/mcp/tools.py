@@ -1,4 +1,4 @@
-"""The tools of MCP servers: one for each tool of theirs, and two that all share, for resources and for prompts."""
+"""The tools of MCP servers: one for each server tool, and two shared ones for resources and prompts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import anyio
 from msgspec import structs
 
-from hark.mcp.offers import RemoteTool
-from hark.mcp.requests import CallTool, GetPrompt, ListPrompts, ListResources, ReadResource, Wish
+from hark.mcp.pending_request import CallTool, GetPrompt, ListPrompts, ListResources, McpRequest, ReadResource
 from hark.mcp.server import McpServer
+from hark.mcp.server_offer import RemoteTool
 from hark.protocol.tool import CallContext, ToolError, ToolOutput, ToolSpec
 
 GRACE_SECONDS = 0.1
@@ -17,7 +17,7 @@ PROMPT = "mcp_prompt"
 
 
 class McpTool:
-    """Calls a tool of a server under a name that models can use."""
+    """A tool that calls a server's tool, under a name that models accept."""
 
     def __init__(self, name: str, remote: RemoteTool, server: McpServer) -> None:
         self._remote = remote.name
@@ -31,77 +31,81 @@ class McpTool:
         )
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-        """Call it. Cancelling tells the server, and returns at once whatever the server does."""
+        """Call the tool. Cancelling also cancels the call at the server, and returns immediately."""
         return await self._server.request(CallTool(self._remote, dict(arguments)), context)
 
 
-class SharedTool:
-    """Lists what several servers have, or gets one thing from one of them."""
+class MultiServerTool:
+    """A tool that lists items from several servers, or gets one item from one of them."""
 
     def __init__(
         self,
         servers: Sequence[McpServer],
         spec: ToolSpec,
-        listing: Wish,
-        get: tuple[str, str],
-        wish: Callable[[Mapping[str, Any]], Wish],
+        list_request: McpRequest,
+        get_action: tuple[str, str],
+        build_request: Callable[[Mapping[str, Any]], McpRequest],
     ) -> None:
-        """`get` is the action that gets one thing, and the parameter that names it; `wish` is what it asks for."""
+        """`get_action` is the name of the action that gets one item, and of the parameter that identifies the item."""
         self._servers = {server.name: server for server in servers}
-        self._listing = listing
-        self._action, self._name = get
-        self._wish = wish
-        which = {"type": "string", "enum": list(self._servers), "description": "Without it, list asks all of them."}
+        self._list_request = list_request
+        self._action, self._item_parameter = get_action
+        self._build_request = build_request
+        server_description = "Optional for list, which then includes all servers."
+        server_parameter = {"type": "string", "enum": list(self._servers), "description": server_description}
         action = {"type": "string", "enum": ["list", self._action]}
         parameters = {
             "type": "object",
-            "properties": {"action": action, "server": which, **spec.parameters},
+            "properties": {"action": action, "server": server_parameter, **spec.parameters},
             "required": ["action"],
             "additionalProperties": False,
         }
         self.spec = structs.replace(spec, parameters=parameters)
 
     async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
-        """List or get. Cancelling withdraws it at once."""
-        wanted = arguments.get("server")
-        servers = [server for server in self._servers.values() if wanted in (None, "", server.name)]
+        """List the items or get one. Cancelling cancels the request immediately."""
+        server_name = arguments.get("server")
+        servers = [server for server in self._servers.values() if server_name in (None, "", server.name)]
         if arguments.get("action") == "list":
-            return await _list(servers, self._listing, context)
-        if not arguments.get(self._name) or len(servers) != 1:
-            raise ToolError(f"{self._action} needs server and {self._name}: list tells which there are.")
-        return await servers[0].request(self._wish(arguments), context)
+            return await _list_from_all(servers, self._list_request, context)
+        if not arguments.get(self._item_parameter) or len(servers) != 1:
+            raise ToolError(f"{self._action} needs server and {self._item_parameter}. Use list to find them.")
+        return await servers[0].request(self._build_request(arguments), context)
 
 
-def resource_tool(servers: Sequence[McpServer]) -> SharedTool:
+def create_resource_tool(servers: Sequence[McpServer]) -> MultiServerTool:
     """Return the tool that lists and reads the resources of these servers."""
     text = "Resources (files, records, pages) of MCP servers: list them, or read one by its URI."
     spec = ToolSpec(RESOURCE, text, {"uri": {"type": "string", "description": "For read."}})
-    return SharedTool(servers, spec, ListResources(), ("read", "uri"), lambda given: ReadResource(given["uri"]))
+    return MultiServerTool(
+        servers, spec, ListResources(), ("read", "uri"), lambda arguments: ReadResource(arguments["uri"])
+    )
 
 
-def prompt_tool(servers: Sequence[McpServer]) -> SharedTool:
+def create_prompt_tool(servers: Sequence[McpServer]) -> MultiServerTool:
     """Return the tool that lists and fills in the prompts of these servers."""
-    filled = {"type": "object", "description": "What to fill in, for get.", "additionalProperties": {"type": "string"}}
-    name = {"type": "string", "description": "The prompt, for get."}
+    description = "Values for the prompt's arguments, for get."
+    prompt_arguments = {"type": "object", "description": description, "additionalProperties": {"type": "string"}}
+    name = {"type": "string", "description": "The prompt's name, for get."}
     text = "Prompts (ready-made instructions) of MCP servers: list them, or get one filled in."
-    spec = ToolSpec(PROMPT, text, {"name": name, "arguments": filled})
+    spec = ToolSpec(PROMPT, text, {"name": name, "arguments": prompt_arguments})
 
-    def wish(given: Mapping[str, Any]) -> GetPrompt:
-        values: Mapping[str, object] = given.get("arguments") or {}
-        return GetPrompt(given["name"], {key: str(value) for key, value in values.items()})
+    def build_request(arguments: Mapping[str, Any]) -> GetPrompt:
+        values: Mapping[str, object] = arguments.get("arguments") or {}
+        return GetPrompt(arguments["name"], {key: str(value) for key, value in values.items()})
 
-    return SharedTool(servers, spec, ListPrompts(), ("get", "name"), wish)
+    return MultiServerTool(servers, spec, ListPrompts(), ("get", "name"), build_request)
 
 
-async def _list(servers: Sequence[McpServer], wish: Wish, context: CallContext) -> ToolOutput:
-    """Ask side by side, so that one that is slow or dead holds up none of the others."""
+async def _list_from_all(servers: Sequence[McpServer], request: McpRequest, context: CallContext) -> ToolOutput:
+    """List the items from all servers in parallel, so that a slow or dead server doesn't delay the others."""
     outputs: dict[str, ToolOutput] = {}
 
-    async def ask(server: McpServer) -> None:
-        outputs[server.name] = await server.request(wish, context)
+    async def list_from(server: McpServer) -> None:
+        outputs[server.name] = await server.request(request, context)
 
     async with anyio.create_task_group() as tasks:
         for server in servers:
-            tasks.start_soon(ask, server)
+            tasks.start_soon(list_from, server)
     texts = [f"{server.name}:\n{outputs[server.name].text}" for server in servers]
     return ToolOutput("\n\n".join(texts), is_error=all(output.is_error for output in outputs.values()))

@@ -1,1 +1,1 @@
-"""Process trees that end completely."""
+"""Process trees that can be stopped completely, including all descendants."""

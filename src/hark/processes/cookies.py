@@ -1,4 +1,4 @@
-"""The cookie that a call's processes carry in their environment, and the sweep that finds them by it."""
+"""The marker variable (cookie) in the environment of a call's processes, and the cleanup of leftover processes."""
 
 import hashlib
 import os
@@ -10,18 +10,25 @@ import anyio
 from msgspec import Struct
 
 from hark.disk.private_files import append_private
-from hark.processes.process_table import Seen, environment_of, living_processes, named, start_time, with_descendants
+from hark.processes.process_table import (
+    ProcessInfo,
+    living_processes,
+    read_environment,
+    read_start_time,
+    with_command_line,
+    with_descendants,
+)
 from hark.processes.tree import kill_all
 
 COOKIE_NAME = "HARK_COOKIE"
 SEPARATOR = ","
-SWEEP_SECONDS = 0.5
+CLEANUP_SECONDS = 0.5
 
 
-class Owner(Struct, frozen=True):
-    """The process that starts calls: its home (as a hash), its pid and when it started.
+class ProcessOwner(Struct, frozen=True):
+    """The Hark process that starts calls: a hash of its home, its pid, and its start time.
 
-    Pid and start time together name one process until the next boot: a pid alone may be another's by now.
+    Pid and start time together identify a process until the next boot. A pid alone may be reused.
     """
 
     home: str
@@ -29,120 +36,126 @@ class Owner(Struct, frozen=True):
     started: int
 
     def new_cookie(self) -> str:
-        """Return a cookie that no other call has."""
+        """Return a new, unique cookie for a call."""
         return f"{self.home}:{self.pid}-{self.started}:{secrets.token_hex(8)}"
 
     @property
     def is_alive(self) -> bool:
-        """Whether this very process still runs."""
-        return start_time(self.pid) == self.started
+        """Whether this process, identified by pid and start time, is still running."""
+        return read_start_time(self.pid) == self.started
 
 
-def this_process(home: Path | None = None) -> Owner:
-    """Return this process as an owner; without a home, a sweep will not know its processes."""
+def current_owner(home: Path | None = None) -> ProcessOwner:
+    """Return this process as an owner. Without a home, a later cleanup can't find the processes it started."""
     pid = os.getpid()
-    return Owner(_home_hash(home), pid, start_time(pid) or 0)
+    return ProcessOwner(_hash_home(home), pid, read_start_time(pid) or 0)
 
 
 def with_cookie(environment: Mapping[str, str], cookie: str) -> dict[str, str]:
-    """Return the environment with the cookie in it, behind those that are there already.
+    """Return the environment with the cookie appended to any cookies already in it.
 
-    A Hark that another Hark started must not hide its processes from the outer one.
+    If one Hark runs inside another, the outer one can still find the processes of the inner one.
     """
-    outer = environment.get(COOKIE_NAME)
-    return {**environment, COOKIE_NAME: f"{outer}{SEPARATOR}{cookie}" if outer else cookie}
+    outer_cookies = environment.get(COOKIE_NAME)
+    return {**environment, COOKIE_NAME: f"{outer_cookies}{SEPARATOR}{cookie}" if outer_cookies else cookie}
 
 
-def nearest_cookie(value: str) -> str:
-    """Return the cookie of the innermost call, from a value of HARK_COOKIE."""
+def innermost_cookie(value: str) -> str:
+    """Return the cookie of the innermost call from a value of HARK_COOKIE."""
     return value.rpartition(SEPARATOR)[2]
 
 
-def nearest_owner(value: str) -> Owner | None:
-    """Return who started the process that has this value of HARK_COOKIE; None if it isn't one of ours."""
+def innermost_owner(value: str) -> ProcessOwner | None:
+    """Return the owner of a process with this value of HARK_COOKIE, or None if the value isn't valid."""
     try:
-        home, owner, _ = nearest_cookie(value).split(":")
+        home, owner, _ = innermost_cookie(value).split(":")
         pid, started = owner.split("-")
-        return Owner(home, int(pid), int(started))
+        return ProcessOwner(home, int(pid), int(started))
     except ValueError:
         return None
 
 
-def _home_hash(home: Path | None) -> str:
+def _hash_home(home: Path | None) -> str:
     if home is None:
         return ""
     try:
-        # Pids mean something within their namespace only: a container that shares the home is another home.
+        # Pids are only unique within a namespace, so a container that shares the home counts as a different home.
         namespace = Path("/proc/self/ns/pid").readlink().name
     except OSError:
         namespace = ""
     return hashlib.sha256(f"{home.resolve()}|{namespace}".encode()).hexdigest()[:16]
 
 
-class Detached:
-    """A file with a cookie a line."""
+class DetachedProcesses:
+    """The file that lists the cookies of detached processes, one per line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def note(self, cookie: str) -> None:
-        """Remember a cookie, durably.
+    def add(self, cookie: str) -> None:
+        """Append a cookie and sync it to disk.
 
         Raises:
-            OSError: It can't be written; the process must not be let go then.
+            OSError: The file can't be written. The process must not be detached in that case.
         """
         append_private(self._path, f"{cookie}\n".encode())
 
-    def cookies(self) -> frozenset[str]:
-        """Return those that were noted."""
+    def read_cookies(self) -> frozenset[str]:
+        """Return the cookies of all detached processes."""
         try:
             return frozenset(self._path.read_text().split())
         except FileNotFoundError:
             return frozenset()
 
 
-async def sweep(owner: Owner, spared: Collection[str] = ()) -> list[Seen]:
-    """End the processes whose owner had the same home and is dead; return them. Those of a living owner stay.
+async def kill_leftover_processes(owner: ProcessOwner, detached_cookies: Collection[str] = ()) -> list[ProcessInfo]:
+    """Kill the processes of dead owners with the same home, and return them. Spares processes of live owners.
 
-    So do those with one of the `spared` cookies: a person let them go, see Detached.
-    Without /proc nothing is found. Takes at most half a second; safe to cancel.
+    Processes with one of the `detached_cookies` are spared too, because the user detached them. Finds nothing without
+    /proc. Takes at most half a second; safe to cancel.
     """
-    met: dict[int, Seen] = {}
+    found_by_pid: dict[int, ProcessInfo] = {}
 
-    def look() -> list[Seen]:
-        found = _left_behind(owner, spared)
-        met.update((seen.pid, seen) for seen in found)
+    def find_and_record() -> list[ProcessInfo]:
+        found = _find_leftovers(owner, detached_cookies)
+        found_by_pid.update((process.pid, process) for process in found)
         return found
 
-    with anyio.move_on_after(SWEEP_SECONDS):
-        await kill_all(look)
-    return list(met.values())
+    with anyio.move_on_after(CLEANUP_SECONDS):
+        await kill_all(find_and_record)
+    return list(found_by_pid.values())
 
 
-def _left_behind(owner: Owner, spared: Collection[str]) -> list[Seen]:
-    """Return what dead owners of the same home left running; never this process or one that it comes from."""
-    processes = {seen.pid: seen for seen in living_processes()}
-    own = set(_ancestors(processes, os.getpid()))
-    others = [seen for seen in processes.values() if seen.pid not in own]
-    cookies = {seen.pid: _cookie(seen.pid) for seen in others}
+def _find_leftovers(owner: ProcessOwner, detached_cookies: Collection[str]) -> list[ProcessInfo]:
+    """Return the running processes of dead owners with the same home, without this process and its ancestors."""
+    processes = {process.pid: process for process in living_processes()}
+    own_pids = set(_ancestor_pids(processes, os.getpid()))
+    others = [process for process in processes.values() if process.pid not in own_pids]
+    cookies = {process.pid: _read_cookie(process.pid) for process in others}
 
-    def is_orphan(seen: Seen) -> bool:
-        cookie = cookies[seen.pid]
-        nearest = nearest_owner(cookie)
-        return nearest is not None and nearest.home == owner.home and cookie not in spared and not nearest.is_alive
+    def is_orphan(process: ProcessInfo) -> bool:
+        cookie = cookies[process.pid]
+        nearest = innermost_owner(cookie)
+        return (
+            nearest is not None
+            and nearest.home == owner.home
+            and cookie not in detached_cookies
+            and not nearest.is_alive
+        )
 
-    # One that has a cookie speaks for itself; one that cleared its environment is what its parent is.
-    silent = [seen for seen in others if not cookies[seen.pid] or is_orphan(seen)]
-    return [named(seen) for seen in with_descendants(silent, is_orphan)]
+    # A process with a cookie is decided by that cookie. One without, because it cleared its environment, follows its
+    # parent.
+    candidates = [process for process in others if not cookies[process.pid] or is_orphan(process)]
+    return [with_command_line(process) for process in with_descendants(candidates, is_orphan)]
 
 
-def _cookie(pid: int) -> str:
+def _read_cookie(pid: int) -> str:
     prefix = f"{COOKIE_NAME}=".encode()
-    values = [entry[len(prefix) :] for entry in (environment_of(pid) or b"").split(b"\0") if entry.startswith(prefix)]
-    return nearest_cookie(values[0].decode(errors="replace")) if values else ""
+    values = [entry[len(prefix) :] for entry in (read_environment(pid) or b"").split(b"\0") if entry.startswith(prefix)]
+    return innermost_cookie(values[0].decode(errors="replace")) if values else ""
 
 
-def _ancestors(processes: Mapping[int, Seen], pid: int) -> Iterator[int]:
+def _ancestor_pids(processes: Mapping[int, ProcessInfo], pid: int) -> Iterator[int]:
     while pid in processes:
         yield pid
         pid = processes[pid].parent

@@ -1,4 +1,4 @@
-"""What processes print: shown while it runs, bounded in memory, whole in files."""
+"""Process output: shown live, limited in memory, and saved in full to files."""
 
 import asyncio
 import codecs
@@ -9,49 +9,49 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from hark.disk.private_files import open_private, private_folder
+from hark.disk.private_files import create_private_folder, open_private
 
-# A little less than is shown whole, so that what is cut is always in the file.
-SHORT_BYTES = 25_000
-LONGEST_BYTES = 100_000_000
-KEPT_BYTES = 1_000_000_000
-KEPT_FILES = 300
-HEAD_CHARACTERS = 15_000
-TAIL_CHARACTERS = 15_000
-SHOWN_CHARACTERS = 65_536
+# Slightly below the size that is shown in full, so that truncated output always has a file.
+SMALL_OUTPUT_BYTES = 25_000
+MAX_FILE_BYTES = 100_000_000
+MAX_TOTAL_BYTES = 1_000_000_000
+MAX_FILES = 300
+MAX_HEAD_CHARACTERS = 15_000
+MAX_TAIL_CHARACTERS = 15_000
+MAX_SHOWN_CHARACTERS = 65_536
 BATCH_SECONDS = 0.02
-KEPT_CHARACTERS = 200_000
-READ_CHARACTERS = 30_000
+MAX_BUFFERED_CHARACTERS = 200_000
+MAX_READ_CHARACTERS = 30_000
 
 
-class WholeOutput:
-    """Decodes bytes and writes them to `path` once they exceed `short_bytes`. Without a path it keeps nothing.
+class OutputFile:
+    """Decodes output and writes it to `path` once it exceeds `small_bytes`. Without a path, nothing is saved.
 
-    A disk that is full must not end a command: then the file has less, and `note` says so.
+    A write error, such as a full disk, doesn't end the command. The file is then incomplete, and `note` says so.
     """
 
-    def __init__(self, path: Path | None, short_bytes: int = SHORT_BYTES) -> None:
-        # Tools print in any encoding; what is not UTF-8 must not end the call.
+    def __init__(self, path: Path | None, small_bytes: int = SMALL_OUTPUT_BYTES) -> None:
+        # Programs print in any encoding. Bytes that aren't UTF-8 must not end the call.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.path = path
-        self._short_bytes = short_bytes
-        self._waiting = bytearray()
+        self._small_bytes = small_bytes
+        self._unwritten = bytearray()
         self._written = 0
         self._descriptor: int | None = None
         self._problem = ""
 
-    def add(self, piece: bytes) -> str:
-        """Take a piece, which may end in the middle of a character; return the text that is complete now."""
+    def add(self, chunk: bytes) -> str:
+        """Add a chunk of bytes, which may end inside a character. Return the text that is now complete."""
         if self.path is not None and not self._problem:
-            self._waiting += piece
-            if self._descriptor is not None or len(self._waiting) > self._short_bytes:
-                self._write(self.path)
-        # NUL is valid text, but terminals, databases and model APIs choke on it.
-        return self._decoder.decode(piece).replace("\0", "␀")
+            self._unwritten += chunk
+            if self._descriptor is not None or len(self._unwritten) > self._small_bytes:
+                self._write_to_file(self.path)
+        # NUL is valid text, but terminals, databases and model APIs can't handle it.
+        return self._decoder.decode(chunk).replace("\0", "␀")
 
     def close(self) -> str:
-        """Close the file, and return the rest of the text: nothing more comes."""
-        self._waiting.clear()
+        """Close the file and return the remaining text. No more output may be added."""
+        self._unwritten.clear()
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -59,189 +59,194 @@ class WholeOutput:
 
     @property
     def note(self) -> str:
-        """What to say of the file; "" when there is none."""
+        """A sentence that says where the output was saved, or why not. Empty if there is no file."""
         if not self._written:
-            return f"the output could not be kept in a file: {self._problem}" if self._problem else ""
+            return f"the output could not be saved to a file: {self._problem}" if self._problem else ""
         if self._problem:
-            return f"its first {self._written:,} bytes are in {self.path}: {self._problem}"
-        return f"the whole output is in {self.path}"
+            return f"the first {self._written:,} bytes are in {self.path}: {self._problem}"
+        return f"the full output is in {self.path}"
 
-    def _write(self, path: Path) -> None:
+    def _write_to_file(self, path: Path) -> None:
         try:
             if self._descriptor is None:
-                private_folder(path.parent)
-                _prune(path.parent)
+                create_private_folder(path.parent)
+                _delete_old_files(path.parent)
                 self._descriptor = open_private(path, os.O_WRONLY | os.O_EXCL | os.O_APPEND)
-            room = LONGEST_BYTES - self._written
-            self._written += os.write(self._descriptor, self._waiting[:room])
+            room = MAX_FILE_BYTES - self._written
+            self._written += os.write(self._descriptor, self._unwritten[:room])
         except OSError as error:
             self._problem = error.strerror or str(error)
         else:
-            if len(self._waiting) > room:
-                self._problem = f"no more than {LONGEST_BYTES:,} bytes are kept"
-        self._waiting.clear()
+            if len(self._unwritten) > room:
+                self._problem = f"at most {MAX_FILE_BYTES:,} bytes are saved"
+        self._unwritten.clear()
 
 
-def new_output(folder: Path | None, name: str, short_bytes: int = SHORT_BYTES) -> WholeOutput:
-    """Return a file that is not there yet; `name` is the beginning of its name. Without a folder nothing is written.
+def new_output_file(folder: Path | None, name_prefix: str, small_bytes: int = SMALL_OUTPUT_BYTES) -> OutputFile:
+    """Return an output file with a new name that starts with `name_prefix`. Without a folder, nothing is written.
 
-    The folder has such files alone, and its owner alone can read it; the oldest go when there are too many.
+    The folder contains only such files and is private to its owner. The oldest files are deleted when there are too
+    many.
     """
     if folder is None:
-        return WholeOutput(None)
+        return OutputFile(None)
     moment = time.strftime("%Y%m%d-%H%M%S")
-    return WholeOutput(folder / f"{name}-{moment}-{secrets.token_hex(3)}.txt", short_bytes)
+    return OutputFile(folder / f"{name_prefix}-{moment}-{secrets.token_hex(3)}.txt", small_bytes)
 
 
-def _prune(folder: Path) -> None:
+def _delete_old_files(folder: Path) -> None:
     try:
         with os.scandir(folder) as entries:
             found = ((entry.stat(follow_symlinks=False), entry.path) for entry in entries if entry.is_file())
-            files = sorted(found, key=lambda one: -one[0].st_mtime)
-    except OSError:  # another process prunes as well
+            files = sorted(found, key=lambda file: -file[0].st_mtime)
+    except OSError:  # another process is deleting files too
         return
-    kept_bytes = 0
+    total_bytes = 0
     for number, (stat, path) in enumerate(files):
-        kept_bytes += stat.st_size
-        if number >= KEPT_FILES or kept_bytes > KEPT_BYTES:
+        total_bytes += stat.st_size
+        if number >= MAX_FILES or total_bytes > MAX_TOTAL_BYTES:
             Path(path).unlink(missing_ok=True)
 
 
-def _where(whole: WholeOutput) -> str:
-    return f"; {whole.note}" if whole.note else ""
+def _file_note(file: OutputFile) -> str:
+    return f"; {file.note}" if file.note else ""
 
 
 class OutputBuffer:
-    """Takes bytes and keeps their text's first and last part; endless output takes no more memory than that.
+    """Receives bytes and keeps only the first and last part of the text, so endless output needs bounded memory.
 
-    With `whole`, which it closes at the end, all of it is in a file.
+    The full output is saved in `file`, if given. `close` also closes the file.
     """
 
-    def __init__(self, show: Callable[[str], None], whole: WholeOutput | None = None) -> None:
-        self._live = _Live(show)
-        self._whole = whole or WholeOutput(None)
+    def __init__(self, show: Callable[[str], None], file: OutputFile | None = None) -> None:
+        self._live_output = _LiveOutput(show)
+        self._file = file or OutputFile(None)
         self._head = ""
         self._tail = ""
         self._total = 0
 
-    def receive(self, piece: bytes) -> None:
-        """Take a piece; it may end in the middle of a character."""
-        self._add(self._whole.add(piece))
+    def receive(self, chunk: bytes) -> None:
+        """Receive a chunk of bytes, which may end inside a character."""
+        self._add(self._file.add(chunk))
 
     def close(self) -> None:
-        """Show what was not shown yet, and where all of it is if that is too long: nothing more comes."""
-        self._add(self._whole.close())
-        if self._cut and self._whole.note:
-            self._live.add_note(self._whole.note)
-        self._live.flush()
+        """Show the remaining output, and where the full output is if it was truncated. No more output may be added."""
+        self._add(self._file.close())
+        if self._omitted_count and self._file.note:
+            self._live_output.add_note(self._file.note)
+        self._live_output.flush()
 
     @property
     def text(self) -> str:
-        """All of it, or its two ends with a line between them that says how much is missing."""
-        if not self._cut:
+        """The output, or its beginning and end with a line between them that says how much was omitted."""
+        if not self._omitted_count:
             return self._head + self._tail
-        return f"{self._head}\n[... {self._cut:,} characters cut here{_where(self._whole)} ...]\n{self._tail}"
+        return (
+            f"{self._head}\n[... {self._omitted_count:,} characters omitted{_file_note(self._file)} ...]\n{self._tail}"
+        )
 
     @property
-    def _cut(self) -> int:
+    def _omitted_count(self) -> int:
         return self._total - len(self._head) - len(self._tail)
 
     def _add(self, text: str) -> None:
-        self._live.add(text)
+        self._live_output.add(text)
         self._total += len(text)
-        room = HEAD_CHARACTERS - len(self._head)
+        room = MAX_HEAD_CHARACTERS - len(self._head)
         if room > 0:
             self._head += text[:room]
             text = text[room:]
-        self._tail = (self._tail + text)[-TAIL_CHARACTERS:]
+        self._tail = (self._tail + text)[-MAX_TAIL_CHARACTERS:]
 
 
-class _Live:
-    """Shows text in batches; of long output only the beginning, and then how long it has become, at each doubling."""
+class _LiveOutput:
+    """Shows text in batches. For long output, shows only the beginning, then the total length whenever it doubles."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
-        self._waiting: list[str] = []
+        self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
         self._total = 0
-        self._next_note = 2 * SHOWN_CHARACTERS
+        self._next_note = 2 * MAX_SHOWN_CHARACTERS
 
     def add(self, text: str) -> None:
-        room = SHOWN_CHARACTERS - self._total
+        room = MAX_SHOWN_CHARACTERS - self._total
         self._total += len(text)
         if room > 0 and text:
-            self._wait(text[:room])
+            self._schedule(text[:room])
         if self._total >= self._next_note:
-            self.add_note(f"output goes on, {self._total:,} characters so far")
+            self.add_note(f"output continues, {self._total:,} characters so far")
             while self._next_note <= self._total:
                 self._next_note *= 2
 
     def add_note(self, note: str) -> None:
-        self._wait(f"\n[{note}]")
+        self._schedule(f"\n[{note}]")
 
     def flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiting:
-            self._show("".join(self._waiting))
-            self._waiting.clear()
+        if self._pending:
+            self._show("".join(self._pending))
+            self._pending.clear()
 
-    def _wait(self, text: str) -> None:
-        self._waiting.append(text)
+    def _schedule(self, text: str) -> None:
+        self._pending.append(text)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(BATCH_SECONDS, self.flush)
 
 
-class Unread:
-    """Takes bytes; keeps so much of their text, and where the last reading ended. All of it goes into `whole`."""
+class UnreadOutput:
+    """Receives bytes and buffers a limited amount of unread text. The full output is saved in `file`."""
 
-    def __init__(self, whole: WholeOutput) -> None:
-        self.whole = whole
-        self._pieces: deque[str] = deque()
-        self._kept = 0
-        self._total = 0
-        self._read = 0
+    def __init__(self, file: OutputFile) -> None:
+        self.file = file
+        self._chunks: deque[str] = deque()
+        self._buffered_count = 0
+        self._total_count = 0
+        self._read_count = 0
         self._changed = asyncio.Event()
 
-    def receive(self, piece: bytes) -> None:
-        """Take a piece; it may end in the middle of a character."""
-        self._add(self.whole.add(piece))
+    def receive(self, chunk: bytes) -> None:
+        """Receive a chunk of bytes, which may end inside a character."""
+        self._add(self.file.add(chunk))
 
     def close(self) -> None:
-        """Nothing more comes."""
-        self._add(self.whole.close())
+        """Flush the remaining text and close the file. No more output may be added."""
+        self._add(self.file.close())
 
     @property
-    def count(self) -> int:
-        """How many characters were not read yet."""
-        return self._total - self._read
+    def unread_count(self) -> int:
+        """The number of characters that haven't been read yet."""
+        return self._total_count - self._read_count
 
-    async def changed(self) -> None:
-        """Return when more has come. Safe to cancel."""
+    async def wait_for_more(self) -> None:
+        """Wait until more output arrives. Safe to cancel."""
         await self._changed.wait()
 
     def peek(self) -> str:
-        """Return what was not read yet, as far as it is kept."""
-        unread = min(self.count, self._kept)
-        return "".join(self._pieces)[self._kept - unread :]
+        """Return the unread text that is still buffered, without marking it as read."""
+        unread = min(self.unread_count, self._buffered_count)
+        return "".join(self._chunks)[self._buffered_count - unread :]
 
-    def take(self) -> str:
-        """Return what was not read yet, and count it as read; of very much only its two ends."""
-        text, count = self.peek(), self.count
-        self._read = self._total
-        if count <= READ_CHARACTERS:
+    def read(self) -> str:
+        """Return the unread text and mark it as read. Very long text is reduced to its beginning and end."""
+        text, count = self.peek(), self.unread_count
+        self._read_count = self._total_count
+        if count <= MAX_READ_CHARACTERS:
             return text
-        half = READ_CHARACTERS // 2
-        return f"{text[:half]}\n[... {count - 2 * half:,} characters left out{_where(self.whole)} ...]\n{text[-half:]}"
+        half = MAX_READ_CHARACTERS // 2
+        return (
+            f"{text[:half]}\n[... {count - 2 * half:,} characters omitted{_file_note(self.file)} ...]\n{text[-half:]}"
+        )
 
     def _add(self, text: str) -> None:
         if not text:
             return
-        self._pieces.append(text)
-        self._kept += len(text)
-        self._total += len(text)
-        while self._kept - len(self._pieces[0]) >= KEPT_CHARACTERS:
-            self._kept -= len(self._pieces.popleft())
+        self._chunks.append(text)
+        self._buffered_count += len(text)
+        self._total_count += len(text)
+        while self._buffered_count - len(self._chunks[0]) >= MAX_BUFFERED_CHARACTERS:
+            self._buffered_count -= len(self._chunks.popleft())
         self._changed.set()
         self._changed = asyncio.Event()

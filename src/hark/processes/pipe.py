@@ -1,4 +1,4 @@
-"""The ends of pipes to and from a process, used without holding the event loop."""
+"""Non-blocking reading and writing of pipes to and from a process."""
 
 import asyncio
 import os
@@ -7,111 +7,111 @@ from contextlib import contextmanager
 
 import anyio
 
-PIECE_BYTES = 65536
-REST_BYTES = 16 * PIECE_BYTES
+CHUNK_BYTES = 65536
+MAX_DRAIN_BYTES = 16 * CHUNK_BYTES
 DRAIN_SECONDS = 0.1
 
 
 @contextmanager
-def inherited(ours: int, theirs: int) -> Generator[None]:
-    """Start a process inside that inherits `theirs`, which is closed here then; if that fails, so is `ours`."""
+def pass_to_child(parent_end: int, child_end: int) -> Generator[None]:
+    """Context for starting a child process. Closes `child_end` in this process, and `parent_end` if starting fails."""
     try:
         yield
     except BaseException:
-        os.close(ours)
+        os.close(parent_end)
         raise
     finally:
-        os.close(theirs)
+        os.close(child_end)
 
 
 class PipeReader:
-    """Reads a pipe's end, which it owns from now on, and hands each piece to `receive` from the event loop."""
+    """Owns and reads a descriptor, and passes each chunk to `receive` from the event loop."""
 
     def __init__(self, descriptor: int, receive: Callable[[bytes], None]) -> None:
         self.descriptor = descriptor
         self._receive = receive
-        self._ended = asyncio.Event()
+        self._has_ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         os.set_blocking(descriptor, False)
-        self._loop.add_reader(descriptor, self._read)
+        self._loop.add_reader(descriptor, self._read_chunk)
 
-    async def ended(self) -> None:
-        """Return when nobody holds the other end any more, or after a short while. Safe to cancel."""
+    async def wait_until_ended(self) -> None:
+        """Wait until every writer has closed the pipe, but only for a short time. Safe to cancel."""
         with anyio.move_on_after(DRAIN_SECONDS):
-            await self._ended.wait()
+            await self._has_ended.wait()
 
     def drain(self) -> None:
-        """Take what is in the pipe, without waiting for more."""
-        for _ in range(REST_BYTES // PIECE_BYTES):  # bounded: there may be a writer that never stops
-            if self._ended.is_set() or not self._read():
+        """Read the data that is in the pipe now, without waiting for more."""
+        for _ in range(MAX_DRAIN_BYTES // CHUNK_BYTES):  # limited, because a writer may never stop
+            if self._has_ended.is_set() or not self._read_chunk():
                 break
 
     def close(self) -> None:
-        """Take what is in the pipe, without waiting for more, and let go of it."""
+        """Read the data that is in the pipe now, without waiting for more, and close the descriptor."""
         self.drain()
-        os.close(self.give_up())
+        os.close(self.release())
 
-    def give_up(self) -> int:
-        """Read no more, and return the descriptor: the caller owns it now."""
+    def release(self) -> int:
+        """Stop reading and return the descriptor, which the caller owns now."""
         self._loop.remove_reader(self.descriptor)
         return self.descriptor
 
-    def _read(self) -> bool:
-        """Take one piece, so that the loop has its turn between two; False when there is none now."""
+    def _read_chunk(self) -> bool:
+        """Read one chunk, so that other tasks can run between two chunks. Return False if no data is available."""
         try:
-            piece = os.read(self.descriptor, PIECE_BYTES)
+            chunk = os.read(self.descriptor, CHUNK_BYTES)
         except BlockingIOError:
             return False
-        except ConnectionResetError:  # a socket whose other end went with something unread in it
-            piece = b""
-        if not piece:
+        except ConnectionResetError:  # a socket whose other end closed with unread data
+            chunk = b""
+        if not chunk:
             self._loop.remove_reader(self.descriptor)
-            self._ended.set()
+            self._has_ended.set()
             return False
-        self._receive(piece)
+        self._receive(chunk)
         return True
 
 
 class PipeWriter:
-    """Writes into a pipe's end, which it owns from now on."""
+    """Owns a descriptor and writes to it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
-        self._turn = anyio.Lock()
+        self._write_lock = anyio.Lock()
         self._ready = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         os.set_blocking(descriptor, False)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The one that it writes to; none after it was closed."""
+        """A tuple with the descriptor being written to, or an empty tuple after closing."""
         return () if self._descriptor is None else (self._descriptor,)
 
-    async def write(self, whole: bytes) -> int:
-        """Write all of it, as fast as the other side reads; return how much was taken. Safe to cancel.
+    async def write(self, data: bytes) -> int:
+        """Write the data as fast as the other side reads, and return the number of bytes written. Safe to cancel.
 
-        Less than all is taken when the other side reads no more, or the pipe is closed meanwhile.
+        Fewer bytes are written if the other side stops reading, or the pipe is closed in the meantime.
         """
-        taken = 0
-        async with self._turn:
-            while taken < len(whole) and self._descriptor is not None:
+        written = 0
+        async with self._write_lock:
+            while written < len(data) and self._descriptor is not None:
                 try:
-                    taken += os.write(self._descriptor, whole[taken : taken + PIECE_BYTES])
+                    written += os.write(self._descriptor, data[written : written + CHUNK_BYTES])
                 except BlockingIOError:
-                    await self._writable(self._descriptor)
+                    await self._wait_writable(self._descriptor)
                 except (BrokenPipeError, ConnectionResetError):
                     break
-        return taken
+        return written
 
     def close(self) -> None:
-        """Let the other side read an end. More than once is once."""
+        """Close the pipe, so that the other side reads end of file. May be called repeatedly."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             self._loop.remove_writer(descriptor)
             self._ready.set()
             os.close(descriptor)
 
-    async def _writable(self, descriptor: int) -> None:
+    async def _wait_writable(self, descriptor: int) -> None:
         self._ready.clear()
         self._loop.add_writer(descriptor, self._ready.set)
         try:

@@ -1,4 +1,4 @@
-"""The table of processes: the one reader of /proc, and of ps where there is no /proc."""
+"""The process table, read from /proc, or from ps on systems without /proc."""
 
 import os
 import subprocess
@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 from msgspec import Struct
 
-COMMAND_CHARACTERS = 80
-NAMELESS = "a process"
-# Where /proc/PID/stat has these, counted from behind the command's name.
+MAX_COMMAND_CHARACTERS = 80
+UNKNOWN_COMMAND = "a process"
+# Indexes of fields in /proc/PID/stat, counted from the field after the command name.
 _STATE, _PARENT, _GROUP, _SESSION, _TICKS, _STARTED, _MEMORY, _ENVIRONMENT_END = 0, 1, 2, 3, 11, 19, 20, 48
-_BUSY = (b"R", b"D")  # running or ready to, or waiting for a disk
+_BUSY = (b"R", b"D")  # running or runnable, or waiting for a disk
 
 
-class Seen(Struct, frozen=True):
-    """A living process, as it was seen.
+class ProcessInfo(Struct, frozen=True):
+    """A snapshot of a live process.
 
-    One that is just becoming another program shows no environment: it may be one of ours, and is not `is_certain`.
+    `is_certain` is False during exec, when the environment isn't visible, so the process may not be ours.
     """
 
     pid: int
@@ -33,102 +33,112 @@ class Seen(Struct, frozen=True):
         return f"{self.command} (pid {self.pid})"
 
 
-FindTree = Callable[[int, str, Mapping[int, Seen]], list[Seen]]
-"""Returns the living processes of the tree that a root started under a cookie, some of which were seen before.
+FindTree = Callable[[int, str, Mapping[int, ProcessInfo]], list[ProcessInfo]]
+"""Returns the living processes of the tree that `root` started under a cookie. `known` are members found before.
 
-What has ended and only waits to be reaped is not seen. Looking takes a moment in which processes come and go: only two
-looks in a row that see nothing are proof.
+Processes that only wait to be reaped don't count. Processes start and end during a scan, so only two empty scans in a
+row prove that none is left.
 """
 
 
-def find_by_proc(root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
-    """Find a tree by cookie, session and descent in /proc: nothing that inherited the cookie escapes."""
-    needle = cookie.encode()
-    doubtful: list[Seen] = []
+def find_tree_in_proc(root: int, cookie: str, known: Mapping[int, ProcessInfo]) -> list[ProcessInfo]:
+    """Find a process tree in /proc by cookie, session and parent. No process with the cookie can escape."""
+    cookie_bytes = cookie.encode()
+    uncertain: list[ProcessInfo] = []
 
-    def is_member(seen: Seen) -> bool:
-        if root in (seen.pid, seen.group, seen.session) or _is_known(seen, known):
+    def is_member(process: ProcessInfo) -> bool:
+        if root in (process.pid, process.group, process.session) or _is_known(process, known):
             return True
-        environment = environment_of(seen.pid)
-        if environment == b"" and not seen.is_certain:
-            doubtful.append(seen)
-        return environment is not None and needle in environment
+        environment = read_environment(process.pid)
+        if environment == b"" and not process.is_certain:
+            uncertain.append(process)
+        return environment is not None and cookie_bytes in environment
 
-    return [named(seen) for seen in with_descendants(living_processes(), is_member)] + doubtful
+    return [with_command_line(process) for process in with_descendants(living_processes(), is_member)] + uncertain
 
 
-def find_by_ps(root: int, cookie: str, known: Mapping[int, Seen]) -> list[Seen]:
-    """Find a tree by group and descent with ps, which shows no cookies: a daemon can escape."""
+def find_tree_with_ps(root: int, cookie: str, known: Mapping[int, ProcessInfo]) -> list[ProcessInfo]:
+    """Find a process tree with ps, by process group and parent. A daemon can escape, because ps shows no cookies."""
     listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],  # noqa: S607 - ps is where the system has it
+        ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],  # noqa: S607 - ps is found on the PATH
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )
     lines = (line.split(None, 4) for line in listing.stdout.decode(errors="replace").splitlines())
     processes = [
-        Seen(int(line[0]), int(line[1]), int(line[2]), 0, command=line[4][:COMMAND_CHARACTERS])
+        ProcessInfo(int(line[0]), int(line[1]), int(line[2]), 0, command=line[4][:MAX_COMMAND_CHARACTERS])
         for line in lines
         if len(line) == 5 and not line[3].startswith("Z")
     ]
-    return with_descendants(processes, lambda seen: root in (seen.pid, seen.group) or _is_known(seen, known))
+    return with_descendants(
+        processes, lambda process: root in (process.pid, process.group) or _is_known(process, known)
+    )
 
 
 HAS_PROC = sys.platform == "linux"
 
 
-def _is_known(seen: Seen, known: Mapping[int, Seen]) -> bool:
-    """A pid may be another's by now; then it began at another time, or at least in another group."""
-    before = known.get(seen.pid)
-    return before is not None and before.started == seen.started and (bool(seen.started) or before.group == seen.group)
+def _is_known(process: ProcessInfo, known: Mapping[int, ProcessInfo]) -> bool:
+    """Return whether the process was found before. A reused pid differs in start time or process group."""
+    before = known.get(process.pid)
+    return (
+        before is not None
+        and before.started == process.started
+        and (bool(process.started) or before.group == process.group)
+    )
 
 
-def with_descendants(processes: Iterable[Seen], is_member: Callable[[Seen], bool]) -> list[Seen]:
-    """Return the members among these processes, with all that descend from them."""
-    members: dict[int, Seen] = {}
-    others: list[Seen] = []
-    for seen in processes:
-        if is_member(seen):
-            members[seen.pid] = seen
+def with_descendants(processes: Iterable[ProcessInfo], is_member: Callable[[ProcessInfo], bool]) -> list[ProcessInfo]:
+    """Return the processes that are members, with all their descendants."""
+    members: dict[int, ProcessInfo] = {}
+    others: list[ProcessInfo] = []
+    for process in processes:
+        if is_member(process):
+            members[process.pid] = process
         else:
-            others.append(seen)
-    while children := [seen for seen in others if seen.parent in members and seen.pid not in members]:
-        members.update((seen.pid, seen) for seen in children)
+            others.append(process)
+    while children := [process for process in others if process.parent in members and process.pid not in members]:
+        members.update((process.pid, process) for process in children)
     return list(members.values())
 
 
-def living_processes() -> Iterator[Seen]:
-    """Yield the processes of /proc, without kernel threads and zombies; none where there is no /proc."""
-    for pid in _pids():
-        fields = _stat(pid)
-        # Without memory it is a kernel thread, a zombie or about to be one: none of these can do anything any more.
+def living_processes() -> Iterator[ProcessInfo]:
+    """Yield all live processes in /proc except kernel threads. Yields nothing on systems without /proc."""
+    for pid in _list_pids():
+        fields = _read_stat(pid)
+        # A process without memory is a kernel thread, a zombie or about to become one. It can't do anything any more.
         if len(fields) <= _ENVIRONMENT_END or fields[_MEMORY] == b"0":
             continue
-        parent, group, session, started = (int(fields[place]) for place in (_PARENT, _GROUP, _SESSION, _STARTED))
-        yield Seen(int(pid), parent, group, session, started, is_certain=fields[_ENVIRONMENT_END] != b"0")
+        parent, group, session, started = (int(fields[index]) for index in (_PARENT, _GROUP, _SESSION, _STARTED))
+        yield ProcessInfo(int(pid), parent, group, session, started, is_certain=fields[_ENVIRONMENT_END] != b"0")
 
 
-def start_time(pid: int) -> int | None:
-    """Return when a living process started, in clock ticks from boot; None if it ended or /proc is missing."""
-    fields = _stat(pid)
+def read_start_time(pid: int) -> int | None:
+    """Return a live process's start time in clock ticks since boot, or None if it ended or there is no /proc."""
+    fields = _read_stat(pid)
     return int(fields[_STARTED]) if fields and fields[_STATE] not in (b"Z", b"X") else None
 
 
-def environment_of(pid: int) -> bytes | None:
-    """Return the environment that a process was started with; None if it is gone, or another user's."""
-    return _read(f"/proc/{pid}/environ")
+def read_environment(pid: int) -> bytes | None:
+    """Return a process's initial environment, or None if the process ended or belongs to another user."""
+    return _read_proc_file(f"/proc/{pid}/environ")
 
 
-def named(seen: Seen) -> Seen:
-    """Return a process with its command line."""
-    words = (_read(f"/proc/{seen.pid}/cmdline") or b"").replace(b"\0", b" ").decode(errors="replace").strip()
-    return msgspec.structs.replace(seen, command=words[:COMMAND_CHARACTERS] or NAMELESS, is_certain=True)
+def with_command_line(process: ProcessInfo) -> ProcessInfo:
+    """Return the process with its command line filled in."""
+    command_line = (
+        (_read_proc_file(f"/proc/{process.pid}/cmdline") or b"").replace(b"\0", b" ").decode(errors="replace").strip()
+    )
+    return msgspec.structs.replace(
+        process, command=command_line[:MAX_COMMAND_CHARACTERS] or UNKNOWN_COMMAND, is_certain=True
+    )
 
 
 class ProcessActivity:
-    """Compares the processor time of all processes of one session from call to call.
+    """Detects whether the processes of a session have used processor time since the last check.
 
-    On a busy machine a process may wait long for the processor or the disk: that counts as activity.
+    A process that waits for the processor or the disk counts as active, because it may wait long on a busy machine.
     """
 
     def __init__(self, session: int) -> None:
@@ -136,42 +146,42 @@ class ProcessActivity:
         self._ticks = 0
 
     def has_progressed(self) -> bool:
-        """Return whether they worked since the last call; False where there is no /proc."""
+        """Return whether any process of the session was active since the last check. False without /proc."""
         session = str(self.session).encode()
-        stats = [fields for fields in map(_stat, _pids()) if fields and fields[_SESSION] == session]
-        # Of the processes and of their ended children, in user and in kernel mode.
+        stats = [fields for fields in map(_read_stat, _list_pids()) if fields and fields[_SESSION] == session]
+        # Ticks of the processes and of their ended children, in user and kernel mode.
         ticks = sum(int(tick) for fields in stats for tick in fields[_TICKS : _TICKS + 4])
         has_progressed, self._ticks = ticks > self._ticks, ticks
         return has_progressed or any(fields[_STATE] in _BUSY for fields in stats)
 
 
-def _pids() -> list[str]:
+def _list_pids() -> list[str]:
     try:
-        # Not Path.iterdir: there are hundreds of entries, and the event loop waits.
+        # os.listdir is faster than Path.iterdir for hundreds of entries, and this blocks the event loop.
         return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
     except OSError:
         return []
 
 
-def _stat(pid: int | str) -> list[bytes]:
-    """Return the fields of /proc/PID/stat from the process's state on; none if it is gone."""
-    # The command's name comes second and may hold anything, parentheses and blanks too.
-    return (_read(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
+def _read_stat(pid: int | str) -> list[bytes]:
+    """Return the fields of /proc/PID/stat, starting with the process state, or [] if the process has ended."""
+    # The command name is the second field and may contain any character, even parentheses and blanks.
+    return (_read_proc_file(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
 
 
-def _read(path: str) -> bytes | None:
-    """Return a file of /proc; None when it is gone, or another's."""
+def _read_proc_file(path: str) -> bytes | None:
+    """Return the content of a file in /proc, or None if the file is gone or belongs to another user."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return None
     try:
-        whole = piece = os.read(descriptor, 16384)
+        content = piece = os.read(descriptor, 16384)
         while len(piece) >= 4096:  # a short read is the last one
             piece = os.read(descriptor, 16384)
-            whole += piece
+            content += piece
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return whole
+    return content

@@ -1,4 +1,4 @@
-"""Walls around commands: bubblewrap, where the system has it."""
+"""Runs commands in a bubblewrap sandbox, if the system has bubblewrap."""
 
 import shutil
 import subprocess
@@ -9,16 +9,16 @@ from typing import Literal
 
 from msgspec import Struct
 
-TRY_SECONDS = 2.0
-# Keys, and sockets of services that would do anything for whoever reaches them.
+PROBE_SECONDS = 2.0
+# Keys, and sockets of services that give any client full control.
 SECRETS = ("~/.ssh", "~/.gnupg", "~/.aws", "~/.kube", "~/.netrc", "/run/user", "/run/docker.sock")
 
 
-class Sandbox(Struct, frozen=True):
-    """Settings: whether commands run behind walls, and what they may do there.
+class SandboxSettings(Struct, frozen=True):
+    """Whether commands run in a sandbox, and their access rights inside it.
 
-    `auto` uses bubblewrap where it works and does without it elsewhere, `required` runs nothing without it. Inside,
-    everything can be read but secrets, and only the workspace, a private /tmp and the `writable` paths be written.
+    `auto` uses bubblewrap if it works, and no sandbox otherwise. `required` runs nothing without it. Commands can
+    read everything except secrets. They can write to the workspace, a private /tmp and the `writable` paths.
     """
 
     mode: Literal["off", "auto", "required"] = "off"
@@ -26,51 +26,52 @@ class Sandbox(Struct, frozen=True):
     writable: tuple[str, ...] = ()
 
 
-class SandboxMissing(OSError):
-    """The walls are required and can't be put up."""
+class SandboxUnavailable(OSError):
+    """The settings require a sandbox, but this machine has none that works."""
 
 
-class Walls:
-    """Puts commands behind walls, as the settings say. `hidden` is not seen from inside, `shown` is in spite of it."""
+class CommandSandbox:
+    """Wraps commands in the sandbox unless it is off. `hidden` paths are inaccessible, `visible` paths read-only."""
 
-    def __init__(self, sandbox: Sandbox, hidden: Sequence[Path] = (), shown: Sequence[Path] = ()) -> None:
-        self._sandbox = sandbox
+    def __init__(self, settings: SandboxSettings, hidden: Sequence[Path] = (), visible: Sequence[Path] = ()) -> None:
+        self._settings = settings
         self._hidden = (*hidden, *(Path(path).expanduser() for path in SECRETS))
-        self._shown = tuple(shown)
+        self._visible = tuple(visible)
         self._program: str | None = None
         self._problem = ""
 
-    def around(self, words: Sequence[str], workspace: Path) -> list[str]:
-        """Return the words that run these words behind the walls, or as they are if that is what the settings say.
+    def wrap(self, argv: Sequence[str], workspace: Path) -> list[str]:
+        """Return the arguments that run a command in the sandbox, or the command itself if there is no sandbox.
 
         Raises:
-            SandboxMissing: The settings require walls and this machine has none.
+            SandboxUnavailable: The settings require a sandbox, but this machine has none.
         """
-        if self._sandbox.mode == "off":
-            return list(words)
+        if self._settings.mode == "off":
+            return list(argv)
         if not self._program and not self._problem:
-            self._try()
+            self._probe_bubblewrap()
         if not self._program:
-            if self._sandbox.mode == "required":
-                raise SandboxMissing(f"the settings require a sandbox, and {self._problem}")
-            return list(words)
-        return [self._program, *self._walls(), *self._mounts(workspace), "--", *words]
+            if self._settings.mode == "required":
+                raise SandboxUnavailable(f"the settings require a sandbox, and {self._problem}")
+            return list(argv)
+        return [self._program, *self._isolation_options(), *self._mount_options(workspace), "--", *argv]
 
-    def _walls(self) -> list[str]:
-        walls = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-ipc"]
-        return walls if self._sandbox.network else [*walls, "--unshare-net"]
+    def _isolation_options(self) -> list[str]:
+        options = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--unshare-ipc"]
+        return options if self._settings.network else [*options, "--unshare-net"]
 
-    def _mounts(self, workspace: Path) -> Iterator[str]:
-        mounts = {Path("/tmp"): "--tmpfs"}  # noqa: S108 - a private one
+    def _mount_options(self, workspace: Path) -> Iterator[str]:
+        mounts = {Path("/tmp"): "--tmpfs"}  # noqa: S108 - a private /tmp
         mounts.update((path.resolve(), "hide") for path in self._hidden)
-        # The interpreter and what it imports, which may lie in a /tmp that is hidden otherwise.
-        programs = (Path(place).resolve() for place in {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])})
+        # The interpreter and its libraries, which may be in a /tmp that is hidden otherwise.
+        programs = (Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])})
         mounts.update((path, "--ro-bind") for path in programs if path != Path("/"))
-        mounts.update((path.resolve(), "--ro-bind") for path in self._shown)
-        mounts.update((Path(path).expanduser().resolve(), "--bind") for path in self._sandbox.writable)
+        mounts.update((path.resolve(), "--ro-bind") for path in self._visible)
+        mounts.update((Path(path).expanduser().resolve(), "--bind") for path in self._settings.writable)
         mounts[workspace.resolve()] = "--bind"
-        # What lies deeper comes later: a workspace inside a hidden folder is there, a secret inside a workspace is not.
-        for path, how in sorted(mounts.items(), key=lambda one: len(one[0].parts)):
+        # Deeper paths come later, so a workspace in a hidden folder is visible, and a secret in a workspace is
+        # hidden.
+        for path, how in sorted(mounts.items(), key=lambda mount: len(mount[0].parts)):
             match how:
                 case "--tmpfs":
                     yield from (how, str(path))
@@ -83,21 +84,21 @@ class Walls:
                 case _:
                     pass
 
-    def _try(self) -> None:
+    def _probe_bubblewrap(self) -> None:
         program = shutil.which("bwrap")
         if program is None:
             self._problem = "bubblewrap (bwrap) is not installed: install it, or set sandbox.mode to auto"
             return
-        words = [program, *self._walls(), "true"]
+        argv = [program, *self._isolation_options(), "true"]
         try:
-            tried = subprocess.run(  # noqa: S603 - a fixed program; once, and bounded
-                words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRY_SECONDS, check=False
+            probe = subprocess.run(  # noqa: S603 - a fixed program, run once with a timeout
+                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             self._problem = f"bubblewrap does not work here: {error}"
             return
-        if tried.returncode == 0:
+        if probe.returncode == 0:
             self._program = program
         else:
-            why = tried.stderr.decode(errors="replace").strip() or f"exit code {tried.returncode}"
+            why = probe.stderr.decode(errors="replace").strip() or f"exit code {probe.returncode}"
             self._problem = f"bubblewrap does not work here: {why}"

@@ -1,4 +1,4 @@
-"""A process tree that can be killed whole."""
+"""A process tree that can be stopped completely."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterable
 import anyio
 from msgspec import Struct
 
-from hark.processes.process_table import HAS_PROC, NAMELESS, FindTree, Seen, find_by_proc, find_by_ps
+from hark.processes.process_table import (
+    HAS_PROC,
+    UNKNOWN_COMMAND,
+    FindTree,
+    ProcessInfo,
+    find_tree_in_proc,
+    find_tree_with_ps,
+)
 
 GRACE_SECONDS = 0.2
 KILL_SECONDS = 0.5
@@ -21,88 +28,94 @@ REAP_SECONDS = 0.05
 FREEZE_ROUNDS = 5
 SCAN_SECONDS = 0.001
 
-Find = Callable[[], list[Seen]]
+FindProcesses = Callable[[], list[ProcessInfo]]
 
 
 class StopResult(Struct, frozen=True):
-    """What a stop met: the processes that it ended, and those that it could not."""
+    """The result of stopping a process tree: `ended` lists stopped processes, `left` those that survived."""
 
-    ended: tuple[Seen, ...] = ()
-    left: tuple[Seen, ...] = ()
+    ended: tuple[ProcessInfo, ...] = ()
+    left: tuple[ProcessInfo, ...] = ()
 
 
 class ProcessTree:
-    """All that comes of one process, which leads its own session and gave its offspring a cookie.
+    """All descendants of a root process, which leads its own session and passes a cookie to its descendants.
 
-    Whoever started that process reaps it, and only after the stop: until then its pid, which is also the name of its
-    group, can't become another's.
+    The code that started the root must reap it only after the stop. Until then its pid, which is also its group id,
+    can't be reused.
     """
 
     def __init__(self, root: int, cookie: str, find: FindTree | None = None) -> None:
         self._root = root
         self.cookie = cookie
-        self._find = find or (find_by_proc if HAS_PROC else find_by_ps)
-        # What hides its cookie is known by its parent alone, and that may end before it does.
-        self._known: dict[int, Seen] = {}
+        self._find = find or (find_tree_in_proc if HAS_PROC else find_tree_with_ps)
+        # A process that hides its cookie is only found through its parent, which may end first.
+        self._known: dict[int, ProcessInfo] = {}
 
-    def members(self) -> list[Seen]:
-        """Return what lives of it."""
+    def members(self) -> list[ProcessInfo]:
+        """Return the live processes in the tree."""
         found = self._find(self._root, self.cookie, self._known)
-        self._known.update((seen.pid, seen) for seen in certain(found))
+        self._known.update((process.pid, process) for process in filter_certain(found))
         return found
 
-    def rest(self) -> list[Seen]:
-        """Return what lives of it besides its first process."""
-        return [seen for seen in self.members() if seen.pid != self._root]
+    def descendants(self) -> list[ProcessInfo]:
+        """Return the live processes in the tree, without the root."""
+        return [process for process in self.members() if process.pid != self._root]
 
-    async def exited(self) -> None:
-        """Return when its first process has ended; others may live on. Safe to cancel."""
-        await exited(self._root)
+    async def wait_until_root_exited(self) -> None:
+        """Wait until the root has exited. Its descendants may still run. Safe to cancel."""
+        await wait_until_exited(self._root)
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> StopResult:
-        """End all of it: asked first, killed after `grace_seconds`. Takes less than a second beyond them.
+        """Stop all processes: SIGTERM first, SIGKILL after `grace_seconds`. Takes less than a second more.
 
-        Cancelling it skips what is left of the grace: all that can be found is killed on the way out.
+        Cancelling skips the rest of the grace and kills all processes that can be found.
         """
-        return await self._end(self.members, grace_seconds, self._root)
+        return await self._stop_processes(self.members, grace_seconds, self._root)
 
-    async def stop_rest(self) -> StopResult:
-        """End all of it but its first process, as `stop` does."""
-        return await self._end(self.rest, GRACE_SECONDS, None)
+    async def stop_descendants(self) -> StopResult:
+        """Stop all processes but the root, as `stop` does."""
+        return await self._stop_processes(self.descendants, GRACE_SECONDS, None)
 
-    async def _end(self, find: Find, grace_seconds: float, group: int | None) -> StopResult:
-        met: dict[int, Seen] = {}
+    async def _stop_processes(self, find: FindProcesses, grace_seconds: float, group: int | None) -> StopResult:
+        found_by_pid: dict[int, ProcessInfo] = {}
 
-        def look() -> list[Seen]:
+        def find_and_record() -> list[ProcessInfo]:
             found = find()
-            # One that is about to be gone has lost its name.
-            named = [seen for seen in certain(found) if seen.command != NAMELESS or seen.pid not in met]
-            met.update((seen.pid, seen) for seen in named)
+            # A process that is exiting no longer has a command line, so keep the known one.
+            named = [
+                process
+                for process in filter_certain(found)
+                if process.command != UNKNOWN_COMMAND or process.pid not in found_by_pid
+            ]
+            found_by_pid.update((process.pid, process) for process in named)
             return found
 
         try:
             with anyio.move_on_after(grace_seconds):
                 if grace_seconds:
-                    await _ask_to_end(look, group)
-                    return StopResult(tuple(met.values()))
+                    await _terminate(find_and_record, group)
+                    return StopResult(tuple(found_by_pid.values()))
             with anyio.move_on_after(KILL_SECONDS):
                 _signal_group(group, signal.SIGSTOP)
-                await kill_all(look)
+                await kill_all(find_and_record)
         except anyio.get_cancelled_exc_class():
             freeze_and_kill(find)
             if group is not None:
-                has_exited(self._root, REAP_SECONDS)  # so that it can be reaped
+                has_exited_within(self._root, REAP_SECONDS)  # so that it can be reaped
             raise
-        left = {seen.pid: seen for seen in certain(find())}
-        return StopResult(tuple(seen for seen in met.values() if seen.pid not in left), tuple(left.values()))
+        left = {process.pid: process for process in filter_certain(find())}
+        return StopResult(
+            tuple(process for process in found_by_pid.values() if process.pid not in left), tuple(left.values())
+        )
 
 
-async def _ask_to_end(look: Find, group: int | None) -> None:
-    found = look()
-    # The group by one signal, which no fork can slip past. What was stopped must go on to hear it.
+async def _terminate(find: FindProcesses, group: int | None) -> None:
+    found = find()
+    # One signal reaches the whole group, so no fork can escape it. A stopped process must continue to receive it.
     _signal_group(group, signal.SIGTERM, signal.SIGCONT)
-    send((seen for seen in found if seen.group != group), signal.SIGTERM, signal.SIGCONT)
-    await until_gone(look)
+    send_signals((process for process in found if process.group != group), signal.SIGTERM, signal.SIGCONT)
+    await wait_until_gone(find)
 
 
 def _signal_group(group: int | None, *signals: signal.Signals) -> None:
@@ -113,56 +126,56 @@ def _signal_group(group: int | None, *signals: signal.Signals) -> None:
             os.killpg(group, number)
 
 
-def certain(processes: Iterable[Seen]) -> list[Seen]:
-    """Return those that are known to be ours."""
-    return [seen for seen in processes if seen.is_certain]
+def filter_certain(processes: Iterable[ProcessInfo]) -> list[ProcessInfo]:
+    """Return the processes that certainly belong to the tree."""
+    return [process for process in processes if process.is_certain]
 
 
-def send(processes: Iterable[Seen], *signals: signal.Signals) -> None:
-    """Send signals to processes. Those that are gone, another user's or not certain to be ours are passed over."""
-    for seen in certain(processes):
+def send_signals(processes: Iterable[ProcessInfo], *signals: signal.Signals) -> None:
+    """Send signals to processes. Skips processes that ended, belong to another user, or may not be ours."""
+    for process in filter_certain(processes):
         for number in signals:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(seen.pid, number)
+                os.kill(process.pid, number)
 
 
-def freeze_and_kill(find: Find) -> list[Seen]:
-    """Kill all that is found, without waiting, and return what was seen.
+def freeze_and_kill(find: FindProcesses) -> list[ProcessInfo]:
+    """Kill all processes that are found, without waiting, and return them.
 
-    Stopped first: a process that starts itself anew, or is watched by another, gets no turn in between.
+    They are suspended first, so that none can restart itself or another while the others are killed.
     """
-    frozen: dict[int, Seen] = {}
-    found: list[Seen] = []
+    frozen: dict[int, ProcessInfo] = {}
+    found: list[ProcessInfo] = []
     for _ in range(FREEZE_ROUNDS):
         found = find()
-        fresh = [seen for seen in certain(found) if seen.pid not in frozen]
-        if not fresh:
+        new_processes = [process for process in filter_certain(found) if process.pid not in frozen]
+        if not new_processes:
             break
-        send(fresh, signal.SIGSTOP)
-        frozen.update((seen.pid, seen) for seen in fresh)
-    send(frozen.values(), signal.SIGKILL)
-    return [*frozen.values(), *(seen for seen in found if not seen.is_certain)]
+        send_signals(new_processes, signal.SIGSTOP)
+        frozen.update((process.pid, process) for process in new_processes)
+    send_signals(frozen.values(), signal.SIGKILL)
+    return [*frozen.values(), *(process for process in found if not process.is_certain)]
 
 
-async def kill_all(find: Find) -> None:
-    """Kill until nothing is found any more. The caller bounds it."""
-    await until_gone(lambda: freeze_and_kill(find))
+async def kill_all(find: FindProcesses) -> None:
+    """Kill processes until no more are found. The caller must set a time limit."""
+    await wait_until_gone(lambda: freeze_and_kill(find))
 
 
-async def until_gone(look: Find) -> None:
-    """Return when two looks in a row see nothing. The caller bounds it; safe to cancel."""
-    found = look()
-    was_clean = False
-    while found or not was_clean:
-        was_clean = not found
-        for seen in certain(found):
-            await exited(seen.pid)
+async def wait_until_gone(find: FindProcesses) -> None:
+    """Wait until two scans in a row find no process. The caller must set a time limit. Safe to cancel."""
+    found = find()
+    was_empty = False
+    while found or not was_empty:
+        was_empty = not found
+        for process in filter_certain(found):
+            await wait_until_exited(process.pid)
         await anyio.sleep(SCAN_SECONDS)
-        found = look()
+        found = find()
 
 
-async def exited(pid: int) -> None:
-    """Return when the process has ended, whether it was reaped or not. Safe to cancel."""
+async def wait_until_exited(pid: int) -> None:
+    """Wait until a process has exited, whether it was reaped or not. Safe to cancel."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     with contextlib.suppress(ProcessLookupError), contextlib.closing(_exit_descriptor(pid)) as descriptor:
@@ -173,8 +186,8 @@ async def exited(pid: int) -> None:
             loop.remove_reader(descriptor.fileno())
 
 
-def has_exited(pid: int, seconds: float) -> bool:
-    """Wait for the end of a process that was killed, holding everything else: for when there is no time to await."""
+def has_exited_within(pid: int, seconds: float) -> bool:
+    """Return whether a process exits within `seconds`. Blocks the event loop: use only where awaiting is impossible."""
     try:
         descriptor = _exit_descriptor(pid)
     except ProcessLookupError:
@@ -187,13 +200,13 @@ def has_exited(pid: int, seconds: float) -> bool:
 if sys.platform == "linux":
 
     def _exit_descriptor(pid: int) -> io.FileIO:
-        """Return what becomes readable when a process ends."""
+        """Return an object whose descriptor becomes readable when the process exits."""
         return io.FileIO(os.pidfd_open(pid))
 
 else:
 
     def _exit_descriptor(pid: int) -> select.kqueue:
-        """Return what becomes readable when a process ends."""
+        """Return an object whose descriptor becomes readable when the process exits."""
         queue = select.kqueue()
         flags = select.KQ_EV_ADD | select.KQ_EV_ONESHOT
         queue.control([select.kevent(pid, select.KQ_FILTER_PROC, flags, select.KQ_NOTE_EXIT)], 0)

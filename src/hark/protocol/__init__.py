@@ -1,1 +1,1 @@
-"""The words of Hark as data and ports: no I/O, no behaviour."""
+"""Hark's vocabulary as data types and interfaces (ports). This package has no I/O and no behaviour."""

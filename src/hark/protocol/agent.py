@@ -1,4 +1,4 @@
-"""The port between a surface and the agent: its sessions, and its state."""
+"""The port between a surface and the agent: its sessions, its schedules and its state."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -9,36 +9,36 @@ from msgspec import Struct, field
 from hark.protocol.messages import AssistantMessage, Note, UserMessage
 from hark.protocol.schedules import Schedules
 from hark.protocol.session import Session
-from hark.protocol.store import Hit, SessionLine
+from hark.protocol.store import SearchHit, SessionListEntry
 
 PastMessage = UserMessage | AssistantMessage | Note
 
 
 class WorkspaceError(Exception):
-    """A session can't be had there; the text says why, and what to do."""
+    """A session can't be opened in the requested workspace. The text says why and what to do."""
 
 
 class UnknownSession(WorkspaceError):
-    """There is no session of that name."""
+    """No session has the requested name."""
 
 
 class Workspace(Struct, frozen=True):
-    """Where a session works: an absolute folder, and MCP servers by name, as `[mcp.servers.NAME]` has them."""
+    """A session's workspace: an absolute folder, and MCP servers by name, configured like `[mcp.servers.NAME]`."""
 
     folder: str
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
 
-class CommandLine(Struct, frozen=True):
-    """A slash command, as help and completion show it."""
+class CommandInfo(Struct, frozen=True):
+    """A slash command, with the name, arguments and help text that help and completion show."""
 
     name: str
     takes: str
     help: str
 
 
-class ChildLine(Struct, frozen=True):
-    """A child, as the tree shows it: `depth` is 1 for the session's own."""
+class ChildInfo(Struct, frozen=True):
+    """A child session in the session tree. `depth` is 1 for a direct child."""
 
     name: str
     depth: int
@@ -47,15 +47,15 @@ class ChildLine(Struct, frozen=True):
 
 
 class GatewayState(StrEnum):
-    """Whether the gateway starts, serves, or waits for running turns to end before it stops."""
+    """The gateway's state: starting, ready, or draining (waiting for running turns to end before it stops)."""
 
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
 
 
-class RouteRow(Struct, frozen=True):
-    """A route and its health. `rests_seconds` is how long it is left alone, 0 when it may serve."""
+class RouteStatus(Struct, frozen=True):
+    """A route and its health. `rests_seconds` is the remaining cool-down, 0 when the route can be used."""
 
     name: str
     model: str
@@ -64,8 +64,8 @@ class RouteRow(Struct, frozen=True):
     rests_seconds: float
 
 
-class ServerRow(Struct, frozen=True):
-    """An MCP server: how it stands, and why not better."""
+class McpServerStatus(Struct, frozen=True):
+    """An MCP server's state, number of tools, number of restarts and last error."""
 
     name: str
     state: str
@@ -74,95 +74,95 @@ class ServerRow(Struct, frozen=True):
     last_error: str
 
 
-class Lag(Struct, frozen=True):
-    """How late the event loop was in the last minute, in milliseconds."""
+class LagStats(Struct, frozen=True):
+    """The event loop's lag in the last minute, in milliseconds: median, 99th percentile and maximum."""
 
     p50: float
     p99: float
     most: float
 
 
-class Busy(Struct, frozen=True):
-    """What goes on in this process: open sessions, and the turns that run, by session."""
+class RunningTurns(Struct, frozen=True):
+    """The number of open sessions in this process, and the running turn of each session that has one."""
 
     sessions: int
     turns: dict[str, str]
 
 
 class Agent(Protocol):
-    """What surfaces may use of the agent."""
+    """The part of the agent that surfaces may use."""
 
     @property
     def state(self) -> GatewayState:
-        """Whether new turns are begun."""
+        """Whether the agent is starting, ready for new turns, or draining."""
         ...
 
     @property
-    def commands(self) -> Sequence[CommandLine]:
+    def commands(self) -> Sequence[CommandInfo]:
         """The slash commands."""
         ...
 
     @property
     def schedules(self) -> Schedules:
-        """Its schedules."""
+        """The schedules of this home."""
         ...
 
     def session(self, name: str, surface: str) -> Session:
-        """Return a session, as people or programs of that surface use it; it is created when something is said in it.
+        """Return the session of that name for a surface. The session is created by its first message.
 
         Raises:
-            ValueError: A session can't have that name.
+            ValueError: The name is not valid for a session.
         """
         ...
 
     def new_id(self) -> str:
-        """Return a name that nothing else has."""
+        """Return a new unique id."""
         ...
 
-    def model(self, session: str) -> str:
-        """Return the route that serves a session first, as far as it is loaded here."""
+    def first_route(self, session: str) -> str:
+        """Return the route that a session tries first. A chosen route is known only if the session is loaded here."""
         ...
 
-    async def sessions(self, words: str = "", limit: int = 200) -> list[SessionLine]:
-        """Return the sessions, the last changed first; only those with these words in name or title."""
+    async def sessions(self, query: str = "", limit: int = 200) -> list[SessionListEntry]:
+        """Return sessions, most recently changed first. `query` selects those whose name or title contains it."""
         ...
 
-    async def children(self, session: str) -> list[ChildLine]:
-        """Return the session's children and theirs, each behind its parent."""
+    async def children(self, session: str) -> list[ChildInfo]:
+        """Return the session's children and their descendants, each after its parent."""
         ...
 
-    async def search(self, words: str, limit: int = 50) -> list[Hit]:
-        """Return the messages in which all the words stand, the newest first."""
+    async def search(self, query: str, limit: int = 50) -> list[SearchHit]:
+        """Return the messages that contain all words of the query, newest first."""
         ...
 
-    async def import_history(self, session: str, past: Sequence[PastMessage]) -> bool:
-        """Give a session that has none a past; False when it has one already.
+    async def import_history(self, session: str, messages: Sequence[PastMessage]) -> bool:
+        """Import earlier messages as the history of an empty session. Return False if it already has a history.
 
         Raises:
-            StoreError: It could not be kept.
+            StoreError: The messages could not be stored.
         """
         ...
 
     async def timeline(self, turn: str) -> dict[str, Any] | None:
-        """Return where a turn's time went; None when there is no such turn."""
+        """Return a turn's timeline: how its time was spent. Return None if no such turn exists."""
         ...
 
-    def routes(self) -> list[RouteRow]:
-        """Return the routes, in their order."""
+    def routes(self) -> list[RouteStatus]:
+        """Return the routes and their health, in the configured order."""
         ...
 
-    def servers(self) -> list[ServerRow]:
-        """Return the MCP servers."""
+    def servers(self) -> list[McpServerStatus]:
+        """Return the state of each MCP server."""
         ...
 
-    def busy(self) -> Busy:
-        """Return what goes on in this process."""
+    def running_turns(self) -> RunningTurns:
+        """Return the open sessions and running turns of this process."""
         ...
 
-    def lag(self) -> Lag:
-        """Return how late the event loop is."""
+    def lag_stats(self) -> LagStats:
+        """Return the event loop's lag in the last minute."""
         ...
 
     async def cost_today(self) -> float:
-        """Return the US dollars of all turns that ended since midnight."""
+        """Return the cost in US dollars of all turns that ended since midnight."""
         ...

@@ -1,4 +1,4 @@
-"""The port to a chat platform: what comes from its people, and what goes to them."""
+"""The port to a chat platform: incoming events from users, and outgoing messages to them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -9,7 +9,7 @@ from hark.protocol.messages import Attachment
 
 
 class Address(Struct, frozen=True, omit_defaults=True):
-    """Where people meet the agent: a chat of a surface, and a thread in it; it leads to one session."""
+    """A place where users meet the agent: a chat on a surface, and optionally a thread in it. Maps to one session."""
 
     surface: str
     chat: str
@@ -17,17 +17,18 @@ class Address(Struct, frozen=True, omit_defaults=True):
 
 
 class Author(Struct, frozen=True):
-    """Who wrote: the platform's own id, which never changes, and the name that people see."""
+    """The author of a message: the platform's permanent user id, and the display name."""
 
     id: str
     name: str = ""
 
 
-class Written(Struct, frozen=True, tag="Written", omit_defaults=True):
-    """A message. `id` is the platform's, the same when it is delivered again.
+class IncomingMessage(Struct, frozen=True, tag="Written", omit_defaults=True):
+    """A message from a user. `id` is the platform's message id and is the same when the platform redelivers it.
 
-    `is_for_us`: it was said to us alone, or names us. `album`: what the client split and what belongs together has the
-    same one. `quoted` is the text that it replies to. `voice` is a recording that stands for the text.
+    `is_for_us`: the message was sent in a direct chat or mentions the bot. `album`: messages that the client split
+    from one post share this value. `quoted`: the text of the message that this one replies to. `voice`: a recording
+    that replaces the text.
     """
 
     id: str
@@ -42,8 +43,8 @@ class Written(Struct, frozen=True, tag="Written", omit_defaults=True):
     at: float = 0.0
 
 
-class Rewritten(Struct, frozen=True, tag="Rewritten", omit_defaults=True):
-    """A message has another text now; `at` tells one edit from another."""
+class MessageEdited(Struct, frozen=True, tag="Rewritten", omit_defaults=True):
+    """A user edited a message. `at` is the time of the edit and distinguishes several edits of one message."""
 
     id: str
     address: Address
@@ -52,15 +53,15 @@ class Rewritten(Struct, frozen=True, tag="Rewritten", omit_defaults=True):
     at: float = 0.0
 
 
-class Removed(Struct, frozen=True, tag="Removed", omit_defaults=True):
+class MessageDeleted(Struct, frozen=True, tag="Removed", omit_defaults=True):
     """A message was deleted."""
 
     id: str
     address: Address
 
 
-class Pressed(Struct, frozen=True, tag="Pressed", omit_defaults=True):
-    """A person pressed a button of ours; `value` is what it stands for."""
+class ButtonPressed(Struct, frozen=True, tag="Pressed", omit_defaults=True):
+    """A user pressed one of our buttons. `value` is the button's value."""
 
     id: str
     address: Address
@@ -68,19 +69,19 @@ class Pressed(Struct, frozen=True, tag="Pressed", omit_defaults=True):
     value: str
 
 
-Incoming = Written | Rewritten | Removed | Pressed
-Deliver = Callable[[Incoming], Awaitable[None]]
+IncomingEvent = IncomingMessage | MessageEdited | MessageDeleted | ButtonPressed
+Deliver = Callable[[IncomingEvent], Awaitable[None]]
 
 
 class Button(Struct, frozen=True):
-    """A button under a message: what people read, and what comes back."""
+    """A button under a message: its label, and the value that a press sends back."""
 
     text: str
     value: str
 
 
-class Outgoing(Struct, frozen=True):
-    """What is sent. `key` names this very sending: a platform that knows keys takes the same one once."""
+class OutgoingMessage(Struct, frozen=True):
+    """A message to send. `key` identifies the delivery: a platform with key support accepts each key only once."""
 
     text: str
     buttons: tuple[Button, ...] = ()
@@ -90,9 +91,9 @@ class Outgoing(Struct, frozen=True):
 
 
 class PlatformLimits(Struct, frozen=True):
-    """What a platform allows: how long a message may be, how often one may be edited, and whether it knows keys.
+    """A platform's limits: maximum message length, minimum time between edits, and supported features.
 
-    `key_seconds`: for how long it knows that it has taken one.
+    `knows_keys`: the platform deduplicates messages by key. `key_seconds`: for how long it remembers a key.
     """
 
     characters: int = 4000
@@ -104,7 +105,7 @@ class PlatformLimits(Struct, frozen=True):
 
 
 class ChatError(Exception):
-    """The platform refuses; the text says why. `retry_after`: seconds, when it asks us to wait."""
+    """The platform refused a request; the text says why. `retry_after` is the delay in seconds that it requests."""
 
     def __init__(self, text: str, retry_after: float | None = None) -> None:
         super().__init__(text)
@@ -112,62 +113,62 @@ class ChatError(Exception):
 
 
 class ChatGone(ChatError):
-    """That chat or message is not there any more, or closed to us: trying again is of no use."""
+    """The chat or message no longer exists, or the bot has lost access to it. Retrying is useless."""
 
 
 class ChatWriter(Protocol):
-    """Sends to one platform."""
+    """Sends messages to one platform."""
 
-    async def send(self, address: Address, message: Outgoing) -> str:
-        """Send a message; return the platform's id of it.
+    async def send(self, address: Address, message: OutgoingMessage) -> str:
+        """Send a message and return the platform's id for it.
 
         Raises:
-            ChatError: It was not sent. Any other end leaves open whether it was.
+            ChatError: The message was not sent. After any other exception it is unknown whether the message was sent.
         """
         ...
 
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        """Change a message of ours.
+    async def edit(self, address: Address, message: str, new: OutgoingMessage) -> None:
+        """Replace the content of a message that the bot sent.
 
         Raises:
-            ChatError: It was not changed.
+            ChatError: The message was not changed.
         """
         ...
 
-    async def typing(self, address: Address) -> None:
-        """Show that we are at work; lasts a few seconds.
+    async def show_typing(self, address: Address) -> None:
+        """Show the typing indicator, which disappears after a few seconds.
 
         Raises:
-            ChatError: It can't be shown.
+            ChatError: The indicator can't be shown.
         """
         ...
 
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign such as 👀 on a person's message.
+    async def react(self, address: Address, message: str, reaction: str) -> None:
+        """Add a reaction such as 👀 to a user's message.
 
         Raises:
-            ChatError: It can't be put there.
+            ChatError: The reaction can't be added.
         """
         ...
 
 
 class ChatSurface(ChatWriter, Protocol):
-    """One platform. Adding one is one file and one contract test."""
+    """A chat platform. Adding a platform takes one file and one contract test."""
 
     @property
     def name(self) -> str:
-        """Its name: telegram, discord, ..."""
+        """The platform's name, such as `telegram` or `discord`."""
         ...
 
     @property
     def limits(self) -> PlatformLimits:
-        """What it allows."""
+        """The platform's limits and supported features."""
         ...
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled. The platform's own ack comes only after `deliver` has returned.
+        """Receive events until cancelled. The platform's request is acknowledged only after `deliver` has returned.
 
         Raises:
-            ChatError: The platform can't be reached or refuses us; whoever runs it tries again later.
+            ChatError: The platform can't be reached or rejects the bot; the caller retries later.
         """
         ...

@@ -1,28 +1,28 @@
-"""The port to what a gateway must not forget: messages that came in, replies that are owed, offers that were made."""
+"""The chat ledger's port: durable storage of incoming events, sent replies and button actions."""
 
 from typing import Protocol
 
 from msgspec import Struct
 
-from hark.protocol.chat import Address, Incoming
+from hark.protocol.chat import Address, IncomingEvent
 
 
 class PendingIncoming(Struct, frozen=True):
-    """Something that came in and is not dealt with yet; `place` is its place in the order of arrival.
+    """An incoming event that is not fully handled yet. `place` is its position in the order of arrival.
 
-    `is_again`: an earlier process, or a try that failed, may have begun with it. `is_said`: it is known that its
-    words reached the session. `is_withdrawn`: that a stop came before the words of a recording were known.
+    `is_again`: an earlier process or a failed attempt may have started to handle it. `is_said`: its text is known to
+    have reached the session. `is_withdrawn`: a stop arrived before the recording was transcribed.
     """
 
     place: int
-    incoming: Incoming
+    incoming: IncomingEvent
     is_again: bool = False
     is_said: bool = False
     is_withdrawn: bool = False
 
 
 class SentReply(Struct, frozen=True):
-    """One message of ours, first tried at `at`. Without an `id` it is not known whether the platform took it."""
+    """A sent message, first attempted at `at`. Without an `id`, it is unknown whether the platform accepted it."""
 
     key: str
     id: str = ""
@@ -30,7 +30,7 @@ class SentReply(Struct, frozen=True):
 
 
 class ChatBinding(Struct, frozen=True):
-    """An address, the session that it leads to, and the last of its turns whose reply was delivered there."""
+    """An address, its session, and the number of the last turn whose reply was delivered to the address."""
 
     address: Address
     session: str
@@ -38,56 +38,56 @@ class ChatBinding(Struct, frozen=True):
 
 
 class ChatLedger(Protocol):
-    """Durable when a method has returned. Every method raises StoreError when it can't be."""
+    """Stores chat events and deliveries. Changes are durable on return. Every method may raise StoreError."""
 
-    async def accept(self, incoming: Incoming) -> PendingIncoming | None:
-        """Keep what came in; None when the same was kept before, ever."""
+    async def accept(self, incoming: IncomingEvent) -> PendingIncoming | None:
+        """Store an incoming event. Return None if the same event was already stored."""
         ...
 
-    async def kept(self, surface: str, address: Address | None = None) -> list[PendingIncoming]:
-        """Return what of a surface, or of an address on it, is not dealt with yet, in the order of arrival."""
+    async def pending(self, surface: str, address: Address | None = None) -> list[PendingIncoming]:
+        """Return the unhandled events from a surface, or from one address on it, in order of arrival."""
         ...
 
-    async def done(self, *places: int) -> None:
-        """They are dealt with, all at once: their texts are not needed any more, their ids are remembered."""
+    async def mark_done(self, *positions: int) -> None:
+        """Mark events as handled, all in one transaction. Their texts are deleted; their ids are remembered."""
         ...
 
-    async def line(self, address: Address, session: str) -> ChatBinding:
-        """Return what is known of an address; made when new, with this session and nothing delivered."""
+    async def binding(self, address: Address, session: str) -> ChatBinding:
+        """Return the binding of an address. A new address is bound to `session`, with nothing delivered yet."""
         ...
 
-    async def lines(self, surface: str) -> list[ChatBinding]:
-        """Return all addresses of a surface that were ever talked at."""
+    async def bindings(self, surface: str) -> list[ChatBinding]:
+        """Return the bindings of all addresses that were ever used on a surface."""
         ...
 
-    async def line_of(self, session: str) -> ChatBinding | None:
-        """Return the address that leads to a session."""
+    async def binding_of_session(self, session: str) -> ChatBinding | None:
+        """Return the binding whose address leads to a session, or None."""
         ...
 
-    async def delivered(self, address: Address, turn: int) -> None:
-        """The reply of this turn, and of all before it, was delivered."""
+    async def mark_delivered(self, address: Address, turn: int) -> None:
+        """Record that the replies from this turn and all earlier turns were delivered."""
         ...
 
-    async def forget(self, address: Address) -> None:
-        """The session behind it was deleted: what was delivered of it counts no more."""
+    async def reset_delivered(self, address: Address) -> None:
+        """Reset the delivered turn of an address, after its session was deleted."""
         ...
 
-    async def sending(self, address: Address, key: str) -> SentReply | None:
-        """Note that a message is about to be sent; return what is known of an earlier try under the same key."""
+    async def begin_send(self, address: Address, key: str) -> SentReply | None:
+        """Record that a message is about to be sent. Return the earlier attempt under the same key, if any."""
         ...
 
-    async def find(self, address: Address, key: str) -> SentReply | None:
-        """Return what is known of a message under that key; None when there is none."""
+    async def find_sent(self, address: Address, key: str) -> SentReply | None:
+        """Return the send attempt recorded under that key, or None."""
         ...
 
-    async def sent(self, address: Address, key: str, message: str) -> None:
-        """The platform took it under this id."""
+    async def mark_sent(self, address: Address, key: str, message: str) -> None:
+        """Record that the platform accepted the message and gave it the id `message`."""
         ...
 
-    async def offer(self, address: Address, key: str, text: str) -> None:
-        """Keep what a button of ours stands for."""
+    async def save_action(self, address: Address, key: str, text: str) -> None:
+        """Store the action text behind one of our buttons."""
         ...
 
-    async def offered(self, address: Address, key: str) -> str:
-        """Return what a button of ours stands for; "" when it is not known any more."""
+    async def find_action(self, address: Address, key: str) -> str:
+        """Return the action text behind one of our buttons, or "" if it is no longer stored."""
         ...

@@ -1,15 +1,15 @@
-"""The ports to what differs from run to run: time and names."""
+"""The port for the current time and unique ids."""
 
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """The time of day, and fresh names; a simulation brings its own."""
+    """The current time, and new unique ids. A simulation replaces both."""
 
     def now(self) -> float:
-        """Return Unix time in seconds."""
+        """Return the Unix time in seconds."""
         ...
 
     def new_id(self) -> str:
-        """Return a name that nothing else has."""
+        """Return a new unique id."""
         ...

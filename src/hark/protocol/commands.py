@@ -1,4 +1,4 @@
-"""What goes in: a closed union of commands, each with an id that makes it idempotent."""
+"""Commands: the requests that a session accepts. Each command has an id that makes it idempotent."""
 
 from enum import StrEnum
 
@@ -9,35 +9,35 @@ from hark.protocol.rules import ApprovalMode
 
 
 class Delivery(StrEnum):
-    """What a message does to a running turn."""
+    """How a message is delivered while a turn is running."""
 
     INTERRUPT = "interrupt"
     STEER = "steer"
     QUEUE = "queue"
 
 
-class Shown(Struct, frozen=True):
-    """How many characters of a turn's running reply its person had seen, or heard."""
+class ShownText(Struct, frozen=True):
+    """The number of characters of a turn's partial reply that the user had seen or heard."""
 
     turn: str
     characters: int
 
 
 class Say(Struct, frozen=True, omit_defaults=True, tag="say"):
-    """A person's message. If it interrupts the turn that `shown` names, no more than that of its reply is kept."""
+    """A user's message. If it interrupts the turn named in `shown`, only the characters counted there are kept."""
 
     id: str
     text: str
     delivery: Delivery = Delivery.INTERRUPT
     author: str = ""
     attachments: tuple[Attachment, ...] = ()
-    shown: Shown | None = None
+    shown: ShownText | None = None
 
 
 class Interrupt(Struct, frozen=True, omit_defaults=True, tag="interrupt"):
-    """End the running turn and keep the session.
+    """Stop the running turn; the session continues.
 
-    With `turn`, only that one. `shown` is how many characters of the running reply the person had seen.
+    With `turn`, stop only that turn. `shown` is the number of characters of the partial reply that the user had seen.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Interrupt(Struct, frozen=True, omit_defaults=True, tag="interrupt"):
 
 
 class Edit(Struct, frozen=True, omit_defaults=True, tag="edit"):
-    """Change the text of a message that still waits."""
+    """Change the text of a queued message."""
 
     id: str
     message: str
@@ -55,7 +55,7 @@ class Edit(Struct, frozen=True, omit_defaults=True, tag="edit"):
 
 
 class Move(Struct, frozen=True, omit_defaults=True, tag="move"):
-    """Put a message that still waits at another position, from 1."""
+    """Move a queued message to another position, counted from 1."""
 
     id: str
     message: str
@@ -63,14 +63,14 @@ class Move(Struct, frozen=True, omit_defaults=True, tag="move"):
 
 
 class Withdraw(Struct, frozen=True, omit_defaults=True, tag="withdraw"):
-    """Take a message that still waits out of the queue."""
+    """Remove a message from the queue."""
 
     id: str
     message: str
 
 
 class Answer(Struct, frozen=True, omit_defaults=True, tag="answer"):
-    """A person's reply to a question of the running turn."""
+    """A user's answer to a question from the running turn."""
 
     id: str
     question: str
@@ -78,40 +78,40 @@ class Answer(Struct, frozen=True, omit_defaults=True, tag="answer"):
 
 
 class ChooseRoute(Struct, frozen=True, omit_defaults=True, tag="choose_route"):
-    """Have a route serve this session first, from the next turn on; "" for the usual order."""
+    """Try this route first in this session, starting with the next turn; "" for the default order."""
 
     id: str
     route: str
 
 
 class Compact(Struct, frozen=True, omit_defaults=True, tag="compact"):
-    """Put a summary in the place of what is old, in a turn of its own."""
+    """Replace older messages with a summary, in a separate turn."""
 
     id: str
     instructions: str = ""
 
 
 class ChooseMode(Struct, frozen=True, omit_defaults=True, tag="choose_mode"):
-    """Ask more or less often in this session, from the next call on; None for what the settings say."""
+    """Set this session's approval mode, starting with the next call; None for the mode in the settings."""
 
     id: str
     mode: ApprovalMode | None
 
 
 class Rewind(Struct, frozen=True, omit_defaults=True, tag="rewind"):
-    """Go back to before a turn: the model forgets it and all that came after it. "" forgets everything."""
+    """Remove a turn and all later turns from the transcript. With "", clear the transcript."""
 
     id: str
     turn: str = ""
 
 
-class Remark(Struct, frozen=True, omit_defaults=True, tag="remark"):
-    """Tell the model something about the conversation itself, such as files that were put back."""
+class AddNote(Struct, frozen=True, omit_defaults=True, tag="remark"):
+    """Add a note about the conversation to the transcript, for example about restored files."""
 
     id: str
     text: str
 
 
 QueueCommand = Edit | Move | Withdraw
-Change = QueueCommand | ChooseRoute | ChooseMode | Compact | Rewind | Remark
-Command = Say | Interrupt | Answer | Change
+ChangeCommand = QueueCommand | ChooseRoute | ChooseMode | Compact | Rewind | AddNote
+Command = Say | Interrupt | Answer | ChangeCommand

@@ -1,4 +1,4 @@
-"""What comes out: typed events, the same in Python and on the wire."""
+"""Events: the typed output of a session, the same in Python and on the wire."""
 
 from msgspec import Struct, field
 
@@ -9,7 +9,7 @@ from hark.protocol.tool import QuestionKind
 
 
 class Event(Struct, frozen=True, tag_field="type"):
-    """What every event has: `seq` rises within a session, `at` is Unix time, `turn` is None outside a turn."""
+    """The base of all events. `seq` increases within a session, `at` is Unix time, `turn` is set only during a turn."""
 
     session: str
     turn: str | None
@@ -18,12 +18,12 @@ class Event(Struct, frozen=True, tag_field="type"):
 
     @property
     def type(self) -> str:
-        """The event's name on the wire."""
+        """The event's type on the wire, such as `turn.started`."""
         return str(self.__struct_config__.tag)
 
 
 class MessageAccepted(Event, frozen=True, tag="message.accepted"):
-    """A message is durable in the inbox."""
+    """A message was stored durably in the inbox."""
 
     id: str
     text: str
@@ -31,19 +31,19 @@ class MessageAccepted(Event, frozen=True, tag="message.accepted"):
 
 
 class ReceiptChanged(Event, frozen=True, tag="receipt"):
-    """A message changed its state."""
+    """The state of a message changed."""
 
     receipt: Receipt
 
 
 class TurnStart(Event, frozen=True, tag="turn.started"):
-    """A turn began with these messages."""
+    """A turn started with these messages."""
 
     messages: tuple[str, ...]
 
 
 class StepStart(Event, frozen=True, tag="step.started"):
-    """A step begins: a model call, and the calls that come of it."""
+    """A step started. A step is one model reply and the tool calls in it."""
 
     step: int
 
@@ -55,19 +55,19 @@ class ReplyDelta(Event, frozen=True, tag="reply.delta"):
 
 
 class ReplyRestarted(Event, frozen=True, tag="reply.restarted"):
-    """The stream broke after visible text: forget the text of this step, it comes again."""
+    """The stream broke after text was shown. Readers must discard the text of this step; it will be sent again."""
 
     step: int
 
 
 class ReasoningDelta(Event, frozen=True, tag="reasoning.delta"):
-    """A piece of the model's thinking."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 class CallStart(Event, frozen=True, tag="call.started"):
-    """A tool starts."""
+    """A tool call started."""
 
     call: str
     name: str
@@ -82,7 +82,7 @@ class CallOutput(Event, frozen=True, tag="call.output"):
 
 
 class CallEnd(Event, frozen=True, tag="call.ended"):
-    """A call has its result."""
+    """A tool call ended with this result."""
 
     call: str
     name: str
@@ -92,7 +92,7 @@ class CallEnd(Event, frozen=True, tag="call.ended"):
 
 
 class QuestionAsked(Event, frozen=True, tag="question.asked"):
-    """The turn waits for a person. An approval names the `call` that it is about."""
+    """The turn is waiting for the user's answer. For an approval, `call` is the tool call to approve."""
 
     question: str
     text: str
@@ -102,28 +102,28 @@ class QuestionAsked(Event, frozen=True, tag="question.asked"):
 
 
 class QuestionClosed(Event, frozen=True, tag="question.closed"):
-    """A question is no longer open: answered, or withdrawn by a stop."""
+    """A question was closed: answered, timed out, or withdrawn by a stop."""
 
     question: str
     reason: str
 
 
 class RouteChanged(Event, frozen=True, tag="route.changed"):
-    """Another model serves the turn."""
+    """The turn switched to another route."""
 
     route: str
     reason: str
 
 
 class Notice(Event, frozen=True, tag="notice"):
-    """Something that the person should know. A notice with the same `code` replaces the one before it."""
+    """Information for the user. A notice with the same `code` replaces the previous one."""
 
     code: str
     text: str
 
 
 class TurnEnd(Event, frozen=True, tag="turn.ended"):
-    """A turn is over, and durable."""
+    """A turn ended, and its end is durable."""
 
     outcome: Outcome
     timings: Timings

@@ -1,22 +1,22 @@
-"""The port between a platform that calls us and the web server: its own signature vouches for its requests."""
+"""The port for signed requests that platforms send to the web server."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, field
 
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 RETRY_SECONDS = 5
 
 
 class HookRequest(Struct, frozen=True):
-    """What was posted; the headers' names are in small letters."""
+    """A POST request from a platform. Header names are in lower case."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
-class HookAnswer(Struct, frozen=True):
-    """What is answered."""
+class HookResponse(Struct, frozen=True):
+    """The response to a platform's request."""
 
     status: int = 200
     text: str = ""
@@ -24,19 +24,19 @@ class HookAnswer(Struct, frozen=True):
 
 
 class Hook(Struct, frozen=True):
-    """An address of the web server that belongs to a platform: nobody needs a token there.
+    """A web server path that accepts one platform's requests without an access token.
 
-    `answer` must check that the platform itself has sent the request, before it does anything else with it. It
-    answers with success only when what came is durable. What it raises is told as a failure, so that the platform
-    delivers again. `summary` tells in a few words what is to be sent there.
+    `answer` must first verify that the platform sent the request. It returns success only when the event is durable.
+    If it raises, the server responds with an error, so that the platform redelivers the request. `summary` describes
+    the request in a few words.
     """
 
     path: str
-    answer: Callable[[HookRequest], Awaitable[HookAnswer]]
-    most_bytes: int = MOST_BYTES
-    summary: str = "What a platform calls"
+    answer: Callable[[HookRequest], Awaitable[HookResponse]]
+    max_bytes: int = MAX_BYTES
+    summary: str = "Platform webhook"
 
 
-def not_now(why: str) -> HookAnswer:
-    """Return the answer that asks the platform to deliver again in a while."""
-    return HookAnswer(503, why, {"Retry-After": str(RETRY_SECONDS)})
+def retry_later(reason: str) -> HookResponse:
+    """Return a 503 response that asks the platform to redeliver in a few seconds."""
+    return HookResponse(503, reason, {"Retry-After": str(RETRY_SECONDS)})

@@ -1,4 +1,4 @@
-"""What a typed or spoken text means: a closed union, decided once for every surface."""
+"""The meanings that a typed or spoken text can have, the same for every surface."""
 
 from collections.abc import Callable
 
@@ -6,14 +6,14 @@ from msgspec import Struct
 
 from hark.protocol.commands import Delivery
 
-NO_TURN = "No turn is running."  # the reply to a stop with nothing to stop
+NO_TURN = "No turn is running."  # the reply to a stop when no turn is running
 
 
 class CommandMeaning(Struct, frozen=True):
-    """A slash command: its name, and the words behind it."""
+    """A slash command: its name, and the text after the name."""
 
     name: str
-    words: str
+    arguments: str
 
 
 class StopMeaning(Struct, frozen=True):
@@ -28,7 +28,7 @@ class AnswerMeaning(Struct, frozen=True):
 
 
 class MessageMeaning(Struct, frozen=True):
-    """A message. `delivery` is the one that `/steer TEXT` or `/queue TEXT` asks for; None without such a prefix."""
+    """An ordinary message. The prefix `/steer` or `/queue` sets `delivery`, which is otherwise None."""
 
     text: str
     delivery: Delivery | None = None
@@ -38,6 +38,6 @@ Meaning = CommandMeaning | StopMeaning | AnswerMeaning | MessageMeaning
 AnswerRule = Callable[[str], AnswerMeaning | None]
 
 
-def no_answer(text: str) -> AnswerMeaning | None:
-    """Take no text for an answer: the rule of surfaces that send answers in another way."""
+def not_an_answer(text: str) -> AnswerMeaning | None:
+    """Return None for every text: the default answer rule, for surfaces that send answers by other means."""
     return None

@@ -1,4 +1,4 @@
-"""The transcript's items: what the model sees of a conversation."""
+"""The items of a transcript: the conversation as the model sees it."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Effect(StrEnum):
-    """What is known of a call's doing."""
+    """The known effect of a call: whether its tool ran, and whether it finished."""
 
     NOT_STARTED = "not_started"
     COMPLETED = "completed"
@@ -15,7 +15,7 @@ class Effect(StrEnum):
 
 
 class Attachment(Struct, frozen=True, omit_defaults=True):
-    """A file or picture that came with a message: `data` is base64, `path` a file on this machine."""
+    """A file or image attached to a message. `data` is base64; `path` is a file on this machine."""
 
     media_type: str
     name: str = ""
@@ -24,9 +24,9 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
 
 
 class Call(Struct, frozen=True, omit_defaults=True):
-    """One use of a tool that the model asked for.
+    """A tool call that the model requested.
 
-    `arguments` is always the text of a JSON object; what the model sent instead, if it was none, is in `broken`.
+    `arguments` is always the text of a JSON object. If the model sent anything else, that text is in `broken`.
     """
 
     id: str
@@ -36,9 +36,10 @@ class Call(Struct, frozen=True, omit_defaults=True):
 
 
 class Reasoning(Struct, frozen=True, omit_defaults=True):
-    """A finished piece of the model's thinking, with what its API demands back.
+    """A finished piece of the model's reasoning, with the data that its API needs back in later requests.
 
-    It stood behind so many characters of the reply's text and so many of its calls: APIs want it back in its place.
+    `behind_characters` and `behind_calls` count the characters and calls that precede it in the reply, because APIs
+    require the original order.
     """
 
     text: str = ""
@@ -49,7 +50,7 @@ class Reasoning(Struct, frozen=True, omit_defaults=True):
 
 
 class UserMessage(Struct, frozen=True, omit_defaults=True, tag="user", tag_field="role"):
-    """What a person said."""
+    """A message from a user."""
 
     id: str
     text: str
@@ -58,7 +59,7 @@ class UserMessage(Struct, frozen=True, omit_defaults=True, tag="user", tag_field
 
 
 class AssistantMessage(Struct, frozen=True, omit_defaults=True, tag="assistant", tag_field="role"):
-    """What the model said; `is_partial` when it was cut off."""
+    """A reply from the model. `is_partial`: the reply was interrupted."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -67,7 +68,7 @@ class AssistantMessage(Struct, frozen=True, omit_defaults=True, tag="assistant",
 
 
 class CallResult(Struct, frozen=True, omit_defaults=True, tag="tool", tag_field="role"):
-    """What came of a call. Every call in a transcript has exactly one."""
+    """The result of a call. Every call in a transcript has exactly one result."""
 
     call: str
     name: str
@@ -78,7 +79,7 @@ class CallResult(Struct, frozen=True, omit_defaults=True, tag="tool", tag_field=
 
 
 class Note(Struct, frozen=True, omit_defaults=True, tag="note", tag_field="role"):
-    """What Hark tells the model about the conversation itself, such as an interruption."""
+    """Information for the model about the conversation itself, such as an interruption."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""How names and ids are built: sessions, turns, children, background sessions, schedules and leases."""
+"""Formats of names and ids: sessions, turns, children, background sessions, schedules and leases."""
 
 import re
 
@@ -12,94 +12,94 @@ _BACKGROUND = ".m-"
 _SCHEDULED = "schedule:"
 _CONTINUES = "continue:"
 
-# Leases whose names no session can have.
-DRAINING = "=draining"  # held by a gateway that is about to end
-SCHEDULER = "=schedules"  # held by the process that sends what comes due
+# Names of special leases; no session can have these names.
+DRAINING = "=draining"  # held by a gateway that is about to stop
+SCHEDULER = "=schedules"  # held by the process that fires due schedules
 
 
 # Sessions.
 
 
-def check_name(session: str) -> str:
-    """Return the name if a session can have it.
+def check_session_name(session: str) -> str:
+    """Return the name if it is valid for a session.
 
     Raises:
-        ValueError: It can't.
+        ValueError: The name is not valid; the text says why.
     """
     if not _SESSION.fullmatch(session):
-        raise ValueError(f"{session!r} can't name a session: use 1 to 200 letters, digits and . _ : @ + -")
+        raise ValueError(f"{session!r} is not a valid session name: use 1 to 200 letters, digits and . _ : @ + -")
     if not session.strip("."):
-        raise ValueError(f"{session!r} can't name a session: it would be a folder")
+        raise ValueError(f"{session!r} is not a valid session name: it consists only of dots")
     return session
 
 
-def address_session(address: Address) -> str:
-    """Return the session of a chat address. Threads are sessions of their own."""
+def session_of_address(address: Address) -> str:
+    """Return the session name for a chat address. Each thread has a separate session."""
     parts = [address.surface, address.chat, *([address.thread] if address.thread else [])]
-    return ":".join("".join(_escaped(letter) for letter in part) for part in parts)
+    return ":".join("".join(_escape(letter) for letter in part) for part in parts)
 
 
-def surface_of(session: str) -> str:
-    """Return the chat surface whose session this is; for other sessions a word that names no surface."""
+def surface_of_session(session: str) -> str:
+    """Return the surface part of a chat session's name. For other sessions, the result is not a surface name."""
     return session.partition(":")[0]
 
 
 def fork_name(session: str, unique: str) -> str:
-    """Return the name for a copy of a session."""
+    """Return a name for a copy of a session."""
     return f"{session.split('.')[0]}-{unique[:6]}"
 
 
-def _escaped(letter: str) -> str:
-    is_plain = letter.isascii() and (letter.isalnum() or letter in "._@-")
-    return letter if is_plain else f"+{ord(letter):x}+"
+def _escape(character: str) -> str:
+    is_plain = character.isascii() and (character.isalnum() or character in "._@-")
+    return character if is_plain else f"+{ord(character):x}+"
 
 
 # Children and background sessions.
 
 
-def child_name(session: str, call: str) -> str:
-    """Return the session that a call of this session starts."""
+def child_session_name(session: str, call: str) -> str:
+    """Return the name of the child session started by a tool call in this session."""
     return f"{session}{_CHILD}{call}"
 
 
 def is_child(session: str) -> bool:
-    """Return whether a call of another session started this one."""
+    """Return whether this session was started by a tool call in another session."""
     return _CHILD in session
 
 
 def child_depth(session: str) -> int:
-    """Return how many parents a session has; 0 when no call started it."""
+    """Return the number of a session's ancestors, which is 0 for a session that is not a child."""
     return session.count(_CHILD)
 
 
 def split_child(session: str) -> tuple[str, str]:
-    """Return a child's parent and the call that started it; the parent is "" when no call did."""
+    """Return a child session's parent and the call that started the child. A session without a parent has parent ""."""
     parent, _, call = session.rpartition(_CHILD)
     return parent, call
 
 
-def is_child_of(name: str, session: str) -> bool:
-    """Return whether a session is a child of another one, or a child of its children."""
+def is_descendant(name: str, session: str) -> bool:
+    """Return whether a session is a descendant of another session."""
     return name.startswith(f"{session}{_CHILD}")
 
 
-def background_name(session: str, unique: str) -> str:
-    """Return a session for background work on another one."""
+def background_session_name(session: str, unique: str) -> str:
+    """Return a name for a session that does background work for another session."""
     return f"{session}{_BACKGROUND}{unique}"
 
 
 def is_background(session: str) -> bool:
-    """Return whether a session does background work. It repeats messages of others, so lists leave it out."""
+    """Return whether a session does background work. Lists omit such sessions: they repeat other sessions' messages."""
     return _BACKGROUND in session
 
 
 def is_listed(session: str) -> bool:
-    """Return whether a session stands in lists by itself: children and background work belong to another one."""
+    """Return whether lists show a session as an entry. Children and background sessions belong to another session."""
     return not is_child(session) and not is_background(session)
 
 
 def belongs_to(name: str, session: str) -> bool:
-    """Return whether a session is a child or background work of another one."""
+    """Return whether a session is a descendant or background session of another session."""
     return name.startswith((f"{session}{_CHILD}", f"{session}{_BACKGROUND}"))
 
 
@@ -111,55 +111,55 @@ def turn_name(session: str, number: int | str) -> str:
     return f"{session}{_TURN}{number}"
 
 
-def turn_meant(session: str, words: str) -> str:
-    """Return the turn that a person means: its whole name, `t3` or `3`."""
-    return words if "." in words else turn_name(session, words.removeprefix("t"))
+def parse_turn(session: str, text: str) -> str:
+    """Resolve a turn reference such as `demo.t3`, `t3` or `3` to the turn's full name."""
+    return text if "." in text else turn_name(session, text.removeprefix("t"))
 
 
-def session_of(turn: str) -> str:
-    """Return the session that a turn is of."""
+def session_of_turn(turn: str) -> str:
+    """Return the session that a turn belongs to."""
     return turn.rpartition(_TURN)[0]
 
 
-def number_of(turn: str) -> int:
-    """Return a turn's place in its session; 0 for what is no turn's name."""
+def turn_number(turn: str) -> int:
+    """Return a turn's number in its session, or 0 if the text is not a turn's name."""
     digits = turn.rpartition(_TURN)[2]
     return int(digits) if digits.isdigit() else 0
 
 
-def short_name(turn: str) -> str:
-    """Return a turn's name without its session's: `t3`."""
+def short_turn_name(turn: str) -> str:
+    """Return a turn's name without the session, such as `t3`."""
     return turn.rpartition(".")[2]
 
 
-# Messages that no person wrote.
+# Messages that no user wrote.
 
 
-def continue_id(turn: str) -> str:
+def continue_message_id(turn: str) -> str:
     """Return the id of the message that continues a turn."""
     return f"{_CONTINUES}{turn}"
 
 
 def continued_turn(message: str) -> str:
-    """Return the turn that a message of this id continues; "" when it continues none."""
+    """Return the turn that a message with this id continues, or ""."""
     return message.removeprefix(_CONTINUES) if message.startswith(_CONTINUES) else ""
 
 
 def is_schedule_name(name: str) -> bool:
-    """Return whether a schedule can have that name."""
+    """Return whether a name is valid for a schedule."""
     return _SCHEDULE.fullmatch(name) is not None
 
 
 def scheduled_id(schedule: str, moment: int | str) -> str:
-    """Return the id of the message that a schedule sends at a moment."""
+    """Return the id of the message that a schedule sends at a given time."""
     return f"{_SCHEDULED}{schedule}:{moment}"
 
 
 def is_scheduled(message: str) -> bool:
-    """Return whether a schedule sent the message of this id."""
+    """Return whether a schedule sent the message with this id."""
     return message.startswith(_SCHEDULED)
 
 
 def is_same_schedule(message: str, other: str) -> bool:
-    """Return whether the schedule that sent the message of the first id sent the other one, too."""
+    """Return whether the same schedule sent both messages. `message` must be the id of a scheduled message."""
     return other.startswith(message[: message.index(":", len(_SCHEDULED)) + 1])

@@ -1,36 +1,36 @@
-"""How a turn ends, and what it took."""
+"""The outcome of a turn, and its token and time usage."""
 
 from msgspec import Struct, field
 
 
 class ErrorInfo(Struct, frozen=True):
-    """An error that a person reads: a stable code, and the words."""
+    """An error for the user: a stable code and a message."""
 
     code: str
     message: str
 
 
 class Completed(Struct, frozen=True, tag="completed"):
-    """The model said all that it had to say."""
+    """The model finished its reply."""
 
     text: str
 
 
 class Interrupted(Struct, frozen=True, tag="interrupted", omit_defaults=True):
-    """The turn was cut: by whom, and what of it could not be stopped in time."""
+    """The turn was interrupted by `source`. `left_running` names work that could not be stopped in time."""
 
     source: str
     left_running: tuple[str, ...] = ()
 
 
 class Failed(Struct, frozen=True, tag="failed"):
-    """The turn could not go on."""
+    """The turn failed with an error."""
 
     error: ErrorInfo
 
 
 class LimitReached(Struct, frozen=True, tag="limit_reached"):
-    """The turn used up what it was allowed: steps, tokens, seconds or cost_usd."""
+    """The turn reached a limit: steps, tokens, seconds or cost_usd."""
 
     limit: str
     message: str
@@ -40,7 +40,7 @@ Outcome = Completed | Interrupted | Failed | LimitReached
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens, as the provider counted them."""
+    """Token counts as reported by the provider."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -55,9 +55,10 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
 
 class Span(Struct, frozen=True, omit_defaults=True):
-    """A stretch of a turn: what ran (model, tool, pause, question), from when to when, in ms from its start.
+    """A timed segment of a turn: its kind (model, tool, pause, question), name, start and end in ms from the turn's
+    start.
 
-    `settle` is the part of it that came after the interrupt.
+    `settle` is the part of the segment after the interrupt, in ms.
     """
 
     kind: str
@@ -68,7 +69,7 @@ class Span(Struct, frozen=True, omit_defaults=True):
 
 
 class Timings(Struct, frozen=True, omit_defaults=True):
-    """Where a turn's time went, in milliseconds."""
+    """How a turn's time was spent, in milliseconds."""
 
     total: float = 0.0
     model: float = 0.0

@@ -1,4 +1,4 @@
-"""The port to a model API: a request goes in, chunks come out."""
+"""The port to a model API: send a request, receive chunks."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, ClassVar, Protocol
@@ -17,19 +17,19 @@ class TextChunk(Struct, frozen=True):
 
 
 class ReasoningChunk(Struct, frozen=True):
-    """A piece of thinking, as it is shown."""
+    """A piece of reasoning text for display."""
 
     text: str
 
 
 class ReasoningEnd(Struct, frozen=True):
-    """A finished piece of thinking, as it is kept and replayed."""
+    """A finished piece of reasoning, in the form that is stored and sent back to the API."""
 
     reasoning: Reasoning
 
 
 class CallChunk(Struct, frozen=True):
-    """A piece of a call: the first of an `index` brings id and name, the others more of the arguments."""
+    """A piece of a call. The first chunk of an `index` has the id and name; later chunks add to the arguments."""
 
     index: int
     id: str = ""
@@ -37,12 +37,12 @@ class CallChunk(Struct, frozen=True):
     arguments: str = ""
 
 
-class AliveChunk(Struct, frozen=True):
-    """A sign of life without content, such as a keep-alive comment."""
+class KeepAliveChunk(Struct, frozen=True):
+    """A chunk without content that shows the connection is alive, such as a keep-alive comment."""
 
 
 class UsageChunk(Struct, frozen=True):
-    """Tokens used, as the provider counted them."""
+    """The token counts reported by the provider."""
 
     usage: Usage
 
@@ -53,14 +53,14 @@ class EndChunk(Struct, frozen=True):
     reason: str = "stop"
 
 
-Chunk = TextChunk | ReasoningChunk | ReasoningEnd | CallChunk | AliveChunk | UsageChunk | EndChunk
+Chunk = TextChunk | ReasoningChunk | ReasoningEnd | CallChunk | KeepAliveChunk | UsageChunk | EndChunk
 
 
 class Request(Struct, frozen=True):
-    """All that a model needs for one reply.
+    """The model's input for one reply.
 
-    `memo` belongs to the conversation: providers keep there, each under a key of its own, what they made of its
-    messages, so that its next request costs only what is new in it. Without one, nothing is kept.
+    `memo` is a cache that belongs to the conversation. Providers store converted messages in it, each provider under
+    a separate key, so that the next request converts only new messages. Without a memo, nothing is cached.
     """
 
     system: str
@@ -71,19 +71,19 @@ class Request(Struct, frozen=True):
 
 
 class ProviderError(Exception):
-    """The model can't answer, and asking again would not help. `code` is stable, the text is for a person."""
+    """The model can't answer, and a retry would not help. `code` is stable, the text is for the user."""
 
-    usual_code: ClassVar[str] = "provider_error"
+    default_code: ClassVar[str] = "provider_error"
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
-        self.code = code or self.usual_code
+        self.code = code or self.default_code
 
 
 class TransientProviderError(ProviderError):
-    """The same request may succeed later; `retry_after` is the server's own wish, in seconds."""
+    """A transient failure: the same request may succeed later. `retry_after` is the server's delay in seconds."""
 
-    usual_code = "network"
+    default_code = "network"
 
     def __init__(self, message: str, code: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, code)
@@ -91,73 +91,73 @@ class TransientProviderError(ProviderError):
 
 
 class Unreachable(TransientProviderError):
-    """Nobody listens at the address, or there is no such address."""
+    """The server's host name can't be resolved, or the server does not accept connections."""
 
 
 class RateLimited(TransientProviderError):
-    """Too many requests for this key: it must wait, others need not."""
+    """Too many requests with this API key. Other keys are not affected."""
 
-    usual_code = "rate_limit"
+    default_code = "rate_limit"
 
 
 class Overloaded(TransientProviderError):
-    """The server has too much to do, or is not ready yet."""
+    """The server is overloaded or not ready yet."""
 
-    usual_code = "overloaded"
+    default_code = "overloaded"
 
 
 class ContextTooLong(ProviderError):
-    """The request is longer than the model can read: a shorter one may be answered."""
+    """The request exceeds the model's context window; a shorter request may succeed."""
 
-    usual_code = "context_too_long"
+    default_code = "context_too_long"
 
 
 class BadAddress(ProviderError):
-    """Nothing can be sent there: the URL, a header or the certificate is wrong."""
+    """The request can't be sent: the URL, a header or the certificate is invalid."""
 
-    usual_code = "bad_url"
+    default_code = "bad_url"
 
 
 class BadKey(ProviderError):
-    """The key is missing, wrong, or may not do this."""
+    """The API key is missing, wrong or lacks permission."""
 
-    usual_code = "bad_key"
+    default_code = "bad_key"
 
 
 class BadModel(ProviderError):
-    """The server has no such model."""
+    """The server does not have this model."""
 
-    usual_code = "bad_model"
+    default_code = "bad_model"
 
 
 class BadRequest(ProviderError):
-    """The server does not accept the request's form."""
+    """The server rejects the request as malformed."""
 
-    usual_code = "bad_request"
+    default_code = "bad_request"
 
 
 class ContentRefused(ProviderError):
-    """The server's rules forbid what the request says."""
+    """The server's content policy rejects the request."""
 
-    usual_code = "content_refused"
+    default_code = "content_refused"
 
 
 class QuotaExhausted(ProviderError):
-    """The account's money or allowance is used up."""
+    """The account's credit or quota is used up."""
 
-    usual_code = "quota"
+    default_code = "quota"
 
 
 class Provider(Protocol):
-    """A model, behind its wire protocol."""
+    """A client for a model API that hides the API's wire protocol."""
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply's chunks; the last one is the only EndChunk.
+        """Yield the reply's chunks. The last chunk is the only EndChunk.
 
-        Cancelling or closing it closes the connection at once: the server sees it.
+        Cancelling or closing the generator closes the connection immediately, so that the server notices it.
 
         Raises:
-            TransientProviderError: The network or the server failed; nothing is known to be wrong with the request.
-            ProviderError: Any other reason; the text has the server's own words.
+            TransientProviderError: The network or the server failed; the request itself may be fine.
+            ProviderError: Any other failure; the text quotes the server.
         """
         ...

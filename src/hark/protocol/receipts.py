@@ -1,4 +1,4 @@
-"""What became of a message or of a wish: said only when it is true and durable."""
+"""Receipts: the state of a message, or the result of a request. Published only when true and durable."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from hark.protocol.outcomes import Outcome, Timings
 
 
 class ReceiptState(StrEnum):
-    """The states that a message goes through. The first six answer a post; the others come later, as events."""
+    """The states of a message. Sending a message returns one of the first six; the others arrive later, as events."""
 
     STARTED = "started"
     INTERRUPTING = "interrupting"
@@ -23,9 +23,9 @@ class ReceiptState(StrEnum):
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
-    """What became of one message. `turn` is the turn that it started, steers or cuts; `position` counts from 1.
+    """The state of a message. `turn` is the turn that the message started, steers or interrupts.
 
-    `text` comes with a message that is handed back.
+    `position` counts from 1. `text` is set when a withdrawn message is returned to the user.
     """
 
     id: str
@@ -38,7 +38,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
 
 
 class QueueItem(Struct, frozen=True):
-    """A message that waits."""
+    """A queued message."""
 
     id: str
     text: str
@@ -47,7 +47,7 @@ class QueueItem(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """The answer to an interrupt: the turn that it met, and how that turn ended."""
+    """The result of an interrupt: the interrupted turn and its outcome."""
 
     turn: str
     outcome: Outcome
@@ -55,7 +55,7 @@ class Settled(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """Why a wish about the queue or a question has no effect."""
+    """The reason why a request had no effect."""
 
     code: str
     message: str

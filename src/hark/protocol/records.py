@@ -1,4 +1,4 @@
-"""What the journal keeps: a session's state is the fold of these."""
+"""Journal records. Folding them gives the session's state."""
 
 from msgspec import Struct, field
 
@@ -9,14 +9,14 @@ from hark.protocol.rules import ApprovalMode
 
 
 class Record(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What every record has: `inbox` is the entry that it answers, 0 for none; `at` is Unix time."""
+    """The base of all records. `inbox` is the entry that caused the record, 0 for none; `at` is Unix time."""
 
     inbox: int = 0
     at: float = 0.0
 
 
 class Queued(Record, frozen=True, omit_defaults=True, kw_only=True, tag="queued"):
-    """A message waits. With `turn`, it is meant for that turn; `is_first` puts it before what is queued."""
+    """A message was queued. `turn` is the turn it is meant for; `is_first` puts it before the other queued messages."""
 
     message: UserMessage
     delivery: Delivery
@@ -24,53 +24,53 @@ class Queued(Record, frozen=True, omit_defaults=True, kw_only=True, tag="queued"
     is_first: bool = False
 
 
-class Held(Record, frozen=True, omit_defaults=True, kw_only=True, tag="held"):
-    """A stop came while messages waited: they stay until the next message."""
+class QueueHeld(Record, frozen=True, omit_defaults=True, kw_only=True, tag="held"):
+    """A stop put the queue on hold until the next message."""
 
 
-class Released(Record, frozen=True, omit_defaults=True, kw_only=True, tag="released"):
-    """What was held may run."""
+class QueueReleased(Record, frozen=True, omit_defaults=True, kw_only=True, tag="released"):
+    """The held queue was released."""
 
 
 class Edited(Record, frozen=True, omit_defaults=True, kw_only=True, tag="edited"):
-    """A waiting message has another text."""
+    """The text of a queued message was changed."""
 
     message: str
     text: str
 
 
 class Moved(Record, frozen=True, omit_defaults=True, kw_only=True, tag="moved"):
-    """A waiting message has another position, from 1."""
+    """A queued message was moved to another position, counted from 1."""
 
     message: str
     position: int
 
 
 class Withdrawn(Record, frozen=True, omit_defaults=True, kw_only=True, tag="withdrawn"):
-    """A waiting message will not run; its text is kept here for its person."""
+    """A queued message was withdrawn and will not run. Its text is stored here so that the user can get it back."""
 
     message: str
     text: str
     reason: str
 
 
-class Refused(Record, frozen=True, omit_defaults=True, kw_only=True, tag="refused"):
-    """A command had no effect; it is kept so that its sender in another process learns why."""
+class CommandRefused(Record, frozen=True, omit_defaults=True, kw_only=True, tag="refused"):
+    """A command was refused and had no effect. A sender in another process reads the reason from this record."""
 
     command: str
     code: str
     message: str
 
 
-class Handled(Record, frozen=True, omit_defaults=True, kw_only=True, tag="handled"):
-    """A command that leaves no other record was carried out; `turn` is the turn that it met."""
+class CommandHandled(Record, frozen=True, omit_defaults=True, kw_only=True, tag="handled"):
+    """A command that leaves no other record was executed. `turn` is the turn that it affected."""
 
     command: str
     turn: str = ""
 
 
 class TurnStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn.started"):
-    """A turn took these messages as its prompt; or, with `task`, does something else that takes time: "compact"."""
+    """A turn started with these messages as its prompt, or with a `task` instead, such as "compact"."""
 
     turn: str
     messages: tuple[UserMessage, ...]
@@ -79,7 +79,7 @@ class TurnStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="tu
 
 
 class Steered(Record, frozen=True, omit_defaults=True, kw_only=True, tag="steered"):
-    """A running turn took these messages at the start of a step."""
+    """A running turn accepted these steering messages at the start of a step."""
 
     turn: str
     step: int
@@ -87,7 +87,7 @@ class Steered(Record, frozen=True, omit_defaults=True, kw_only=True, tag="steere
 
 
 class Replied(Record, frozen=True, omit_defaults=True, kw_only=True, tag="replied"):
-    """The model's reply of one step, whole or cut."""
+    """The model's reply in one step, complete or partial."""
 
     turn: str
     step: int
@@ -96,10 +96,10 @@ class Replied(Record, frozen=True, omit_defaults=True, kw_only=True, tag="replie
     usage: Usage = field(default_factory=Usage)
 
 
-class Progress(Record, frozen=True, omit_defaults=True, kw_only=True, tag="progress"):
-    """More of the running reply's text, kept now and then so that a crash does not lose what a person saw.
+class ReplyTextSaved(Record, frozen=True, omit_defaults=True, kw_only=True, tag="progress"):
+    """More text of the partial reply, saved about once a second so that a crash loses little of it.
 
-    `is_first`: the text of a new stream, which takes the place of what a broken one had said.
+    `is_first`: the text starts a new stream and replaces the text of a broken stream.
     """
 
     turn: str
@@ -109,7 +109,7 @@ class Progress(Record, frozen=True, omit_defaults=True, kw_only=True, tag="progr
 
 
 class Compacted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="compacted"):
-    """The first `count` messages of the transcript became a summary; the person's last ones among them stay."""
+    """A summary replaced the first `count` messages of the transcript, except the user's last messages among them."""
 
     turn: str
     summary: str
@@ -117,51 +117,51 @@ class Compacted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="comp
 
 
 class RouteChosen(Record, frozen=True, omit_defaults=True, kw_only=True, tag="route.chosen"):
-    """The person wants this route first, from the next turn on; "" for the usual order."""
+    """The user chose the route to try first, starting with the next turn; "" for the default order."""
 
     route: str
 
 
 class ModeChosen(Record, frozen=True, omit_defaults=True, kw_only=True, tag="mode.chosen"):
-    """The person wants to be asked more or less often in this session; None for what the settings say."""
+    """The user chose this session's approval mode; None for the mode in the settings."""
 
     mode: ApprovalMode | None = None
 
 
 class Granted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="granted"):
-    """The person allowed this for the rest of the session: a tool's name, or `NAME:` and an exact command."""
+    """The user allowed a tool for the rest of the session. `grant` is `NAME`, or `NAME:` and an exact command."""
 
     grant: str
 
 
 class Rewound(Record, frozen=True, omit_defaults=True, kw_only=True, tag="rewound"):
-    """The transcript went back to before this turn; "" to its beginning. What was said stays in the journal."""
+    """The conversation was rewound to before `turn`, or to its start if that is "". The journal keeps all messages."""
 
     turn: str = ""
 
 
-class Remarked(Record, frozen=True, omit_defaults=True, kw_only=True, tag="remarked"):
-    """The model is told something about the conversation itself."""
+class NoteAdded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="remarked"):
+    """A note about the conversation was added to the transcript."""
 
     text: str
 
 
 class CallStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="call.started"):
-    """Durable before the tool starts: from here on a crash leaves the effect unknown."""
+    """A call is about to start. The record is durable before the tool runs; after a crash the effect is unknown."""
 
     turn: str
     call: str
 
 
 class CallEnded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="call.ended"):
-    """A call has its result."""
+    """A call ended with this result."""
 
     turn: str
     result: CallResult
 
 
 class TurnEnded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn.ended"):
-    """A turn is over."""
+    """A turn ended."""
 
     turn: str
     outcome: Outcome
@@ -171,7 +171,7 @@ class TurnEnded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn
 
 
 class Quarantined(Record, frozen=True, omit_defaults=True, kw_only=True, tag="quarantined"):
-    """What abandoned work said after its turn was over: shown to the person, never to the model."""
+    """Output that abandoned work produced after its turn ended. It is shown to the user but not to the model."""
 
     turn: str
     call: str
@@ -181,23 +181,23 @@ class Quarantined(Record, frozen=True, omit_defaults=True, kw_only=True, tag="qu
 
 AnyRecord = (
     Queued
-    | Held
-    | Released
+    | QueueHeld
+    | QueueReleased
     | Edited
     | Moved
     | Withdrawn
-    | Refused
-    | Handled
+    | CommandRefused
+    | CommandHandled
     | TurnStarted
     | Steered
     | Replied
-    | Progress
+    | ReplyTextSaved
     | Compacted
     | RouteChosen
     | ModeChosen
     | Granted
     | Rewound
-    | Remarked
+    | NoteAdded
     | CallStarted
     | CallEnded
     | TurnEnded

@@ -1,4 +1,4 @@
-"""The rules that a session follows: what the settings may change."""
+"""The rules that a session follows, as set by the settings."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -10,7 +10,7 @@ Amount = Annotated[float, Meta(gt=0)]
 
 
 class AfterStop(StrEnum):
-    """What a stop does with messages that wait."""
+    """The effect of a stop on queued messages."""
 
     HOLD = "hold"
     RUN = "run"
@@ -18,7 +18,7 @@ class AfterStop(StrEnum):
 
 
 class ApprovalMode(StrEnum):
-    """When a person is asked before a tool runs."""
+    """When the user is asked before a tool runs."""
 
     ASK = "ask"
     AUTO = "auto"
@@ -26,9 +26,9 @@ class ApprovalMode(StrEnum):
 
 
 class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a turn may use, and all turns of a session or a day, None for no limit; how long an end may take.
+    """Limits for a turn, for a session and for a day (None for no limit), and timeouts for stopping.
 
-    `sleep_seconds`: a session that is idle and unwatched for so long is put to sleep, and its memory given back.
+    `sleep_seconds`: a session that is idle and has no readers for this long is unloaded from memory.
     """
 
     steps: Count | None = 100
@@ -45,9 +45,9 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 
 
 class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """When a person is asked, and what is always or never allowed: patterns such as `shell:git *`.
+    """When to ask the user, and patterns such as `shell:git *` that are always or never allowed.
 
-    `writable`: folders beside the workspace that may be written to as if they were in it.
+    `writable`: directories outside the workspace that tools may write to like the workspace.
     """
 
     mode: ApprovalMode = ApprovalMode.AUTO
@@ -57,14 +57,14 @@ class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 
 class SteerBefore(StrEnum):
-    """What a waiting steer comes before: the next step, or already the next tool of this one."""
+    """When a pending steer is delivered: before the next step, or before the next tool of the current step."""
 
     STEP = "step"
     TOOL = "tool"
 
 
 class Rules(Struct, frozen=True, omit_defaults=True):
-    """All of them. `unattended_seconds`: how long a question waits in a turn that no person began."""
+    """All rules of a session. `unattended_seconds`: the timeout of a question in a turn that no user started."""
 
     after_stop: AfterStop = AfterStop.HOLD
     limits: Limits = field(default_factory=Limits)

@@ -1,4 +1,4 @@
-"""The words and ports of schedules: prompts that are put into a session when their time has come."""
+"""Types and ports of schedules: prompts that are sent to a session at set times."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -9,13 +9,13 @@ from msgspec import Meta, Struct, field
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import Receipt
 
-TEXT_CHARACTERS = 200
-MOST_PROMPT = 100_000
-ShortText = Annotated[str, Meta(max_length=TEXT_CHARACTERS)]
+MAX_TEXT_CHARACTERS = 200
+MAX_PROMPT_CHARACTERS = 100_000
+ShortText = Annotated[str, Meta(max_length=MAX_TEXT_CHARACTERS)]
 
 
 class ScheduleRefused(ValueError):
-    """A wish about schedules can't be met; the text says what is wrong where, and what would do.
+    """A request about schedules is refused. The text describes the error and names a valid alternative.
 
     `code` is bad_schedule, exists, unknown, over or full.
     """
@@ -26,12 +26,12 @@ class ScheduleRefused(ValueError):
 
 
 class RunState(StrEnum):
-    """How a run stands. The first three go on; the others are ends."""
+    """The state of a run. The first three states are unfinished; the others are final."""
 
     SENT = "sent"
     WAITING = "waiting"
     RUNNING = "running"
-    DONE = "done"  # a slash command, which is no turn
+    DONE = "done"  # a slash command, which starts no turn
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
@@ -41,14 +41,14 @@ class RunState(StrEnum):
     MISSED = "missed"
 
 
-_GOING_ON = (RunState.SENT, RunState.WAITING, RunState.RUNNING)
+_UNFINISHED = (RunState.SENT, RunState.WAITING, RunState.RUNNING)
 
 
 class Run(Struct, frozen=True):
-    """One time that a schedule came due: `due` is when, `at` when it was dealt with, both in Unix time.
+    """One run of a schedule. `due` is its scheduled time, `at` the time it was processed, both in Unix time.
 
-    `message` is the id of what was said, "" when nothing was; `note` says what was unusual, such as a time that was
-    missed and made good; `detail` says more about its end.
+    `message` is the id of the sent message, "" if none was sent. `note` describes anything unusual, such as a missed
+    time that was caught up. `detail` describes how the run ended.
     """
 
     due: float
@@ -61,15 +61,15 @@ class Run(Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """True when nothing more comes of it."""
-        return self.state not in _GOING_ON
+        """True when the run's state is final."""
+        return self.state not in _UNFINISHED
 
 
 class Schedule(Struct, frozen=True, omit_defaults=True):
-    """A prompt and its times.
+    """A prompt and the times at which it is sent.
 
-    `when` is what the person wrote, `rule` what it means: cron's five fields, `every N seconds`, or one moment.
-    Moments up to `since` are dealt with. `is_once`: it is over after its first run.
+    `when` is the text that the user wrote. `rule` is its normalised form: five cron fields, `every N seconds`, or one
+    moment. Times up to `since` are already processed. `is_once`: the schedule ends after its first run.
     """
 
     name: str
@@ -86,11 +86,11 @@ class Schedule(Struct, frozen=True, omit_defaults=True):
     last: Run | None = None
 
 
-class ScheduleOrder(Struct, frozen=True):
+class ScheduleRequest(Struct, frozen=True):
     """A request for a new schedule. Empty fields get a default."""
 
     when: Annotated[ShortText, Meta(examples=["0 9 * * mon-fri", "every 30 minutes", "at 18:30", "2026-12-01 09:00"])]
-    prompt: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MOST_PROMPT})]
+    prompt: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": MAX_PROMPT_CHARACTERS})]
     session: ShortText = ""
     name: ShortText = ""
     timezone: Annotated[ShortText, Meta(examples=["Europe/Zurich", "UTC"])] = ""
@@ -98,8 +98,8 @@ class ScheduleOrder(Struct, frozen=True):
     is_once: bool = field(name="once", default=False)
 
 
-class ScheduleRow(Struct, frozen=True):
-    """A schedule as it is shown: `state` is active, paused or over; `next_at` is Unix time, `next` the same as text."""
+class ScheduleInfo(Struct, frozen=True):
+    """A schedule for display. `state` is active, paused or over. `next_at` is Unix time, `next` the same as text."""
 
     name: str
     when: str
@@ -115,59 +115,59 @@ class ScheduleRow(Struct, frozen=True):
     last: Run | None
 
 
-class ScheduleBook(Protocol):
-    """All schedules of a home. Several processes may change it at once; durable when a method has returned.
+class ScheduleStore(Protocol):
+    """All schedules of a home. Several processes may change them concurrently; changes are durable on return.
 
-    Every method raises StoreError when it can't do what it should. Cancelling one leaves open whether it was done.
+    Every method raises StoreError on failure. After a cancellation it is unknown whether the change was made.
     """
 
     async def all(self) -> list[Schedule]:
-        """Return the schedules, by name."""
+        """Return the schedules, sorted by name."""
         ...
 
-    async def add(self, schedule: Schedule, most: int) -> str:
-        """Keep one more, of `most` in all; return "", or why not: "exists" or "full"."""
+    async def add(self, schedule: Schedule, max_count: int) -> str:
+        """Store a schedule unless `max_count` already exist. Return "", or why it was refused: "exists" or "full"."""
         ...
 
     async def change(self, name: str, change: Callable[[Schedule], Schedule]) -> Schedule | None:
-        """Put what `change` makes of a schedule in its place, with nothing in between. None: there is none.
+        """Atomically replace a schedule with `change(schedule)`. Return None if it does not exist.
 
         `change` must not raise.
         """
         ...
 
     async def remove(self, name: str) -> Schedule | None:
-        """Forget a schedule; return what it was."""
+        """Delete a schedule and return it, or None if it does not exist."""
         ...
 
 
 class Schedules(Protocol):
-    """What a program may do with schedules. Every method raises ScheduleRefused when it can't be."""
+    """The operations on schedules. Every method raises ScheduleRefused if it refuses the request."""
 
-    async def rows(self) -> list[ScheduleRow]:
-        """Return them all, by name."""
+    async def all(self) -> list[ScheduleInfo]:
+        """Return all schedules, sorted by name."""
         ...
 
-    async def row(self, name: str) -> ScheduleRow:
-        """Return one."""
+    async def get(self, name: str) -> ScheduleInfo:
+        """Return one schedule."""
         ...
 
-    async def add(self, order: ScheduleOrder) -> ScheduleRow:
-        """Keep a new one."""
+    async def add(self, request: ScheduleRequest) -> ScheduleInfo:
+        """Create a schedule."""
         ...
 
-    async def pause(self, name: str) -> ScheduleRow:
-        """Have it send nothing until it is resumed; a turn that runs goes on."""
+    async def pause(self, name: str) -> ScheduleInfo:
+        """Pause a schedule until it is resumed. A running turn continues."""
         ...
 
-    async def resume(self, name: str) -> ScheduleRow:
-        """Have it send again, from its next time on."""
+    async def resume(self, name: str) -> ScheduleInfo:
+        """Resume a paused schedule. Times that passed during the pause are not caught up."""
         ...
 
-    async def remove(self, name: str) -> ScheduleRow:
-        """Forget it; a turn that runs goes on."""
+    async def remove(self, name: str) -> ScheduleInfo:
+        """Delete a schedule. A running turn continues."""
         ...
 
     async def run(self, name: str) -> Receipt:
-        """Say its prompt now; its times stay as they are."""
+        """Send the schedule's prompt immediately. The scheduled times don't change."""
         ...

@@ -5,32 +5,32 @@ from typing import Protocol, Self, TypedDict, Unpack
 
 from msgspec import Struct
 
-from hark.protocol.commands import Delivery, Shown
+from hark.protocol.commands import Delivery, ShownText
 from hark.protocol.events import AnyEvent, QuestionAsked
-from hark.protocol.meaning import AnswerRule, CommandMeaning, Meaning, StopMeaning, no_answer
+from hark.protocol.meaning import AnswerRule, CommandMeaning, Meaning, StopMeaning, not_an_answer
 from hark.protocol.messages import Attachment, Call, Message
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, Refusal, Settled
 from hark.protocol.rules import ApprovalMode
 
 
-class Details(TypedDict, total=False):
-    """What may be told of a message beside its words and their delivery.
+class MessageDetails(TypedDict, total=False):
+    """Optional details of a message.
 
-    `id`: the same one is taken once; without it the message gets one. `is_stopped`: a stop came while the message was
-    on its way, so that it sets nothing off. `shown`: how much of the running reply the person had seen or heard; if
-    the message interrupts it, the rest is not kept.
+    `id`: a message with the same id is accepted only once; without an id, a new one is used. `is_stopped`: a stop
+    arrived while the message was in flight, so it starts no work. `shown`: how much of the partial reply the user had
+    seen or heard; if the message interrupts the reply, the rest is dropped.
     """
 
     id: str
     author: str
     attachments: Sequence[Attachment]
     is_stopped: bool
-    shown: Shown | None
+    shown: ShownText | None
 
 
 class SessionStatus(Struct, frozen=True):
-    """A session's title, how often it asks, the route that serves it first, all routes, and the folder it works in."""
+    """A session's title, approval mode, preferred route, all routes, and working folder."""
 
     title: str
     mode: ApprovalMode
@@ -40,7 +40,7 @@ class SessionStatus(Struct, frozen=True):
 
 
 class RunningTurn(Struct, frozen=True):
-    """The running turn, for a reader that comes late: the reply but for about its last second, and open questions."""
+    """The running turn's state for a late subscriber: open questions, and the reply without about its last second."""
 
     turn: str
     text: str = ""
@@ -48,16 +48,16 @@ class RunningTurn(Struct, frozen=True):
 
 
 class RewindPoint(Struct, frozen=True):
-    """A turn that one can go back to before, with the person's words."""
+    """A turn that the user can rewind to, and the user's message that started it."""
 
     turn: str
     text: str
 
 
 class SessionHistory(Struct, frozen=True):
-    """A transcript: its messages, the turn of each, the turns to go back to, and those that `/continue` would continue.
+    """A transcript: its messages, the turn of each, the rewind points, and the turns that `/continue` would resume.
 
-    An end of the program cut the latter.
+    The turns in `cut` were interrupted when the program ended.
     """
 
     messages: tuple[Message, ...]
@@ -67,30 +67,30 @@ class SessionHistory(Struct, frozen=True):
 
 
 class EventReader(Protocol):
-    """A session's events, from the moment that it was made."""
+    """A reader of a session's events, starting when the reader is created."""
 
     def __aiter__(self) -> Self:
-        """Read them one by one, until the session closes."""
+        """Iterate over the events until the session closes."""
         ...
 
     async def __anext__(self) -> AnyEvent:
-        """Return the next one."""
+        """Return the next event."""
         ...
 
-    async def take(self) -> list[AnyEvent]:
-        """Return all that came, in order; wait when nothing did. None means that the session is closed."""
+    async def next_batch(self) -> list[AnyEvent]:
+        """Wait for events and return all new ones, in order. An empty list means the session closed."""
         ...
 
     def close(self) -> None:
-        """Take no more; `take` returns what came, and then nothing."""
+        """Stop reading. `next_batch` returns the remaining events, then empty lists."""
         ...
 
 
 class Session(Protocol):
     """One conversation, whichever process owns it.
 
-    Reading neither creates a session nor loads one that nobody has open. A message that is said while the gateway
-    drains is kept for after the restart. What is said can be interrupted from the call's first step on.
+    Reading neither creates a session nor loads one that no process has open. A message sent while the gateway drains
+    is stored until after the restart. A message can be interrupted as soon as `say` is called.
     """
 
     @property
@@ -100,121 +100,123 @@ class Session(Protocol):
 
     @property
     def delivery(self) -> Delivery:
-        """What a message does to a running turn, if it does not say so itself."""
+        """The default delivery mode for messages."""
         ...
 
     def new_id(self) -> str:
-        """Return a name that nothing else has."""
+        """Return a new unique id."""
         ...
 
-    async def opened(self) -> None:
-        """Return when the session is loaded: what is told from then on comes behind all that was told before."""
+    async def wait_until_loaded(self) -> None:
+        """Wait until the session is loaded. Events published afterwards follow all earlier events."""
         ...
 
     def events(self) -> EventReader:
-        """Return the events from this call on."""
+        """Return a reader for the events that are published after this call."""
         ...
 
-    # In.
+    # Input.
 
-    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
-        """Accept a message, durably; return what became of it. One that is a slash command is that command.
+    async def say(
+        self, text: str, delivery: Delivery | str | None = None, **details: Unpack[MessageDetails]
+    ) -> Receipt:
+        """Accept a message durably and return its receipt. A slash command is run instead.
 
         Raises:
-            ValueError: There is no such delivery.
-            StoreError: It was not accepted.
+            ValueError: The delivery is unknown.
+            StoreError: The message was not accepted.
         """
         ...
 
     async def interrupt(
         self, source: str = "user", turn: str = "", shown: int | None = None, messages: Collection[str] = ()
     ) -> Settled | None:
-        """End everything that runs; return when it has settled, or None when nothing ran.
+        """Stop all running turns and wait until they have settled. Return None if none was running.
 
-        With `turn` or `messages`, end only that turn and the turns of these messages. A message may still be on its
-        way: it is accepted when it comes, and sets nothing off. `shown` is how many characters of the running reply
-        the person had seen; the rest is not kept.
+        With `turn` or `messages`, stop only that turn and the turns of these messages. A message in flight is still
+        accepted but starts no work. `shown` is the number of characters of the partial reply that the user had seen;
+        the rest is dropped.
         """
         ...
 
-    def meaning(self, text: str, answer: AnswerRule = no_answer) -> Meaning:
-        """Return what a text means when it is said on this surface; `answer` is its rule for open questions."""
+    def interpret(self, text: str, answer: AnswerRule = not_an_answer) -> Meaning:
+        """Return the meaning of a text sent on this surface. `answer` decides which texts answer an open question."""
         ...
 
     async def run_command(self, command: CommandMeaning | StopMeaning) -> str:
-        """Run a slash command; return what it says. `say` publishes that as a notice instead."""
+        """Run a slash command and return its reply. `say` publishes the reply as a notice instead."""
         ...
 
     async def answer(self, question: str, text: str) -> Refusal | None:
-        """Answer a question; return why not."""
+        """Answer a question. Return a refusal if that is not possible."""
         ...
 
     async def edit(self, message: str, text: str) -> Refusal | None:
-        """Change the text of a message that waits; return why not."""
+        """Change the text of a queued message. Return a refusal if that is not possible."""
         ...
 
     async def move(self, message: str, position: int) -> Refusal | None:
-        """Put a message that waits at another position, from 1; return why not."""
+        """Move a queued message to another position, counted from 1. Return a refusal if that is not possible."""
         ...
 
     async def withdraw(self, message: str) -> Refusal | None:
-        """Take a message that waits out of the queue; return why not."""
+        """Remove a message from the queue. Return a refusal if that is not possible."""
         ...
 
     async def choose_mode(self, mode: ApprovalMode) -> Refusal | None:
-        """Ask more or less often from now on; return why not."""
+        """Set the approval mode. Return a refusal if that is not possible."""
         ...
 
     async def choose_route(self, route: str) -> Refusal | None:
-        """Have a route serve first, from the next turn on; "" for the usual order. Return why not."""
+        """Set the route to try first from the next turn on; "" for the default order. Return a refusal on failure."""
         ...
 
     async def rewind(self, turn: str, *, with_files: bool) -> str:
-        """Go back to before a turn, with its file changes or without; return what was done, or why not."""
+        """Rewind to before a turn, optionally undoing its file changes. Return the result, or why it was refused."""
         ...
 
-    def notice(self, code: str, text: str) -> None:
+    def publish_notice(self, code: str, text: str) -> None:
         """Publish a notice to the session's readers."""
         ...
 
-    def let_go(self) -> None:
-        """Close it in this process as soon as nothing runs: nobody will say more soon. The next word opens it again."""
+    def release(self) -> None:
+        """Unload the session in this process as soon as it is idle. The next message loads it again."""
         ...
 
-    # Out.
+    # Output.
 
     async def idle(self) -> Outcome | None:
-        """Return the last turn's outcome when nothing runs and nothing may run."""
+        """Wait until no turn is running or about to run, and return the last turn's outcome."""
         ...
 
     async def queue(self) -> list[QueueItem]:
-        """Return what waits, in running order."""
+        """Return the queued messages, in running order."""
         ...
 
-    async def has_known(self, message: str) -> bool:
-        """Return whether a message of that id was ever accepted here."""
+    async def has_message(self, message: str) -> bool:
+        """Return whether a message with that id was ever accepted in this session."""
         ...
 
-    def running(self) -> RunningTurn | None:
-        """Return the turn that runs, as far as this process knows it; None when the session is not loaded yet."""
+    def running_turn(self) -> RunningTurn | None:
+        """Return the running turn as known in this process. None if no turn is running or the session is not loaded."""
         ...
 
-    def call(self, name: str) -> Call | None:
-        """Return a call of the running turn's last reply."""
+    def find_call(self, call: str) -> Call | None:
+        """Return the call with this id from the running turn's last reply, or None."""
         ...
 
     async def status(self) -> SessionStatus:
-        """Return the title, the settings in force and the folder; loads the session."""
+        """Return the title, the effective settings and the folder. Loads the session."""
         ...
 
     async def history(self) -> SessionHistory:
-        """Return what was said so far."""
+        """Return the transcript with its turns and rewind points."""
         ...
 
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
-        """Return the turns that ended, from behind this number on, the oldest first."""
+        """Return the turns after turn number `after` that have ended, with their outcomes, oldest first."""
         ...
 
     async def reply_of(self, turn: str) -> str:
-        """Return all that the model said in a turn."""
+        """Return the full text of the model's replies in a turn."""
         ...

@@ -1,4 +1,4 @@
-"""The port to undo: what a changing step may change is kept before it runs."""
+"""The port for undo: files that a step may change are saved before the step runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,52 +7,52 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class StepName(Struct, frozen=True):
-    """One step of one turn of one session."""
+class StepId(Struct, frozen=True):
+    """Identifies one step of one turn of one session."""
 
     session: str
     turn: str
     step: int
 
 
-class Undone(Struct, frozen=True):
-    """What an undo did: the files that are as before, and what could not be undone, each with why."""
+class UndoResult(Struct, frozen=True):
+    """The result of an undo: the restored files, and the changes that could not be undone with the reasons."""
 
     restored: tuple[str, ...] = ()
     not_undone: tuple[str, ...] = ()
 
 
 class UndoRefused(Exception):
-    """Nothing was changed; the text says why, and what to do."""
+    """The undo was refused and nothing was changed. The text says why and what to do."""
 
 
 class Snapshots(Protocol):
-    """Keeps files as they were before changing steps. Both hooks are for the turn, `undo` is for its person."""
+    """Saves files before steps change them. The turn calls the first two methods; `undo` is called for the user."""
 
-    async def before(self, step: StepName, workspace: Path, writes: Sequence[str] | None) -> None:
-        """Keep what the step may change: these paths, or with None anything in the workspace.
+    async def save_before_step(self, step: StepId, workspace: Path, writes: Sequence[str] | None) -> None:
+        """Save the files that the step may change: these paths, or with None the whole workspace.
 
-        Never raises but for cancellation, and is bounded: what could not be kept is told by `undo`. Cancelling it is
-        safe: no snapshot is better than half a one. A step may call it more than once, as its calls begin.
+        Raises nothing except cancellation, and takes a bounded time. `undo` reports files that could not be saved.
+        Cancelling is safe and leaves no partial snapshot. A step may call this several times, as its calls start.
         """
         ...
 
-    def after(self, step: StepName, notes: Sequence[str] = ()) -> None:
-        """The step is over, however it ended; waits for nothing. `notes` tell what was done beyond files."""
+    def finish_step(self, step: StepId, notes: Sequence[str] = ()) -> None:
+        """Mark a step as ended, whatever its outcome. Does not wait. `notes` describe effects other than on files."""
         ...
 
-    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> Undone:
-        """Put back what the session's last turn (or only its last step) changed that is not undone yet.
+    async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> UndoResult:
+        """Revert the file changes of the session's last turn (or only its last step) that are not undone yet.
 
-        With `since`, all that was changed by that turn and those after it; nothing of that may be there.
+        With `since`, revert all changes of that turn and later turns; it is not an error if there are none.
 
-        Cancelling stops it before the first file, or not at all: then it is done nevertheless.
+        Cancelling stops the undo only before the first file is written. After that it runs to completion.
 
         Raises:
-            UndoRefused: There is nothing to undo, or a file was changed since: then nothing at all is touched.
+            UndoRefused: There is nothing to undo, or a file was changed after the step; no file is touched.
         """
         ...
 
     async def close(self) -> None:
-        """Finish or give up what is under way, within a second."""
+        """Finish or abandon work in progress, within a second."""
         ...

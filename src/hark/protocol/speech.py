@@ -1,4 +1,4 @@
-"""The ports to speech: words out of audio, and audio out of words."""
+"""The ports for speech: audio to text, and text to audio."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Protocol
@@ -7,18 +7,18 @@ from msgspec import Struct
 
 
 class SpeechError(Exception):
-    """The words could not be had; the text says why, and what to do."""
+    """Speech could not be transcribed or produced. The text says why and what to do."""
 
 
 class Audio(Struct, frozen=True):
-    """A recording as it came: its bytes and what they are, such as `audio/ogg`."""
+    """A recording as received: its bytes and media type, such as `audio/ogg`."""
 
     data: bytes
     media_type: str = ""
 
 
 class Utterance(Struct, frozen=True):
-    """What was said: "" for silence. `seconds` is how long the recording is."""
+    """A transcribed recording. `text` is "" for silence; `seconds` is the recording's length."""
 
     text: str
     seconds: float = 0.0
@@ -26,72 +26,73 @@ class Utterance(Struct, frozen=True):
 
 
 class Transcriber(Protocol):
-    """Turns audio into words."""
+    """Converts audio to text."""
 
     def warm_up(self) -> None:
-        """Get ready, as a recording may come soon. It waits for nothing, and fails at nothing."""
+        """Prepare for a recording that may arrive soon. Does not wait and never fails."""
         ...
 
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
-        """Return the spoken words; `progress` gets the words so far of a long recording.
+        """Return the transcript. `progress` receives the partial transcript of a long recording.
 
-        Cancelling ends the work at once, and nothing of it goes on.
+        Cancelling stops all work immediately.
 
         Raises:
-            SpeechError: It is no audio, or nobody could transcribe it.
+            SpeechError: The data is not audio, or no transcriber could process it.
         """
         ...
 
     async def close(self) -> None:
-        """End what it keeps running, within a second."""
+        """Stop background processes, within a second."""
         ...
 
 
 class Speaker(Protocol):
-    """Turns words into audio."""
+    """Converts text to audio."""
 
     def speak(self, text: str) -> AsyncGenerator[Audio, None]:
-        """Yield the speech piece by piece. Closing or cancelling it ends it at once, and nothing of it goes on.
+        """Yield the speech piece by piece. Closing or cancelling the generator stops all work immediately.
 
         Raises:
-            SpeechError: It can't be spoken.
+            SpeechError: The text can't be spoken.
         """
         ...
 
 
 class Narrator(Protocol):
-    """Speaks replies, where their people want it."""
+    """Converts replies to speech for sessions that enabled it."""
 
-    def wants(self, session: str, *, is_heard: bool) -> bool:
-        """Tell whether a reply in a session is to be spoken; `is_heard`: it answers a voice message."""
+    def should_speak(self, session: str, *, is_voice_reply: bool) -> bool:
+        """Return whether to speak a reply in a session. `is_voice_reply`: the reply answers a voice message."""
         ...
 
     async def speak(self, texts: AsyncIterator[str]) -> bytes:
-        """Return one voice message of all the texts, b"" when nothing in them can be said.
+        """Return one voice message with all the texts, or b"" if there is nothing to speak.
 
-        Each is spoken as it comes. Cancelling ends it at once, and nothing of it goes on.
+        Each text is converted as it arrives. Cancelling stops all work immediately.
 
         Raises:
-            SpeechError: It can't be spoken.
+            SpeechError: The texts can't be spoken.
         """
         ...
 
 
 class Dictation(Protocol):
-    """What a person says at this machine's microphone."""
+    """Records and transcribes speech from this machine's microphone."""
 
     async def record(self, until: Callable[[], Awaitable[object]]) -> Audio:
-        """Record until `until` returns. Cancelling drops the recording, and ends what recorded.
+        """Record until `until` returns. Cancelling discards the recording and stops the recorder.
 
         Raises:
-            SpeechError: Nothing can be recorded here; it says what to do.
+            SpeechError: This machine can't record; the text says what to do.
         """
         ...
 
-    async def words(self, audio: Audio) -> str:
-        """Return what was said. Cancelling ends the work at once.
+    async def transcribe(self, audio: Audio) -> str:
+        """Return the transcript. Cancelling stops the work immediately.
 
         Raises:
-            SpeechError: There are no words, or they can't be had; it says where the recording is.
+            SpeechError: No speech was recognised, or transcription failed; the text says where the recording is
+                stored.
         """
         ...

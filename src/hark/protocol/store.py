@@ -1,4 +1,4 @@
-"""The ports to what lasts: inbox, journal, search, leases and the bus between processes."""
+"""The ports to durable storage: inbox, journal, search, leases, and the bus between processes."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -10,45 +10,45 @@ from hark.protocol.records import AnyRecord
 
 
 class StoreError(Exception):
-    """The store can't do what it was asked; the text says what to do about it."""
+    """The store could not complete a request. The text says what to do about it."""
 
 
 class StoreUnusable(StoreError):
-    """The database is corrupt, newer than this program, or out of reach. It was not changed."""
+    """The database is corrupt, newer than this program, or unreachable. It was not changed."""
 
 
 class LeaseLost(StoreError):
-    """Another process owns the session now: this one must not write to it again."""
+    """Another process owns the session now; this one must not write to it again."""
 
 
 class JournalConflict(StoreError):
-    """The journal does not end where the writer thought it ends. Nothing was written."""
+    """The journal has a different length than the writer expected. Nothing was written."""
 
 
-class Entry(Struct, frozen=True):
+class InboxEntry(Struct, frozen=True):
     """A command in an inbox. `seq` counts from 1 without gaps within a session."""
 
     seq: int
     command: Command
 
 
-class Accepted(Struct, frozen=True):
-    """The answer to a put: where the command is, and whether it was new."""
+class PutResult(Struct, frozen=True):
+    """The result of `Inbox.put`: the command's position, and whether it was new."""
 
     seq: int
     is_new: bool
 
 
 class Lease(Struct, frozen=True):
-    """The right to own a session. A higher epoch fences all lower ones."""
+    """The right to own a session. A higher epoch invalidates all lower ones."""
 
     session: str
     owner: str
     epoch: int
 
 
-class Summary(Struct, frozen=True, omit_defaults=True):
-    """A session in one line, kept beside its journal by whoever appends."""
+class SessionSummary(Struct, frozen=True, omit_defaults=True):
+    """A short summary of a session, stored with its journal and updated by every append."""
 
     cursor: int = 0
     is_open: bool = False
@@ -58,17 +58,17 @@ class Summary(Struct, frozen=True, omit_defaults=True):
     updated_at: float = 0.0
 
 
-class SessionLine(Struct, frozen=True):
-    """A session in a list."""
+class SessionListEntry(Struct, frozen=True):
+    """A session in a list: its name and summary."""
 
     session: str
-    summary: Summary
+    summary: SessionSummary
 
 
-class Query(Struct, frozen=True):
-    """What to look for in past sessions: messages that have all the words, or with `is_any` one of them at least.
+class SearchQuery(Struct, frozen=True):
+    """A search in past sessions, for messages that contain all of the words, or with `is_any` at least one.
 
-    What stands between blanks is found as it is, as the beginning of a longer word too. `since` is Unix time.
+    `words` are separated by spaces and matched literally, also as the prefix of a longer word. `since` is Unix time.
     """
 
     words: str
@@ -79,8 +79,8 @@ class Query(Struct, frozen=True):
     without_turn: str = ""
 
 
-class Hit(Struct, frozen=True):
-    """A message that was found: `who` said it, and the part of it around the first word."""
+class SearchHit(Struct, frozen=True):
+    """A message found by a search: its author `who`, and the text around the first match."""
 
     session: str
     turn: str
@@ -90,13 +90,13 @@ class Hit(Struct, frozen=True):
 
 
 class Search(Protocol):
-    """Full-text search of what was said in turns, in all sessions but those behind the scenes."""
+    """Full-text search in the messages of all sessions, except background sessions."""
 
-    async def find(self, query: Query) -> list[Hit]:
-        """Return the newest first; with `is_any` the best first, as far as the store can tell.
+    async def find(self, query: SearchQuery) -> list[SearchHit]:
+        """Return the hits, newest first; with `is_any`, best first if the store can rank them.
 
-        Nothing that a turn said before its end is missing after it. No text is a wrong query; one without words finds
-        nothing. Cancelling takes effect at once, and the next search goes on with what was indexed until then.
+        When a turn has ended, all its messages can be found. Any text is a valid query; a query without words finds
+        nothing. Cancelling takes effect immediately, and the next search resumes indexing where this one stopped.
 
         Raises:
             StoreError: The sessions can't be read.
@@ -105,58 +105,58 @@ class Search(Protocol):
 
 
 class Inbox(Protocol):
-    """The accepted commands of all sessions, in order, put there by anyone."""
+    """The accepted commands of all sessions, in order. Any process may add commands."""
 
-    async def put(self, session: str, command: Command) -> Accepted:
-        """Accept a command, durably. The same id in the same session is accepted once, ever.
+    async def put(self, session: str, command: Command) -> PutResult:
+        """Accept a command durably. The same id in the same session is accepted only once, ever.
 
-        A put that was cancelled while it waited may still have been accepted.
+        If the call is cancelled while it waits, the command may still have been accepted.
         """
         ...
 
-    async def after(self, session: str, seq: int) -> list[Entry]:
-        """Return the entries behind `seq`, in order."""
+    async def entries_after(self, session: str, seq: int) -> list[InboxEntry]:
+        """Return the entries after `seq`, in order."""
         ...
 
-    async def unread(self) -> list[str]:
-        """Return the sessions with entries that their owner has not decided about yet."""
+    async def unread_sessions(self) -> list[str]:
+        """Return the sessions with entries that their owner has not processed yet."""
         ...
 
-    async def unfinished(self) -> list[str]:
-        """Return the sessions that have work: entries behind their cursor, an open turn, or a queue that may run."""
+    async def unfinished_sessions(self) -> list[str]:
+        """Return the sessions with pending work: unprocessed entries, an open turn, or a queue that is not held."""
         ...
 
 
 class Journal(Protocol):
-    """The durable records of all sessions, each written by its one owner."""
+    """The durable records of all sessions. Only a session's owner writes its records."""
 
-    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: Summary) -> None:
+    async def append(self, lease: Lease, expected: int, records: Sequence[AnyRecord], summary: SessionSummary) -> None:
         """Append all records or none, durably, if the lease holds and the journal has `expected` records.
 
-        The order of calls is the order of appends, even when a caller doesn't wait for the one before. An append that
-        was cancelled while it waited is still made.
+        Appends are made in the order of the calls, even when a caller doesn't wait for the previous one. If the call
+        is cancelled while it waits, the append is still made.
 
         Raises:
-            LeaseLost: The lease is another's by now.
-            JournalConflict: The journal has more or fewer records.
+            LeaseLost: Another process owns the session now.
+            JournalConflict: The journal has more or fewer records than expected.
         """
         ...
 
     async def read(self, session: str, after: int = 0) -> list[AnyRecord]:
-        """Return the records behind the first `after`; an unknown session has none."""
+        """Return the records after the first `after`. An unknown session has none."""
         ...
 
-    async def sessions(self) -> list[SessionLine]:
-        """Return all sessions, the last changed first."""
+    async def sessions(self) -> list[SessionListEntry]:
+        """Return all sessions, the most recently changed first."""
         ...
 
     async def delete(self, session: str) -> bool:
-        """Forget a session wholly; False when there was none."""
+        """Delete a session completely. Return False if it does not exist."""
         ...
 
 
 class Leases(Protocol):
-    """Who owns which session."""
+    """Records which process owns which session."""
 
     @property
     def seconds(self) -> float:
@@ -164,62 +164,62 @@ class Leases(Protocol):
         ...
 
     async def acquire(self, session: str) -> Lease | None:
-        """Own a session, with a higher epoch than any before; None while another live owner has it."""
+        """Acquire a session with a higher epoch than ever before. Return None while another live process owns it."""
         ...
 
     async def is_owned(self, session: str) -> bool:
-        """Tell whether a live process owns a session."""
+        """Return whether a live process owns a session."""
         ...
 
     async def renew(self) -> None:
-        """Say that this process lives; all its leases go on."""
+        """Renew all leases of this process."""
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a session up. A lease that is another's by now is left alone."""
+        """Release the lease. Does nothing if another process holds it."""
         ...
 
 
 class Bus(Protocol):
-    """Advisory wakes between processes: may be lost or doubled, never needed for truth."""
+    """Advisory wake-ups between processes. They may be lost or duplicated; correctness never depends on them."""
 
     async def wake(self, session: str) -> None:
-        """Tell the other processes that a session has something new. Never waits for them, never raises."""
+        """Notify the other processes that a session has changed. Never waits for them, never raises."""
         ...
 
     def wakes(self) -> AsyncIterator[str]:
-        """Yield the sessions that others woke; "" means: look at all."""
+        """Yield the sessions that other processes woke. "" means that all sessions must be checked."""
         ...
 
 
 class Store(Protocol):
-    """One place where sessions live."""
+    """The storage of sessions."""
 
     @property
     def inbox(self) -> Inbox:
-        """Its inbox."""
+        """The inbox of all sessions."""
         ...
 
     @property
     def journal(self) -> Journal:
-        """Its journal."""
+        """The journal of all sessions."""
         ...
 
     @property
     def search(self) -> Search:
-        """Its search."""
+        """Full-text search in all sessions."""
         ...
 
     @property
     def leases(self) -> Leases:
-        """Its leases."""
+        """The leases of all sessions."""
         ...
 
     @property
     def bus(self) -> Bus:
-        """Its bus."""
+        """The wake-up bus between processes."""
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted and let go of every lease; bounded in time."""
+        """Finish accepted writes and release all leases. Takes a bounded time."""
         ...

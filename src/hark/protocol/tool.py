@@ -1,4 +1,4 @@
-"""The port to an ability: what a tool is told, what it may do, what it returns."""
+"""The port to a tool: its description, its context while running, and its result."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum, StrEnum
@@ -10,11 +10,11 @@ from msgspec import Struct, field
 from hark.protocol.messages import Attachment, Effect
 
 
-class Foreseen(Struct, frozen=True):
-    """What one call would do, as far as its arguments tell.
+class PredictedEffects(Struct, frozen=True):
+    """The predicted effects of a call, derived from its arguments.
 
-    `subject` is what rules are matched with, behind `NAME:`. `command`: a shell command that it would run, to be judged
-    by its words. `writes`: the paths that it would change, None when nobody can know.
+    `subject` is the text that approval patterns match after `NAME:`. `command`: a shell command that the call would
+    run, to be analysed. `writes`: the paths that the call would change, None if they can't be known.
     """
 
     is_changing: bool = True
@@ -23,17 +23,17 @@ class Foreseen(Struct, frozen=True):
     writes: tuple[str, ...] | None = None
 
 
-Foresee = Callable[[Any], Foreseen]
+PredictEffects = Callable[[Any], PredictedEffects]
 
 
 class ToolSpec(Struct, frozen=True):
-    """What the model is told of a tool, and what the engine must know to run it.
+    """A tool's description for the model, and the information that the engine needs to run it.
 
-    `parameters` is the JSON schema of the arguments. `arguments` is the struct that `run` and `foresee` take; None for
-    a tool that takes the JSON object as it is. `is_changing`: it may change something outside the session.
-    `grace_seconds`: how long it may take to tidy up after a cancel, before it is abandoned. `foresee` tells more of a
-    single call than `is_changing` tells of all. `folder_of`: where a session's next command would start, for a tool
-    that keeps a working directory.
+    `parameters` is the JSON schema of the arguments. `arguments` is the struct that `run` and `predict` take, None
+    for a tool that takes the JSON object. `is_changing`: the tool may change something outside the session.
+    `grace_seconds`: time to clean up after a cancel before the call is abandoned. `predict` returns the effects of a
+    single call, more precisely than `is_changing`. `folder_of` returns the directory where a session's next command
+    starts, for a tool that remembers a working directory.
     """
 
     name: str
@@ -41,19 +41,19 @@ class ToolSpec(Struct, frozen=True):
     parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     is_changing: bool = False
     grace_seconds: float = 0.1
-    foresee: Foresee | None = None
+    predict: PredictEffects | None = None
     folder_of: Callable[[str], Path | None] | None = None
     arguments: type[Struct] | None = None
 
-    def foreseen(self, arguments: Any) -> Foreseen:
-        """Return what a call with these arguments would do."""
-        return self.foresee(arguments) if self.foresee else Foreseen(self.is_changing)
+    def predict_effects(self, arguments: Any) -> PredictedEffects:
+        """Return the predicted effects of a call with these arguments."""
+        return self.predict(arguments) if self.predict else PredictedEffects(self.is_changing)
 
 
 class Risk(IntEnum):
-    """What a call may do, from the least to the worst.
+    """The risk of a call, from lowest to highest.
 
-    LEAVING writes outside the workspace. RISKY is dangerous, but a rule may allow it. HARD is always asked.
+    LEAVING writes outside the workspace. RISKY is dangerous, but a rule may allow it. HARD always needs approval.
     """
 
     READING = 0
@@ -63,8 +63,8 @@ class Risk(IntEnum):
     HARD = 4
 
 
-class Judgement(Struct, frozen=True):
-    """The worst that a call does, why, the worst first, and each simple command in it as plain text."""
+class RiskAssessment(Struct, frozen=True):
+    """The highest risk of a call, the reasons (worst first), and each simple command in it as plain text."""
 
     risk: Risk
     reasons: tuple[str, ...] = ()
@@ -72,21 +72,21 @@ class Judgement(Struct, frozen=True):
 
 
 class CommandAnalyzer(Protocol):
-    """Analyses shell commands and paths. It may read the disk to follow links, and changes nothing."""
+    """Analyses shell commands and paths. May read the disk to resolve links, but changes nothing."""
 
     async def analyze(
-        self, foreseen: Foreseen, workspace: Path, folder: Path | None, writable: Sequence[str]
-    ) -> Judgement:
-        """Return the worst that a call may do.
+        self, effects: PredictedEffects, workspace: Path, folder: Path | None, writable: Sequence[str]
+    ) -> RiskAssessment:
+        """Return the highest risk of a call.
 
-        A command starts in `folder`, None for the workspace. `writable` are folders besides the workspace that may be
-        written to; `~` is the home directory. Commands that can't be understood are RISKY. Safe to cancel.
+        A command starts in `folder`, None for the workspace. `writable` lists directories outside the workspace that
+        may be written to; `~` is the home directory. Commands that can't be parsed are RISKY. Safe to cancel.
         """
         ...
 
 
 class ToolOutput(Struct, frozen=True):
-    """What a tool says when it is done."""
+    """The output of a finished tool call."""
 
     text: str
     is_error: bool = False
@@ -95,9 +95,9 @@ class ToolOutput(Struct, frozen=True):
 
 
 class ToolError(Exception):
-    """A call can't be done as asked. The text tells the model why, and what to do next.
+    """A call can't be executed as requested. The text says why and what to do next, for the model.
 
-    Raised by `Tool.run`, it becomes the call's result. `effect` is what the call has done: nothing by default.
+    Raised by `Tool.run`, it becomes the call's result. `effect` is the known effect, NOT_STARTED by default.
     """
 
     def __init__(self, text: str, effect: Effect = Effect.NOT_STARTED) -> None:
@@ -105,19 +105,19 @@ class ToolError(Exception):
         self.effect = effect
 
     def as_output(self) -> ToolOutput:
-        """Return it as the call's result."""
+        """Return the error as the call's output."""
         return ToolOutput(str(self), is_error=True, effect=self.effect)
 
 
 class QuestionKind(StrEnum):
-    """An approval is answered by one of its choices alone; any other question also by words of one's own."""
+    """The kind of a question. An approval accepts only its choices as an answer; a question also accepts free text."""
 
     APPROVAL = "approval"
     QUESTION = "question"
 
 
 class Question(Struct, frozen=True):
-    """What the agent asks a person."""
+    """A question to the user."""
 
     text: str
     choices: tuple[str, ...] = ()
@@ -125,9 +125,9 @@ class Question(Struct, frozen=True):
 
 
 class CallContext(Protocol):
-    """What a running call may use of its turn: the ids of the session, the turn and the call, and more.
+    """The context of a running call: the ids of session, turn and call, and methods to reach the user.
 
-    `workspace` is the directory that the session works in.
+    `workspace` is the session's working directory.
     """
 
     session: str
@@ -136,41 +136,42 @@ class CallContext(Protocol):
     workspace: Path
 
     def output(self, text: str) -> None:
-        """Show a piece of output while the call runs. What was shown is kept if the call is cut."""
+        """Show a piece of output while the call runs. The output is kept if the call is interrupted."""
         ...
 
-    def left_running(self, what: str) -> None:
-        """Name something that could not be stopped: the turn's outcome tells it."""
+    def report_unstopped(self, name: str) -> None:
+        """Report work that could not be stopped, so that the turn's outcome names that work."""
         ...
 
     async def ask(self, question: Question) -> str:
-        """Return a person's answer. Cancelling withdraws the question.
+        """Ask the user a question and return the answer. Cancelling withdraws the question.
 
         Raises:
-            NobodyToAsk: No person can answer in this session.
+            NoUserToAsk: No user can answer in this session.
         """
         ...
 
-    async def steered(self) -> None:
-        """Return when a message for this turn waits, so that a tool which only waits can end early."""
+    async def wait_for_steer(self) -> None:
+        """Wait until a message for this turn is pending, so that a tool that only waits can end early."""
         ...
 
 
-class NobodyToAsk(Exception):
-    """There is no person who could answer."""
+class NoUserToAsk(Exception):
+    """No user can answer the question."""
 
 
 class Tool(Protocol):
-    """An ability of the agent."""
+    """An ability that the model can call."""
 
     @property
     def spec(self) -> ToolSpec:
-        """What it is."""
+        """The tool's name, description and parameters."""
         ...
 
     async def run(self, arguments: Any, context: CallContext) -> ToolOutput:
-        """Do it. `arguments` is of the type that the spec names. Any exception but a cancellation becomes an error.
+        """Run the call. `arguments` has the type named in the spec.
 
-        Cancelling must end all that was started, within `grace_seconds`.
+        Any exception except a cancellation becomes an error result. Cancelling must stop everything that the call
+        started, within `grace_seconds`.
         """
         ...

@@ -1,4 +1,4 @@
-"""The port to the way of a voice message: from a recording to words that go on like typed ones."""
+"""The port for voice messages: a recording is transcribed, and the transcript is handled like a typed message."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -12,26 +12,26 @@ from hark.protocol.speech import Audio
 
 T = TypeVar("T")
 
-WITHDRAWN = "🎙️ Stopped: that voice message was not transcribed, and goes nowhere."
+WITHDRAWN = "🎙️ Stopped. The voice message was not transcribed and was not sent."
 
 
 class VoiceNote(Struct, frozen=True):
-    """A recording that stands for a message. `id` is the message's, the same when it is delivered again.
+    """A recording that replaces a message's text. `id` is the message's id, which stays the same on redelivery.
 
-    `line` names the conversation: what comes in one line stays in order. `about` is whatever is needed to go on with
-    it after a restart: it is kept with the recording, and given back. `is_said`: a process that is gone had brought it
-    to the session. It is heard again to be echoed, and is too late to be withdrawn.
+    Messages in one `conversation` stay in order. `about` is data for continuing after a restart, stored with the
+    recording. `is_said`: an earlier process already delivered the transcript to the session. The recording is then
+    transcribed only to show the transcript, and can't be withdrawn.
     """
 
     id: str
-    line: str
+    conversation: str
     audio: Audio
     about: Mapping[str, str] = field(default_factory=dict[str, str])
     is_said: bool = False
 
 
-class Fate(StrEnum):
-    """What became of a voice message."""
+class VoiceOutcome(StrEnum):
+    """The outcome of a voice message."""
 
     SAID = "said"
     STOPPED = "stopped"
@@ -40,88 +40,89 @@ class Fate(StrEnum):
 
 
 class VoiceResult(Struct, frozen=True):
-    """How a voice message ended: its words, and the receipt that they got.
+    """The result of a voice message: its transcript, and the receipt of the message that was sent.
 
-    STOPPED: its words were a stop. WITHDRAWN: a stop came before its words were known. LOST: there are no words, and a
-    message that says where the recording is was queued for it.
+    STOPPED: the transcript was a stop word. WITHDRAWN: a stop arrived before the transcription finished. LOST:
+    transcription failed, and a message that says where the recording is stored was queued instead.
     """
 
-    fate: Fate
+    outcome: VoiceOutcome
     text: str = ""
     receipt: Receipt | None = None
 
 
-class Listener(Protocol):
-    """What a voice message needs of the place that it came from."""
+class VoiceClient(Protocol):
+    """The sender's side of a voice message: shows its progress and sends the transcript."""
 
     @property
     def session(self) -> Session:
-        """The session that the words go to."""
+        """The session that the transcript is sent to."""
         ...
 
     def show(self, text: str) -> None:
-        """Show the user what was heard so far, or what became of the recording. It replaces what was shown before.
+        """Show the user the partial transcript or the recording's outcome. Replaces the previously shown text.
 
-        It passes the text to whatever sends it, and doesn't wait.
+        The text is handed to the sender; this method doesn't wait.
         """
         ...
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
-        """Go on with the words exactly as if they had been typed; `is_stopped`: a stop came before they got here."""
+        """Send the transcript like a typed message. `is_stopped`: a stop arrived before the transcript was ready."""
         ...
 
     async def queue(self, text: str) -> Receipt | None:
-        """Put a message into the queue, behind the turn that runs."""
+        """Queue a message after the running turn."""
         ...
 
     async def withdraw(self) -> None:
-        """A stop withdrew it: return when that survives a crash. Its author is told after that."""
+        """Record durably that a stop withdrew the voice message. Its author is notified afterwards."""
         ...
 
 
 class VoiceDelivery(Protocol):
-    """A voice message on its way. It goes on whether anybody waits for it or not."""
+    """A voice message being processed. Processing continues whether or not a caller waits for the result."""
 
-    async def ended(self) -> VoiceResult:
-        """Return what became of it. Cancelling ends the wait, not the hearing.
+    async def result(self) -> VoiceResult:
+        """Wait for the voice message's result. Cancelling ends the wait, not the transcription.
 
         Raises:
-            SpeechError: It can't be kept, and is not taken; or Hark ends, and goes on with it at the next start.
+            SpeechError: The recording can't be stored and was not accepted; or Hark is stopping, and processes it
+                after the next start.
         """
         ...
 
 
-class Ingress(Protocol):
-    """Takes voice messages, and keeps their order with the texts around them."""
+class VoiceInbox(Protocol):
+    """Accepts voice messages, and delivers them in order with the text messages around them."""
 
     @property
     def is_on(self) -> bool:
-        """Whether there is somebody who turns speech into words."""
+        """Whether a transcriber is available."""
         ...
 
-    def hear(self, note: VoiceNote, listener: Listener) -> VoiceDelivery:
-        """Take a voice message; its place in the line is taken when this returns. One on its way is not doubled."""
+    def accept(self, note: VoiceNote, client: VoiceClient) -> VoiceDelivery:
+        """Accept a voice message and reserve its position. A message already in progress is not processed twice."""
         ...
 
-    def waiting(self, line: str) -> int:
-        """Return how many of that line are still on their way."""
+    def pending_count(self, conversation: str) -> int:
+        """Return the number of the conversation's messages that are still in progress."""
         ...
 
-    async def read(self, line: str, say: Callable[[bool], Awaitable[T]]) -> T:
-        """Say a text when all that came before it in its line has been said; at once when there is nothing.
+    async def send_in_order(self, conversation: str, send: Callable[[bool], Awaitable[T]]) -> T:
+        """Send a text message after all earlier messages of its conversation, or immediately if none is in progress.
 
-        Its place is taken before the first wait. `say` is told whether a stop came while it waited: then the text is
-        accepted, and sets nothing off.
+        Its position is reserved before the first await. `send` receives True if a stop arrived in the meantime; the
+        message is then accepted but starts no work.
         """
         ...
 
-    async def stop(self, line: str, interrupt: Callable[[], Awaitable[T]]) -> T:
-        """Interrupt at once, and withdraw the voice messages of a line whose words are not yet known.
+    async def stop(self, conversation: str, interrupt: Callable[[], Awaitable[T]]) -> T:
+        """Interrupt immediately, and withdraw the conversation's voice messages that are not transcribed yet.
 
-        What waits behind them is said as stopped.
+        Text messages queued after them are accepted but start no work.
         """
         ...
 
-    def withdraw(self, line: str, id: str) -> bool:  # noqa: A002
-        """Withdraw one voice message; False when it is not on its way, or its words are known."""
+    def withdraw(self, conversation: str, id: str) -> bool:  # noqa: A002
+        """Withdraw one voice message. Return False if it is not in progress or is already transcribed."""
         ...

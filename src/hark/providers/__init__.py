@@ -1,1 +1,1 @@
-"""Model APIs, each behind its wire protocol."""
+"""Model APIs, one module or package per wire protocol."""

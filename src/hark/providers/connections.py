@@ -1,4 +1,4 @@
-"""The HTTP connections to model servers: opened by the app, shared by all sessions, cut without lingering."""
+"""HTTP connections to model servers. The app opens them, all sessions share them, and a cancel closes them at once."""
 
 import asyncio
 import socket
@@ -7,19 +7,19 @@ import aiohttp
 from aiohttp.abc import ResolveResult
 
 CONNECT_SECONDS = 30.0
-UNKNOWN_SECONDS = 1.0
+NEGATIVE_CACHE_SECONDS = 1.0
 
 
-class Resolver(aiohttp.ThreadedResolver):
-    """Finds hosts by the system, and believes it for a second that there is none of that name.
+class CachingResolver(aiohttp.ThreadedResolver):
+    """Resolves host names through the system, and caches failures for a second.
 
-    A chat whose model's host is not there asks again with each message, and the system may take seconds to say so.
+    Without the cache, each message to a model whose host can't be resolved would wait seconds for the same failure.
     """
 
-    def __init__(self, *, unknown_seconds: float = UNKNOWN_SECONDS) -> None:
+    def __init__(self, *, negative_cache_seconds: float = NEGATIVE_CACHE_SECONDS) -> None:
         super().__init__(asyncio.get_running_loop())
-        self._unknown_seconds = unknown_seconds
-        self._unknown: dict[str, tuple[float, socket.gaierror]] = {}
+        self._negative_cache_seconds = negative_cache_seconds
+        self._failures: dict[str, tuple[float, socket.gaierror]] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -27,28 +27,28 @@ class Resolver(aiohttp.ThreadedResolver):
         """Return the host's addresses.
 
         Raises:
-            OSError: There are none.
+            OSError: The host has no address.
         """
-        until, why = self._unknown.get(host, (0.0, None))
-        if why is not None and self._loop.time() < until:
-            raise socket.gaierror(*why.args)  # a new one: an error that is raised again holds all who raised it
+        expires_at, failure = self._failures.get(host, (0.0, None))
+        if failure is not None and self._loop.time() < expires_at:
+            raise socket.gaierror(*failure.args)  # a new error, because a repeated `raise` would accumulate tracebacks
         try:
-            found = await super().resolve(host, port, family)
+            addresses = await super().resolve(host, port, family)
         except socket.gaierror as error:
-            self._unknown[host] = self._loop.time() + self._unknown_seconds, socket.gaierror(*error.args)
+            self._failures[host] = self._loop.time() + self._negative_cache_seconds, socket.gaierror(*error.args)
             raise
-        self._unknown.pop(host, None)
-        return found
+        self._failures.pop(host, None)
+        return addresses
 
 
-class CutResponse(aiohttp.ClientResponse):
-    """A response whose close ends the connection now.
+class AbortingResponse(aiohttp.ClientResponse):
+    """A response that aborts its connection when closed.
 
-    aiohttp closes politely: what is still unsent, such as a long request to a busy server, is sent first.
+    aiohttp would first send the unsent data, such as a long request to a busy server.
     """
 
     def close(self) -> None:
-        """Drop the connection and all that waits in it; one that was read to its end has gone back to the pool."""
+        """Abort the connection, unless the response was read completely and the connection is back in the pool."""
         connection = self.connection
         if connection is not None and connection.transport is not None:
             connection.transport.abort()
@@ -56,14 +56,14 @@ class CutResponse(aiohttp.ClientResponse):
 
 
 def open_session() -> aiohttp.ClientSession:
-    """Return a session for model streams, to be closed by its owner. Must be called in a running loop.
+    """Return an HTTP session for model streams. Call it in a running event loop; the caller closes the session.
 
-    How long a reply may take is the engine's business, so there is no time limit behind the connect.
+    There is no time limit after connecting, because the engine limits the duration of replies.
     """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, resolver=Resolver()),
+        connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, resolver=CachingResolver()),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),
-        response_class=CutResponse,
+        response_class=AbortingResponse,
         trust_env=False,
     )

@@ -1,9 +1,9 @@
-"""Where a model is reached, and with which key."""
+"""The base URL, name and credentials of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MIN_SECRET = 8
+MIN_SECRET_CHARACTERS = 8
 
 
 def _no_headers() -> Mapping[str, str]:
@@ -12,7 +12,7 @@ def _no_headers() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A model at a server. Its key and headers are never shown."""
+    """A model on a server. Its key and headers are never printed."""
 
     base_url: str
     model: str
@@ -22,10 +22,10 @@ class Endpoint:
 
     @property
     def key(self) -> str:
-        """The key, without the line end that a file may have left at it."""
+        """The API key without surrounding whitespace, such as a trailing newline from a file."""
         return self.api_key.strip()
 
     @property
     def secrets(self) -> list[str]:
-        """What must not be shown should a server repeat it; short header values are no secrets, only words."""
-        return [self.key, *(value for value in self.extra_headers.values() if len(value) >= MIN_SECRET)]
+        """The key and header values to redact if a server repeats them. Short header values aren't secrets."""
+        return [self.key, *(value for value in self.extra_headers.values() if len(value) >= MIN_SECRET_CHARACTERS)]

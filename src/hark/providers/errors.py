@@ -1,4 +1,4 @@
-"""What a server's failure means: which of our errors it is, and what to tell the person."""
+"""Maps failures of model servers to provider errors with messages for the user."""
 
 import math
 import time
@@ -24,22 +24,22 @@ from hark.protocol.provider import (
 
 
 class ErrorKind(Struct, frozen=True):
-    """One of our errors, with a code of its own where the usual one says too little."""
+    """An error class, with a code that overrides the default of the class."""
 
     error: type[ProviderError]
     code: str = ""
 
 
 ADVICE = {
-    "bad_key": "Check the API key and what it may use.",
+    "bad_key": "Check the API key and its permissions.",
     "bad_model": "Check the model's name and the base URL.",
     "quota": "Check the account's balance.",
-    "redirect": "Put the address that it points to in the base URL.",
+    "redirect": "Use that URL as the base URL.",
 }
 _SERVER_ERROR = ErrorKind(TransientProviderError, "server_error")
 _TIMEOUT = ErrorKind(TransientProviderError, "timeout")
 
-# Names that say exactly what is wrong, whatever the status.
+# Error names that identify the problem regardless of the status.
 _EXACT_NAMES = {
     "context_length_exceeded": ErrorKind(ContextTooLong),  # OpenAI, OpenRouter
     "exceed_context_size_error": ErrorKind(ContextTooLong),  # llama.cpp
@@ -56,7 +56,7 @@ _EXACT_NAMES = {
     "billing_error": ErrorKind(QuotaExhausted),  # Anthropic
     "content_policy_violation": ErrorKind(ContentRefused),  # OpenAI
     "content_filter": ErrorKind(ContentRefused),
-    "invalid_prompt": ErrorKind(ContentRefused),  # OpenAI Responses, as the next three
+    "invalid_prompt": ErrorKind(ContentRefused),  # OpenAI Responses, like the next three
     "bio_policy": ErrorKind(ContentRefused),
     "misalignment_policy_violation": ErrorKind(ContentRefused),
     "image_content_policy_violation": ErrorKind(ContentRefused),
@@ -65,24 +65,24 @@ _EXACT_NAMES = {
     "timeout_error": _TIMEOUT,  # Anthropic
 }
 
-# What servers say, in small letters, where name and status say too little. Each is said of this one reason alone.
+# Lower-case phrases in error messages, used where name and status are ambiguous. Each has exactly one meaning.
 _PHRASES = (
     ("maximum context length", ErrorKind(ContextTooLong)),  # vLLM, OpenRouter, OpenAI
     ("prompt is too long", ErrorKind(ContextTooLong)),  # Anthropic
-    ("exceed context limit", ErrorKind(ContextTooLong)),  # Anthropic: input and max_tokens together
+    ("exceed context limit", ErrorKind(ContextTooLong)),  # Anthropic: input and max_tokens combined
     ("exceeds the context window", ErrorKind(ContextTooLong)),  # OpenAI Responses
     ("exceeds the available context size", ErrorKind(ContextTooLong)),  # llama.cpp
     ("exceeds the context length", ErrorKind(ContextTooLong)),  # Ollama
     ("model is loaded with context length", ErrorKind(ContextTooLong)),  # LM Studio
     ("greater than the context length", ErrorKind(ContextTooLong)),  # LM Studio
-    ("request too large for", ErrorKind(ContextTooLong)),  # OpenAI under 429: no wait makes it smaller
+    ("request too large for", ErrorKind(ContextTooLong)),  # OpenAI under 429; waiting does not help
     ("credit balance is too low", ErrorKind(QuotaExhausted)),  # Anthropic under 400
     ("blocked by content filtering policy", ErrorKind(ContentRefused)),  # Anthropic under 400
     ("is not a valid model id", ErrorKind(BadModel)),  # OpenRouter under 400
     ("no models loaded", ErrorKind(BadModel)),  # LM Studio
 )
 
-# Names that only repeat what a status would say: they count where there is none, inside a reply.
+# Error names that only repeat a status. They are used for errors inside a reply, which has no status.
 _BROAD_NAMES = {
     "rate_limit_error": ErrorKind(RateLimited),
     "rate_limit_exceeded": ErrorKind(RateLimited),
@@ -112,42 +112,42 @@ _STATUSES = {
     502: _SERVER_ERROR,
     503: ErrorKind(Overloaded),
     504: _TIMEOUT,
-    **dict.fromkeys(range(520, 525), _SERVER_ERROR),  # what a proxy says of a server that it can't reach
+    **dict.fromkeys(range(520, 525), _SERVER_ERROR),  # a proxy can't reach the server
     529: ErrorKind(Overloaded),
 }
 
 
-def kind_of_words(names: Sequence[str], words: str, *, is_flagged: bool) -> ErrorKind | None:
-    """Return what a failure is by its own signs, None when they say too little."""
+def classify_by_details(names: Sequence[str], text: str, *, is_flagged: bool) -> ErrorKind | None:
+    """Classify a failure by its content flag, error names and text. Return None if they don't identify its kind."""
     if is_flagged:
         return ErrorKind(ContentRefused)
     for name in names:
         if name in _EXACT_NAMES:
             return _EXACT_NAMES[name]
-    small = words.lower()
-    return next((kind for phrase, kind in _PHRASES if phrase in small), None)
+    lower = text.lower()
+    return next((kind for phrase, kind in _PHRASES if phrase in lower), None)
 
 
-def kind_of_status(status: int) -> ErrorKind:
-    """Return what an error status alone means; an unknown one fails."""
+def classify_by_status(status: int) -> ErrorKind:
+    """Classify a failure by its HTTP status alone. Unknown statuses are permanent failures."""
     if 300 <= status < 400:
         return ErrorKind(ProviderError, "redirect")
     return _STATUSES.get(status) or ErrorKind(ProviderError, f"http_{status}")
 
 
-def kind_inside_reply(names: Sequence[str]) -> ErrorKind:
-    """Return what a failure in the middle of a reply is: it may pass, unless a name says otherwise."""
+def classify_reply_error(names: Sequence[str]) -> ErrorKind:
+    """Classify a failure inside a reply, which is transient unless an error name says otherwise."""
     return next((_BROAD_NAMES[name] for name in names if name in _BROAD_NAMES), _SERVER_ERROR)
 
 
-MAX_WORDS = 500
-NO_WORDS = "no reason given"
+MAX_REASON_CHARACTERS = 500
+NO_REASON = "no reason given"
 
 
-class Failure(Struct, frozen=True):
-    """What a server said of a failure: its own words, and the names that it gave the reason."""
+class VendorErrorDetails(Struct, frozen=True):
+    """Error details from a server: the reason as text, and the names of the error."""
 
-    words: str = ""
+    reason: str = ""
     names: tuple[str, ...] = ()
     status: int | None = None
     is_flagged: bool = False
@@ -164,7 +164,7 @@ class _ErrorBody(Struct):
 class _Metadata(Struct):
     flagged_input: Any = None
     reasons: Any = None
-    raw: Any = None  # what the server behind this one said
+    raw: Any = None  # the error of the upstream server
 
 
 class _ErrorObject(Struct):
@@ -175,30 +175,32 @@ class _ErrorObject(Struct):
     metadata: Any = None
 
 
-def http_error(status: int, body: str, retry_after: str = "") -> ProviderError:
-    """Return what a refused request means; `retry_after` is the header of that name."""
-    failure = _failure_in(body)
-    return _error(f"The model server answered {status}", failure, status, seconds_until(retry_after))
+def parse_http_error(status: int, body: str, retry_after: str = "") -> ProviderError:
+    """Return the provider error for an error response. `retry_after` is the header of that name."""
+    details = _parse_error_body(body)
+    return _build_error(f"The model server answered {status}", details, status, parse_retry_after(retry_after))
 
 
-def reply_error(error: Any) -> ProviderError:
-    """Return what an `error` object inside a reply means; unless it names a lasting reason, it may pass."""
-    failure = _failure_of(error)
-    return _error("The model server broke the reply off", failure, failure.status, None)
+def parse_reply_error(error: Any) -> ProviderError:
+    """Return the provider error for an `error` object in a reply: transient unless it names a permanent reason."""
+    details = _parse_error_object(error)
+    return _build_error("The model server aborted the reply", details, details.status, None)
 
 
-def bad_stream(what: str) -> TransientProviderError:
-    """Return the error for a reply that can't be read."""
-    return TransientProviderError(f"The model server sent {what}. If it stays so, check the base URL.", "bad_stream")
+def make_bad_stream_error(content: str) -> TransientProviderError:
+    """Return the error for a reply that can't be parsed. `content` describes the unexpected content."""
+    return TransientProviderError(
+        f"The model server sent {content}. If this happens again, check the base URL.", "bad_stream"
+    )
 
 
-def server_words(body: str) -> str:
-    """Return the server's own reason out of an error's body, or the body's beginning."""
-    return _failure_in(body).words
+def extract_reason(body: str) -> str:
+    """Return the server's reason from an error body, or the start of the body."""
+    return _parse_error_body(body).reason
 
 
-def seconds_until(retry_after: str) -> float | None:
-    """Return how long a Retry-After header asks to wait: it holds seconds or a date."""
+def parse_retry_after(retry_after: str) -> float | None:
+    """Parse a Retry-After header, in seconds or as a date. Return the seconds to wait, or None if it is invalid."""
     try:
         seconds = float(retry_after)
     except ValueError:
@@ -209,61 +211,65 @@ def seconds_until(retry_after: str) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _error(beginning: str, failure: Failure, status: int | None, retry_after: float | None) -> ProviderError:
-    """The most exact sign counts: a flag, a name, then the words, and the status only when nothing else tells."""
-    kind = kind_of_words(failure.names, failure.words, is_flagged=failure.is_flagged)
+def _build_error(
+    prefix: str, details: VendorErrorDetails, status: int | None, retry_after: float | None
+) -> ProviderError:
+    """Build the error from the most precise information: the content flag, the names, the text, or else the status."""
+    kind = classify_by_details(details.names, details.reason, is_flagged=details.is_flagged)
     if kind is None:
-        kind = kind_inside_reply(failure.names) if status is None else kind_of_status(status)
-    text = f"{beginning}: {failure.words or NO_WORDS}"
-    if advice := ADVICE.get(kind.code or kind.error.usual_code):
+        kind = classify_reply_error(details.names) if status is None else classify_by_status(status)
+    text = f"{prefix}: {details.reason or NO_REASON}"
+    if advice := ADVICE.get(kind.code or kind.error.default_code):
         text = f"{text.rstrip('.')}. {advice}"
-    return _made(kind, text, retry_after)
+    return _instantiate_error(kind, text, retry_after)
 
 
-def _made(kind: ErrorKind, text: str, retry_after: float | None) -> ProviderError:
+def _instantiate_error(kind: ErrorKind, text: str, retry_after: float | None) -> ProviderError:
     if issubclass(kind.error, TransientProviderError):
         return kind.error(text, kind.code, retry_after)
     return kind.error(text, kind.code)
 
 
-def _failure_in(body: str) -> Failure:
+def _parse_error_body(body: str) -> VendorErrorDetails:
     try:
         parsed = msgspec.json.decode(body, type=_ErrorBody)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return Failure(" ".join(body[: MAX_WORDS * 4].split())[:MAX_WORDS])
-    inner = _failure_of(parsed.error)
-    words = inner.words or _words_of(parsed.message) or _words_of(parsed.detail) or body
-    names = inner.names or _names(parsed.code, parsed.type)
-    return Failure(words[:MAX_WORDS], names, inner.status, inner.is_flagged)
+        return VendorErrorDetails(" ".join(body[: MAX_REASON_CHARACTERS * 4].split())[:MAX_REASON_CHARACTERS])
+    inner = _parse_error_object(parsed.error)
+    reason = inner.reason or _extract_message(parsed.message) or _extract_message(parsed.detail) or body
+    names = inner.names or _select_names(parsed.code, parsed.type)
+    return VendorErrorDetails(reason[:MAX_REASON_CHARACTERS], names, inner.status, inner.is_flagged)
 
 
-def _failure_of(error: Any) -> Failure:
-    words = _words_of(error)[:MAX_WORDS]
+def _parse_error_object(error: Any) -> VendorErrorDetails:
+    reason = _extract_message(error)[:MAX_REASON_CHARACTERS]
     try:
         parsed = msgspec.convert(error, _ErrorObject)
-    except msgspec.ValidationError:  # a plain text
-        return Failure(words)
+    except msgspec.ValidationError:  # plain text
+        return VendorErrorDetails(reason)
     codes = (parsed.code, parsed.type, parsed.status)
     status = next((code for code in codes if isinstance(code, int) and 400 <= code < 600), None)
-    metadata = _metadata(parsed.metadata)
-    behind = _failure_in(metadata.raw) if isinstance(metadata.raw, str) and metadata.raw else Failure()
-    words = f"{words}: {behind.words}"[:MAX_WORDS] if behind.words else words
+    metadata = _parse_metadata(parsed.metadata)
+    upstream = (
+        _parse_error_body(metadata.raw) if isinstance(metadata.raw, str) and metadata.raw else VendorErrorDetails()
+    )
+    reason = f"{reason}: {upstream.reason}"[:MAX_REASON_CHARACTERS] if upstream.reason else reason
     is_flagged = bool(metadata.flagged_input or metadata.reasons)
-    return Failure(words, _names(*codes) + behind.names, status, is_flagged)
+    return VendorErrorDetails(reason, _select_names(*codes) + upstream.names, status, is_flagged)
 
 
-def _names(*values: Any) -> tuple[str, ...]:
+def _select_names(*values: Any) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
-def _metadata(metadata: Any) -> _Metadata:
+def _parse_metadata(metadata: Any) -> _Metadata:
     try:
         return msgspec.convert(metadata, _Metadata)
     except msgspec.ValidationError:
         return _Metadata()
 
 
-def _words_of(error: Any) -> str:
+def _extract_message(error: Any) -> str:
     if isinstance(error, str):
         return error
     if isinstance(error, dict):

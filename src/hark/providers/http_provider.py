@@ -1,4 +1,4 @@
-"""A model behind an HTTP API: a request is posted, its reply comes back as chunks."""
+"""The base of providers for HTTP APIs: posts a request and yields the chunks of the reply."""
 
 import asyncio
 import io
@@ -19,86 +19,87 @@ from hark.protocol.provider import (
     Unreachable,
 )
 from hark.providers.endpoint import Endpoint
-from hark.providers.reply_fold import Dialect, ReplyFold
-from hark.providers.reply_stream import NETWORK_ERRORS, Body, ReplyStream, reason
-from hark.text.redaction import redacted
+from hark.providers.reply_parser import ReplyDecoder, ReplyParser
+from hark.providers.reply_stream import NETWORK_ERRORS, ReplyStream, ResponseBody, describe_network_error
+from hark.text.redaction import redact_secrets
 
-FREE_STREAMS = 300  # so many are read as their tokens come
-READS_A_SECOND = 2_500  # of the others; what comes between two reads is taken together
-LEAST_SECONDS = 0.04
-LONGEST_SECONDS = 0.8
+UNTHROTTLED_STREAMS = 300  # up to this number of streams, each token is read as it arrives
+READS_PER_SECOND = 2_500  # for all streams above that number; tokens that arrive between two reads are read together
+MIN_PAUSE_SECONDS = 0.04
+MAX_PAUSE_SECONDS = 0.8
 TICK_SECONDS = 0.005
 
 
 class ReadThrottle:
-    """How long a stream rests between two reads. A token is then late by that much, and costs a fraction."""
+    """Computes the pause between two reads of a stream. Batching tokens delays them a little but costs far less CPU."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.pause_seconds = 0.0
         self._streams = 0
-        self._resting: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
         self._is_ticking = False
 
     @contextmanager
-    def stream(self) -> Generator[None]:
-        """Count a stream for as long as it lasts."""
-        self._change(1)
+    def count_stream(self) -> Generator[None]:
+        """Count a stream while the context is open."""
+        self._change_count(1)
         try:
             yield
         finally:
-            self._change(-1)
+            self._change_count(-1)
 
-    async def rest(self) -> None:
-        """Return when it is this stream's turn to be read. One timer serves all: thousands of them would cost more."""
+    async def wait(self) -> None:
+        """Wait until this stream may be read. All streams share one timer, because many timers would cost more."""
         loop = asyncio.get_running_loop()
-        turn: asyncio.Future[None] = loop.create_future()
-        self._resting.append((loop.time() + self.seconds, turn))
+        wakeup: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((loop.time() + self.pause_seconds, wakeup))
         if not self._is_ticking:
             self._is_ticking = True
             loop.call_later(TICK_SECONDS, self._tick, loop)
-        await turn
+        await wakeup
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wake one stream, then let everyone else have a turn: those that began together would hold all others up."""
-        while self._resting and self._resting[0][1].done():  # a stop came
-            self._resting.popleft()
-        self._is_ticking = bool(self._resting)
-        if not self._resting:
+        """Resume one stream per loop iteration, so that streams that started together don't starve the others."""
+        while self._waiting and self._waiting[0][1].done():  # the stream was cancelled
+            self._waiting.popleft()
+        self._is_ticking = bool(self._waiting)
+        if not self._waiting:
             return
-        if self._resting[0][0] > loop.time():
+        if self._waiting[0][0] > loop.time():
             loop.call_later(TICK_SECONDS, self._tick, loop)
             return
-        _, turn = self._resting.popleft()
-        turn.set_result(None)
+        _, wakeup = self._waiting.popleft()
+        wakeup.set_result(None)
         loop.call_soon(self._tick, loop)
 
-    def _change(self, count: int) -> None:
+    def _change_count(self, count: int) -> None:
         self._streams += count
-        seconds = (self._streams - FREE_STREAMS) / READS_A_SECOND
-        self.seconds = min(seconds, LONGEST_SECONDS) if seconds >= LEAST_SECONDS else 0.0
+        seconds = (self._streams - UNTHROTTLED_STREAMS) / READS_PER_SECOND
+        self.pause_seconds = min(seconds, MAX_PAUSE_SECONDS) if seconds >= MIN_PAUSE_SECONDS else 0.0
 
 
-def joined(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the chunks with neighbouring texts put together: what was read together is told together."""
-    together: list[Chunk] = []
+def merge_text_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Return the chunks with neighbouring text chunks merged."""
+    merged: list[Chunk] = []
     texts: list[str] = []
     for chunk in chunks:
         if type(chunk) is TextChunk:
             texts.append(chunk.text)
             continue
         if texts:
-            together.append(TextChunk("".join(texts)))
+            merged.append(TextChunk("".join(texts)))
             texts.clear()
-        together.append(chunk)
+        merged.append(chunk)
     if texts:
-        together.append(TextChunk("".join(texts)))
-    return together
+        merged.append(TextChunk("".join(texts)))
+    return merged
 
 
 class HttpProvider:
-    """One path of an endpoint, over a session from `open_session`; `headers` go with every request.
+    """The base class of providers that post requests to one `path` of an endpoint and send `headers` with each.
 
-    `encode` makes the body of a request, and a new `dialect` reads each reply.
+    `session` comes from `open_session`. `encode` creates the body of a request. `create_decoder` returns a new
+    decoder for each reply.
     """
 
     def __init__(
@@ -108,73 +109,74 @@ class HttpProvider:
         path: str,
         headers: Mapping[str, str],
         encode: Callable[[Request, Endpoint], bytes],
-        dialect: Callable[[], Dialect],
+        create_decoder: Callable[[], ReplyDecoder],
     ) -> None:
         self._encode = encode
-        self._dialect = dialect
+        self._create_decoder = create_decoder
         self._session = session
         self._endpoint = endpoint
         self._url = endpoint.base_url.rstrip("/") + path
-        usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        self._headers = {**usual, **endpoint.extra_headers, **headers}
-        self._pace = ReadThrottle()
+        default_headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._headers = {**default_headers, **endpoint.extra_headers, **headers}
+        self._throttle = ReadThrottle()
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply's chunks; see `Provider.stream`. The key is in no error, even if the server repeats it."""
-        return self._stream(self._encode(request, self._endpoint), ReplyFold(self._dialect()))
+        """Yield the reply's chunks; see `Provider.stream`. Errors never contain the key."""
+        return self._stream(self._encode(request, self._endpoint), ReplyParser(self._create_decoder()))
 
-    async def _stream(self, body: bytes, fold: ReplyFold) -> AsyncGenerator[Chunk, None]:
+    async def _stream(self, body: bytes, parser: ReplyParser) -> AsyncGenerator[Chunk, None]:
         try:
-            response = await self._post(body)
-            del body  # a long one must not stay as long as the reply takes
+            response = await self._post_request(body)
+            del body  # a long body must not stay in memory while the reply arrives
             try:
                 if response.status >= 300:
-                    raise await Body(response).refusal()
-                reply = ReplyStream(response, fold)
-                with self._pace.stream():
-                    while chunks := await reply.next():
-                        for chunk in joined(chunks) if self._pace.seconds else chunks:
+                    raise await ResponseBody(response).read_error()
+                reply = ReplyStream(response, parser)
+                with self._throttle.count_stream():
+                    while chunks := await reply.next_batch():
+                        for chunk in merge_text_chunks(chunks) if self._throttle.pause_seconds else chunks:
                             yield chunk
-                        if self._pace.seconds and not fold.is_complete:
-                            await self._rest(response)
+                        if self._throttle.pause_seconds and not parser.is_complete:
+                            await self._pause_reading(response)
             finally:
                 response.close()
         except ProviderError as error:
-            error.args = (redacted(str(error), self._endpoint.secrets),)
+            error.args = (redact_secrets(str(error), self._endpoint.secrets),)
             raise
 
-    async def _rest(self, response: aiohttp.ClientResponse) -> None:
-        """Leave what comes to the kernel for a moment: one read brings it all."""
+    async def _pause_reading(self, response: aiohttp.ClientResponse) -> None:
+        """Let the kernel buffer incoming data for a moment, so that one read returns all of it."""
         connection = response.connection
         if connection is not None and connection.transport is not None:
             connection.transport.pause_reading()
-            await self._pace.rest()
+            await self._throttle.wait()
             connection.transport.resume_reading()
 
-    async def _post(self, body: bytes) -> aiohttp.ClientResponse:
-        where = self._endpoint.base_url.rpartition("@")[2]  # a password may stand before the @
+    async def _post_request(self, body: bytes) -> aiohttp.ClientResponse:
+        address = self._endpoint.base_url.rpartition("@")[2]  # the part before the @ may contain a password
         try:
-            # As a file, because aiohttp warns of large bytes, and one picture is enough for that.
+            # A file object, because aiohttp warns about large `bytes`, and one picture is large enough.
             data = io.BytesIO(body)
             return await self._session.post(self._url, data=data, headers=self._headers, allow_redirects=False)
         except aiohttp.ClientConnectorCertificateError as error:
-            text = f"The certificate of {where} can't be trusted: {reason(error)}"
+            text = f"The certificate of {address} can't be trusted: {describe_network_error(error)}"
             raise BadAddress(text, code="bad_certificate") from error
         except aiohttp.ClientConnectorError as error:
-            # What connecting left in its frames holds itself, and our whole request, until garbage is collected.
+            # The traceback's frames reference each other and the whole request, which would stay until garbage
+            # collection.
             clear_frames(error.__traceback__)
             clear_frames(error.os_error.__traceback__)
-            raise Unreachable(f"No answer from {where}: {reason(error)}") from error
+            raise Unreachable(f"Can't connect to {address}: {describe_network_error(error)}") from error
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             pass
         except NETWORK_ERRORS as error:
-            raise TransientProviderError(f"No answer from {where}: {reason(error)}") from error
+            raise TransientProviderError(f"No answer from {address}: {describe_network_error(error)}") from error
         except ValueError:
             pass
-        # Without a cause: what aiohttp says here may hold the header or the password that it could not use.
-        raise BadAddress(f"Nothing can be sent to {where}: check the base URL, key and headers.")
+        # No cause is attached: aiohttp's error may contain the invalid header or the password.
+        raise BadAddress(f"The request to {address} can't be sent. Check the base URL, key and headers.")
 
 
-def bearer(endpoint: Endpoint) -> dict[str, str]:
-    """Return the header that most servers want the key in; none without a key."""
+def bearer_headers(endpoint: Endpoint) -> dict[str, str]:
+    """Return the `Authorization: Bearer` header, or no headers if the endpoint has no key."""
     return {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}

@@ -1,4 +1,4 @@
-"""What requests have in common, whatever the wire protocol."""
+"""Parts of requests that all wire protocols share."""
 
 import json
 import re
@@ -14,152 +14,156 @@ from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResul
 from hark.protocol.provider import Request
 
 Wire = dict[str, Any]
-PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # what all vendors can see
+PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})  # supported by all vendors
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-class Late:
-    """A piece of a body that is made when the body is encoded."""
+class LazyPart:
+    """A part of a request body that is built only when the body is encoded."""
 
-    __slots__ = ("make",)
+    __slots__ = ("build",)
 
-    def __init__(self, make: Callable[[], Wire]) -> None:
-        self.make = make
+    def __init__(self, build: Callable[[], Wire]) -> None:
+        self.build = build
 
 
-def encoded(body: Wire) -> bytes:
-    """Return a request's body. What can't be said in JSON, half a surrogate pair, is replaced."""
+def encode_body(body: Wire) -> bytes:
+    """Return a request's body as JSON. Unpaired surrogates, which JSON can't contain, are replaced."""
     try:
-        return msgspec.json.encode(body, enc_hook=_made)
+        return msgspec.json.encode(body, enc_hook=_build_part)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_without_surrogates(body))
+        return msgspec.json.encode(_replace_surrogates(body))
 
 
-def text_of(message: UserMessage | CallResult) -> str:
-    """Return a person's or a tool's words, with the names of the files that can't be shown."""
+def format_message_text(message: UserMessage | CallResult) -> str:
+    """Return a message's text, followed by the names of attachments that can't be sent as images."""
     if not message.attachments:
         return message.text
-    return "\n".join([message.text, *(_mention(file) for file in message.attachments if not _is_picture(file))])
+    files = [_describe_attachment(file) for file in message.attachments if not _is_picture(file)]
+    return "\n".join([message.text, *files])
 
 
-def signed_text_of(message: UserMessage) -> str:
-    """Return `text_of` with its author in front, for protocols that have no place for a name."""
-    text = text_of(message)
+def format_text_with_author(message: UserMessage) -> str:
+    """Return `format_message_text(message)` prefixed with the author, for protocols without a field for the name."""
+    text = format_message_text(message)
     return f"{message.author}: {text}" if message.author else text
 
 
-def pictures_of(message: UserMessage | CallResult) -> list[Attachment]:
-    """Return the attachments that a model can be shown."""
+def select_pictures(message: UserMessage | CallResult) -> list[Attachment]:
+    """Return the attachments that can be sent to a model as images."""
     return [file for file in message.attachments if _is_picture(file)]
 
 
-def data_url(file: Attachment) -> str:
-    """Return a picture as a URL that holds it."""
+def make_data_url(file: Attachment) -> str:
+    """Return an image as a data URL."""
     return f"data:{file.media_type};base64,{file.data}"
 
 
-def call_id(name: str) -> str:
-    """Return a call's id in letters that every vendor takes, the same for the same: another server may have made it."""
-    if _CALL_ID.fullmatch(name):
-        return name
-    return f"call_{blake2s(name.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
+def make_valid_call_id(call_id: str) -> str:
+    """Return the call id, or a deterministic hash of it if it has characters that some vendors reject."""
+    if _CALL_ID.fullmatch(call_id):
+        return call_id
+    return f"call_{blake2s(call_id.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
 
 
-def in_order(message: AssistantMessage, is_ours: Callable[[Reasoning], bool]) -> Iterator[str | Reasoning | Call]:
-    """Yield a reply's pieces as the model said them: text, those thoughts that this API made, and calls."""
-    said = called = 0
-    for thought in filter(is_ours, message.reasoning):
-        if thought.behind_characters > said:
-            yield message.text[said : thought.behind_characters]
-            said = thought.behind_characters
-        yield from message.calls[called : thought.behind_calls]
-        called = max(called, thought.behind_calls)
-        yield thought
-    if message.text[said:]:
-        yield message.text[said:]
-    yield from message.calls[called:]
+def split_reply(
+    message: AssistantMessage, is_accepted: Callable[[Reasoning], bool]
+) -> Iterator[str | Reasoning | Call]:
+    """Yield a reply's texts, accepted reasoning and calls in the order in which the model produced them."""
+    text_end = call_count = 0
+    for reasoning in filter(is_accepted, message.reasoning):
+        if reasoning.behind_characters > text_end:
+            yield message.text[text_end : reasoning.behind_characters]
+            text_end = reasoning.behind_characters
+        yield from message.calls[call_count : reasoning.behind_calls]
+        call_count = max(call_count, reasoning.behind_calls)
+        yield reasoning
+    if message.text[text_end:]:
+        yield message.text[text_end:]
+    yield from message.calls[call_count:]
 
 
-def repaired(payload: bytes) -> bytes:
-    """Return JSON with its broken characters replaced: a bad byte in a reply is no reason to ask for it again.
+def repair_json(payload: bytes) -> bytes:
+    """Return JSON with invalid characters replaced, so that a reply with a bad byte need not be requested again.
 
     Raises:
-        ValueError: It is no JSON at all.
+        ValueError: The payload is not JSON.
     """
-    return msgspec.json.encode(_without_surrogates(json.loads(payload.decode("utf-8", "replace"))))
+    return msgspec.json.encode(_replace_surrogates(json.loads(payload.decode("utf-8", "replace"))))
 
 
-KEPT_BYTES = 4_096
+MAX_CACHED_BYTES = 4_096
 
 
-class Fold(Protocol):
-    """Takes a conversation's messages, one by one, and never has to take one back."""
+class MessageEncoder(Protocol):
+    """Encodes the messages of a conversation one by one. Messages are only ever appended."""
 
     def add(self, message: Message) -> None:
-        """Take the next one."""
+        """Add the next message."""
         ...
 
 
-F = TypeVar("F", bound=Fold)
+F = TypeVar("F", bound=MessageEncoder)
 
 
 M = TypeVar("M", bound=Message)
 
 
-def folded(request: Request, kind: Callable[[], F]) -> F:
-    """Return the fold of the request's messages: that of the conversation's last request goes on, as far as they agree.
+def encode_messages(request: Request, create_encoder: Callable[[], F]) -> F:
+    """Return an encoder of the request's messages, reusing the previous encoder if they start with its messages.
 
-    It lies in the request's memo, which belongs to the conversation and ends with it.
+    The encoder is cached in the request's `memo`, which lives as long as the conversation.
     """
     messages = tuple(request.messages)
-    before, fold = request.memo.get(kind, ((), None))
-    # Messages are values that nobody changes, mostly the same objects as before: comparing them costs next to nothing.
-    if fold is None or messages[: len(before)] != before:
-        before, fold = (), kind()
+    before, encoder = request.memo.get(create_encoder, ((), None))
+    # Messages are immutable and mostly the same objects as before, so comparing them is cheap.
+    if encoder is None or messages[: len(before)] != before:
+        before, encoder = (), create_encoder()
     for message in messages[len(before) :]:
-        fold.add(message)
-    request.memo[kind] = (messages, fold)
-    return fold
+        encoder.add(message)
+    request.memo[create_encoder] = (messages, encoder)
+    return encoder
 
 
-def kept(make: Callable[[M], Sequence[Wire]], message: M) -> list[Raw | Late]:
-    """Return what a message becomes: encoded once and for all where it is short, anew for each body where it is long.
+def encode_message_parts(encode: Callable[[M], Sequence[Wire]], message: M) -> list[Raw | LazyPart]:
+    """Return the encoded parts of a message. Short parts are encoded once, long parts again for each request.
 
-    Long texts and pictures cost memory and hardly any time; it is the many short ones that cost time.
+    Caching long texts and images would cost memory and save little time; most of the time is spent on short parts.
     """
-    pieces: list[Raw | Late] = []
-    for place, piece in enumerate(make(message)):
-        data = encoded(piece)
-        pieces.append(Raw(data) if len(data) <= KEPT_BYTES else Late(partial(_nth, make, message, place)))
+    pieces: list[Raw | LazyPart] = []
+    for index, piece in enumerate(encode(message)):
+        data = encode_body(piece)
+        is_short = len(data) <= MAX_CACHED_BYTES
+        pieces.append(Raw(data) if is_short else LazyPart(partial(_encode_part, encode, message, index)))
     return pieces
 
 
-def _nth(make: Callable[[M], Sequence[Wire]], message: M, place: int) -> Wire:
-    return make(message)[place]
+def _encode_part(encode: Callable[[M], Sequence[Wire]], message: M, index: int) -> Wire:
+    return encode(message)[index]
 
 
 def _is_picture(file: Attachment) -> bool:
     return bool(file.data) and file.media_type in PICTURE_TYPES
 
 
-def _mention(file: Attachment) -> str:
-    place = f" at {file.path}" if file.path else ""
-    return f"[attached: {file.name or 'a file'} ({file.media_type}){place}]"
+def _describe_attachment(file: Attachment) -> str:
+    location = f" at {file.path}" if file.path else ""
+    return f"[attached: {file.name or 'a file'} ({file.media_type}){location}]"
 
 
-def _made(piece: Late) -> Wire:
-    return piece.make()
+def _build_part(piece: LazyPart) -> Wire:
+    return piece.build()
 
 
-def _without_surrogates(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     match value:
-        case Late():
-            return _without_surrogates(value.make())
+        case LazyPart():
+            return _replace_surrogates(value.build())
         case str():
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case dict():
-            return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case list() | tuple():
-            return [_without_surrogates(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_replace_surrogates(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value

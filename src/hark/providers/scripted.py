@@ -1,4 +1,4 @@
-"""A provider that plays a script: for tests, demos and examples."""
+"""A provider that plays scripted replies, for tests, demos and examples."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -8,14 +8,14 @@ from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, Re
 
 
 class Hang:
-    """A step that never continues: `reached` is set when the reply comes here, `closed` when it is cut here."""
+    """A scripted wait that ends only when cancelled. Sets `reached` when it starts and `closed` when cancelled."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
         self.closed = asyncio.Event()
 
     async def wait(self) -> None:
-        """Wait until cancelled."""
+        """Set `reached`, wait until cancelled, then set `closed`."""
         self.reached.set()
         try:
             await asyncio.get_running_loop().create_future()
@@ -25,43 +25,44 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A step that takes time."""
+    """A scripted delay within a reply."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """A step that raises."""
+    """A scripted error, raised at its position in the reply."""
 
     error: Exception
 
 
-Step = Chunk | Hang | Pause | Fail | str
-Reply = Sequence[Step] | Callable[[Request], Sequence[Step]]
+ScriptStep = Chunk | Hang | Pause | Fail | str
+ScriptedReply = Sequence[ScriptStep] | Callable[[Request], Sequence[ScriptStep]]
 
 
 class ScriptedProvider:
-    """Answers each request with the next reply, and keeps the requests.
+    """A fake provider that answers each request with the next scripted reply, and records the requests.
 
-    A text in a reply is short for a TextChunk; a reply without an end gets the one that fits.
+    A string in a reply is short for a TextChunk. A reply without an EndChunk gets one automatically.
     """
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[ScriptedReply]) -> None:
         self._replies = list(replies)
         self.requests: list[Request] = []
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Play the next reply.
+        """Yield the chunks of the next reply.
 
         Raises:
-            ProviderError: The script has no reply left (code `script_ended`), or its Fail step says so.
+            ProviderError: The script has no reply left (code `script_ended`).
+            Exception: The error of a `Fail` in the reply.
         """
         number = len(self.requests)
         self.requests.append(request)
         if number >= len(self._replies):
             raise ProviderError(
-                f"The script has {len(self._replies)} replies and this is request {number + 1}: add a reply to it.",
+                f"The script has {len(self._replies)} replies, but this is request {number + 1}. Add a reply.",
                 code="script_ended",
             )
         reply = self._replies[number]

@@ -1,1 +1,1 @@
-"""Prompts that are sent to a session by the clock."""
+"""Schedules: prompts that are sent to a session at set times."""

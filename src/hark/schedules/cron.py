@@ -1,11 +1,11 @@
-"""Cron's five fields: which minutes of which days they mean, and what is wrong with those that mean none."""
+"""Parsing of cron expressions, with error messages that explain the mistake."""
 
 from dataclasses import dataclass
 from datetime import date
 
 from hark.protocol.schedules import ScheduleRefused
 
-EXAMPLE = 'An example: "0 9 * * mon-fri" is 9:00 from Monday to Friday (minute, hour, day, month, weekday).'
+EXAMPLE = 'Example: "0 9 * * mon-fri" is 9:00 from Monday to Friday (minute, hour, day, month, weekday).'
 SHORTCUTS = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -19,17 +19,17 @@ MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LONG_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october")
 _LONG_DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
-LONG_WORDS = {word[:3]: word for word in (*_LONG_MONTHS, "november", "december", *_LONG_DAYS)}
+FULL_NAMES = {word[:3]: word for word in (*_LONG_MONTHS, "november", "december", *_LONG_DAYS)}
 
 
 @dataclass(frozen=True, slots=True)
 class CronField:
-    """One of the five: its name, its bounds, and the words that stand for numbers from the lowest on."""
+    """One of the five fields: its name, its bounds, and the names of its values in ascending order."""
 
     name: str
-    least: int
-    most: int
-    words: tuple[str, ...] = ()
+    minimum: int
+    maximum: int
+    value_names: tuple[str, ...] = ()
 
 
 FIELDS = (
@@ -42,8 +42,8 @@ FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cron:
-    """The fields as numbers. A weekday is 0 to 6, from Sunday on."""
+class CronExpression:
+    """The five fields as numbers. Weekdays are 0 to 6, starting with Sunday."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -55,11 +55,11 @@ class Cron:
 
     @property
     def is_every_hour(self) -> bool:
-        """True when it follows the clock round: then both of two like hours count."""
+        """Whether every hour matches. If so, times in a repeated local hour (end of daylight saving) run twice."""
         return len(self.hours) == 24
 
-    def is_on(self, day: date) -> bool:
-        """Tell whether it comes on a day. As in every cron: when day and weekday are both given, either will do."""
+    def matches_day(self, day: date) -> bool:
+        """Return whether a day matches. If day and weekday are both restricted, either one may match, as in cron."""
         if day.month not in self.months:
             return False
         in_days, in_weekdays = day.day in self.days, day.isoweekday() % 7 in self.weekdays
@@ -68,19 +68,19 @@ class Cron:
         return in_days or in_weekdays
 
 
-def read_cron(text: str) -> Cron:
-    """Return what an expression means.
+def parse_cron(text: str) -> CronExpression:
+    """Parse a cron expression.
 
     Raises:
-        ScheduleRefused: It means nothing.
+        ScheduleRefused: The expression is invalid.
     """
     parts = text.lower().split()
     if len(parts) != len(FIELDS):
-        raise _refused(text, f"it has {len(parts)} {'part' if len(parts) == 1 else 'parts'}, cron has five")
+        raise _cron_error(text, f"it has {len(parts)} {'field' if len(parts) == 1 else 'fields'}, but cron has five")
     minutes, hours, days, months, weekdays = (
-        _numbers(text, field, part) for field, part in zip(FIELDS, parts, strict=True)
+        _parse_field(text, field, part) for field, part in zip(FIELDS, parts, strict=True)
     )
-    return Cron(
+    return CronExpression(
         tuple(sorted(minutes)),
         tuple(sorted(hours)),
         frozenset(days),
@@ -91,52 +91,52 @@ def read_cron(text: str) -> Cron:
     )
 
 
-def _numbers(text: str, field: CronField, part: str) -> set[int]:
+def _parse_field(text: str, field: CronField, part: str) -> set[int]:
     numbers: set[int] = set()
     for piece in part.split(","):
         if not piece:
-            raise _refused(text, f'the {field.name} "{part}" has a comma with nothing beside it')
-        numbers.update(_piece(text, field, piece))
+            raise _cron_error(text, f'the {field.name} "{part}" has an empty list item')
+        numbers.update(_parse_list_item(text, field, piece))
     return numbers
 
 
-def _piece(text: str, field: CronField, piece: str) -> range:
-    """Return one piece of a list: a number, a range, or either with a step."""
-    span, slash, step_word = piece.partition("/")
+def _parse_list_item(text: str, field: CronField, piece: str) -> range:
+    """Parse one item of a list: a number, a range, or either with a step."""
+    span, slash, step_text = piece.partition("/")
     step = 1
     if slash:
-        if not _is_number(step_word) or int(step_word) == 0:
-            raise _refused(text, f'the {field.name} "{piece}" has no step behind its "/": */15 is every fifteenth')
-        step = int(step_word)
+        if not _is_number(step_text) or int(step_text) == 0:
+            raise _cron_error(text, f'the {field.name} "{piece}" needs a number after "/", as in */15')
+        step = int(step_text)
     if span in ("*", "?"):
-        return range(field.least, field.most + 1 if field.most != 7 else 7, step)
-    first_word, dash, last_word = span.partition("-")
-    first = _number(text, field, first_word)
+        return range(field.minimum, field.maximum + 1 if field.maximum != 7 else 7, step)
+    first_text, dash, last_text = span.partition("-")
+    first = _parse_number(text, field, first_text)
     if not dash:
-        return range(first, field.most + 1 if slash else first + 1, step)
-    last = _number(text, field, last_word)
-    if field.most == 7 and last == 0:
-        last = 7  # a week may end with its Sunday
+        return range(first, field.maximum + 1 if slash else first + 1, step)
+    last = _parse_number(text, field, last_text)
+    if field.maximum == 7 and last == 0:
+        last = 7  # a week may end with Sunday
     if last < first:
-        turned = f"{first}-{field.most},{field.least}-{last}"
-        raise _refused(text, f'the {field.name} "{span}" ends before it begins; write {turned}')
+        corrected = f"{first}-{field.maximum},{field.minimum}-{last}"
+        raise _cron_error(text, f'the {field.name} "{span}" ends before it starts; write {corrected}')
     return range(first, last + 1, step)
 
 
-def _number(text: str, field: CronField, word: str) -> int:
-    if word[:3] in field.words and word in (word[:3], LONG_WORDS[word[:3]]):
-        return field.words.index(word[:3]) + field.least
-    between = f"from {field.least} to {field.most}"
-    if field.words:
-        between += f", or {field.words[0]} to {field.words[-1]}"
-    if not _is_number(word) or not field.least <= int(word) <= field.most:
-        raise _refused(text, f'the {field.name} "{word}" must be {between}')
-    return int(word)
+def _parse_number(text: str, field: CronField, number_text: str) -> int:
+    if number_text[:3] in field.value_names and number_text in (number_text[:3], FULL_NAMES[number_text[:3]]):
+        return field.value_names.index(number_text[:3]) + field.minimum
+    allowed = f"from {field.minimum} to {field.maximum}"
+    if field.value_names:
+        allowed += f", or {field.value_names[0]} to {field.value_names[-1]}"
+    if not _is_number(number_text) or not field.minimum <= int(number_text) <= field.maximum:
+        raise _cron_error(text, f'the {field.name} "{number_text}" must be {allowed}')
+    return int(number_text)
 
 
-def _is_number(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) <= 4
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 4
 
 
-def _refused(text: str, why: str) -> ScheduleRefused:
-    return ScheduleRefused("bad_schedule", f'"{text[:100]}" is no time: {why}. {EXAMPLE}')
+def _cron_error(text: str, reason: str) -> ScheduleRefused:
+    return ScheduleRefused("bad_schedule", f'"{text[:100]}" is not a valid cron expression: {reason}. {EXAMPLE}')

@@ -1,4 +1,4 @@
-"""The runner of schedules in `hark serve`: one for a home, however many processes serve it."""
+"""The schedule runner of `hark serve`. One process per home runs it."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -12,29 +12,29 @@ from hark.protocol.clock import Clock
 from hark.protocol.commands import Say
 from hark.protocol.names import SCHEDULER, is_same_schedule
 from hark.protocol.receipts import QueueItem, ReceiptState
-from hark.protocol.schedules import Run, RunState, Schedule, ScheduleBook, ScheduleRefused
+from hark.protocol.schedules import Run, RunState, Schedule, ScheduleRefused, ScheduleStore
 from hark.protocol.session import Session
 from hark.protocol.store import Lease, Store, StoreError
-from hark.schedules.service import IsCommand, progressed, say_of, shown_time
+from hark.schedules.service import IsCommand, format_time, make_message, update_run
 from hark.schedules.settings import CatchUp, ScheduleSettings
-from hark.schedules.times import moments_of, utc_text, zone_of
+from hark.schedules.times import find_zone, format_utc, parse_rule
 
 LATE_SECONDS = 60.0
-MISSED = "nobody served when its time came"
+MISSED = "hark serve was not running at that time"
 LOG = logging.getLogger(__name__)
-LOOK_SECONDS = 1.0
-FIRE_SECONDS = 10.0
-FORGET_SECONDS = 7 * 86_400.0  # what is over for good is shown for so long
+CHECK_SECONDS = 1.0
+SEND_TIMEOUT_SECONDS = 10.0
+REMOVE_AFTER_SECONDS = 7 * 86_400.0  # how long a finished schedule is still listed
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleServices:
-    """What the runner needs of the agent.
+class RunnerServices:
+    """The services that the runner uses. `notice` shows a text to the subscribers of a session.
 
-    `notice` shows a text to the readers of a session. `lapses` counts how often this process may have lost its leases.
+    `lapses` counts how often this process may have lost its leases.
     """
 
-    book: ScheduleBook
+    schedules: ScheduleStore
     store: Store
     clock: Clock
     settings: ScheduleSettings
@@ -45,95 +45,95 @@ class ScheduleServices:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """A moment of a schedule that has come; `is_late`: nobody served when it did."""
+class DueRun:
+    """A scheduled time that has passed and is not processed yet. `is_late`: no process ran schedules at that time."""
 
     schedule: Schedule
     at: float
     is_late: bool
 
 
-def first_of(schedule: Schedule) -> float | None:
-    """Return the first moment that is not dealt with, come or to come; None when there is none.
+def first_unprocessed_time(schedule: Schedule) -> float | None:
+    """Return the first scheduled time, past or future, not processed yet. None if the schedule is paused or over.
 
     Raises:
-        ScheduleRefused: It can't be read.
+        ScheduleRefused: The rule or the time zone is invalid.
     """
     if schedule.is_paused or schedule.is_over:
         return None
-    return moments_of(schedule.rule, zone_of(schedule.timezone)).next(schedule.since)
+    return parse_rule(schedule.rule, find_zone(schedule.timezone)).next(schedule.since)
 
 
-def due_of(schedule: Schedule, now: float) -> Due | None:
-    """Return the last moment that has come and is not dealt with; earlier ones are never made good."""
-    at = moments_of(schedule.rule, zone_of(schedule.timezone)).last(schedule.since, now)
-    return None if at is None else Due(schedule, at, now - at > LATE_SECONDS)
+def find_due_run(schedule: Schedule, now: float) -> DueRun | None:
+    """Return the latest scheduled time that is due and unprocessed. Earlier times are never caught up."""
+    at = parse_rule(schedule.rule, find_zone(schedule.timezone)).last(schedule.since, now)
+    return None if at is None else DueRun(schedule, at, now - at > LATE_SECONDS)
 
 
-class Firing:
-    """Sends what has come due through the session's own door.
+class DueRunSender:
+    """Sends the messages of due runs to their sessions.
 
-    The message is named by schedule and moment, and an inbox takes a name once: whoever sends it again, after a crash
-    or beside us, changes nothing. So it is sent first, and noted in the book behind that.
+    The message id consists of the schedule's name and the time, and the inbox accepts each id only once. Sending a
+    message again, after a crash or from another process, has no effect. So it is sent first and recorded afterwards.
     """
 
-    def __init__(self, services: ScheduleServices) -> None:
+    def __init__(self, services: RunnerServices) -> None:
         self._services = services
-        self._book = services.book
+        self._schedules = services.schedules
         self._settings = services.settings
         self._clock = services.clock
 
-    async def fire(self, due: Due) -> None:
-        """Send it, or note why not.
+    async def send(self, due: DueRun) -> None:
+        """Send the message of a due run, or record why it is not sent.
 
         Raises:
-            StoreError: Nothing is known to be sent; it can be tried again.
+            StoreError: The message may not have been sent. It can be sent again.
         """
         schedule = due.schedule
-        say = say_of(schedule, utc_text(due.at))
+        message = make_message(schedule, format_utc(due.at))
         note = ""
         if due.is_late:
-            if not self._is_made_good(due):
-                await self._note(due, Run(due.at, self._clock.now(), RunState.MISSED, note=MISSED))
+            if not self._should_catch_up(due):
+                await self._record_run(due, Run(due.at, self._clock.now(), RunState.MISSED, note=MISSED))
                 return
-            note = f"{MISSED}; it is made good once"
+            note = f"{MISSED}; this run catches up"
         session = self._services.session(schedule.session)
-        if self._services.is_command(say.text):
-            await self._command(due, session, say, note)
+        if self._services.is_command(message.text):
+            await self._run_command(due, session, message, note)
             return
-        waiting = await self._waiting(session, say)
-        if waiting is not None and waiting.state is not ReceiptState.HELD:
-            why = "the one before it still waits"
-            await self._note(due, Run(due.at, self._clock.now(), RunState.SKIPPED, note=why))
-            self._tell(due, f"was left out: {why}")
+        queued = await self._find_queued_run(session, message)
+        if queued is not None and queued.state is not ReceiptState.HELD:
+            reason = "the previous message is still queued"
+            await self._record_run(due, Run(due.at, self._clock.now(), RunState.SKIPPED, note=reason))
+            self._notify(due, f"was skipped: {reason}")
             return
-        if waiting is not None:
-            await session.withdraw(waiting.id)  # a stop holds it; the new one releases what is held
-        await session.say(say.text, say.delivery, id=say.id, author=say.author)
-        await self._note(due, Run(due.at, self._clock.now(), RunState.SENT, say.id, note=note))
+        if queued is not None:
+            await session.withdraw(queued.id)  # a stop put it on hold; the new message releases the held queue
+        await session.say(message.text, message.delivery, id=message.id, author=message.author)
+        await self._record_run(due, Run(due.at, self._clock.now(), RunState.SENT, message.id, note=note))
         if note:
-            self._tell(due, f"comes now: {note}")
+            self._notify(due, f"runs now: {note}")
 
-    def _is_made_good(self, due: Due) -> bool:
+    def _should_catch_up(self, due: DueRun) -> bool:
         age = self._clock.now() - due.at
         return self._settings.catch_up is CatchUp.ONCE and age <= self._settings.grace_seconds
 
-    async def _waiting(self, session: Session, say: Say) -> QueueItem | None:
-        """Return another message of the same schedule that waits."""
+    async def _find_queued_run(self, session: Session, message: Say) -> QueueItem | None:
+        """Return another queued message from the same schedule, or None."""
         items = await session.queue()
-        return next((item for item in items if is_same_schedule(say.id, item.id) and item.id != say.id), None)
+        return next((item for item in items if is_same_schedule(message.id, item.id) and item.id != message.id), None)
 
-    async def _command(self, due: Due, session: Session, say: Say, note: str) -> None:
-        """Carry a slash command out. No inbox remembers it: it is noted first, so that it is done once at the most."""
-        if await self._note(due, Run(due.at, self._clock.now(), RunState.DONE, say.id, note=note)):
-            await session.say(say.text, say.delivery, id=say.id, author=say.author)
+    async def _run_command(self, due: DueRun, session: Session, message: Say, note: str) -> None:
+        """Run a slash command at most once: the inbox does not store commands, so the run is recorded first."""
+        if await self._record_run(due, Run(due.at, self._clock.now(), RunState.DONE, message.id, note=note)):
+            await session.say(message.text, message.delivery, id=message.id, author=message.author)
 
-    async def _note(self, due: Due, run: Run) -> bool:
-        """Keep in the book that a moment is dealt with; False when it was already."""
+    async def _record_run(self, due: DueRun, run: Run) -> bool:
+        """Record that a scheduled time was processed. Return False if it was already recorded."""
         is_first = False
         schedule = due.schedule
-        comes_again = moments_of(schedule.rule, zone_of(schedule.timezone)).next(due.at) is not None
-        is_over = schedule.is_once or not comes_again
+        has_next = parse_rule(schedule.rule, find_zone(schedule.timezone)).next(due.at) is not None
+        is_over = schedule.is_once or not has_next
 
         def change(schedule: Schedule) -> Schedule:
             nonlocal is_first
@@ -142,116 +142,118 @@ class Firing:
                 return schedule
             return structs.replace(schedule, since=due.at, last=run, is_over=is_over)
 
-        await self._book.change(schedule.name, change)
+        await self._schedules.change(schedule.name, change)
         if is_first:
-            LOG.info("schedule %s: %s %s %s", schedule.name, utc_text(due.at), run.state, run.note)
+            LOG.info("schedule %s: %s %s %s", schedule.name, format_utc(due.at), run.state, run.note)
         return is_first
 
-    def _tell(self, due: Due, what: str) -> None:
-        when = shown_time(due.at, due.schedule.timezone)
-        self._services.notice(due.schedule.session, f"Schedule {due.schedule.name} of {when} {what}.")
+    def _notify(self, due: DueRun, result: str) -> None:
+        when = format_time(due.at, due.schedule.timezone)
+        self._services.notice(due.schedule.session, f"Schedule {due.schedule.name} (due {when}) {result}.")
 
 
 class ScheduleRunner:
-    """Looks at the clock every second: it may be set, and the machine may have slept.
+    """Sends the messages of due runs. Checks every second, because the clock may change and the machine may sleep.
 
-    Being the only one saves work and keeps the notes straight; it is not needed for truth, as a message is taken once.
+    A lease makes it the only runner. That saves work and keeps the records consistent, but a second runner would do
+    no harm: the inbox accepts each message once.
     """
 
-    def __init__(self, services: ScheduleServices) -> None:
+    def __init__(self, services: RunnerServices) -> None:
         self._store = services.store
-        self._book = services.book
+        self._schedules = services.schedules
         self._clock = services.clock
         self._current_lapses = services.lapses
-        self._firing = Firing(services)
+        self._sender = DueRunSender(services)
         self._lease: Lease | None = None
         self._lapses = 0
-        self._read: dict[str, int] = {}  # how many records of its session are read, by the message of a run
-        self._next: dict[str, tuple[Schedule, float | None]] = {}  # when each comes next, as it was when it was asked
+        self._records_read: dict[str, int] = {}  # the number of session records already read, by message id of the run
+        # the next time of each schedule, with the version of the schedule it was computed for
+        self._next_times: dict[str, tuple[Schedule, float | None]] = {}
 
     async def run(self) -> None:
-        """Look again and again."""
+        """Check for due runs until cancelled."""
         try:
             while True:
                 try:
-                    await self.look()
+                    await self.check()
                 except StoreError as error:
-                    LOG.warning("schedules can't be looked at now: %s", error)
-                await anyio.sleep(self._pause())
+                    LOG.warning("can't check the schedules: %s", error)
+                await anyio.sleep(self._seconds_until_check())
         finally:
             if self._lease is not None:
-                with anyio.move_on_after(LOOK_SECONDS, shield=True), suppress(StoreError):
+                with anyio.move_on_after(CHECK_SECONDS, shield=True), suppress(StoreError):
                     await self._store.leases.release(self._lease)
 
-    async def look(self) -> None:
-        """Send what has come due, if this process is the one to do it, and note how earlier runs stand.
+    async def check(self) -> None:
+        """Send the messages of due runs if this process holds the lease, and update the state of earlier runs.
 
         Raises:
-            StoreError: Something could not be read or kept; what was not sent is due at the next look.
+            StoreError: The store failed. Unsent messages are due again at the next check.
         """
-        if not await self._is_ours():
+        if not await self._acquire_lease():
             return
         now = self._clock.now()
-        schedules = await self._book.all()
+        schedules = await self._schedules.all()
         for schedule in schedules:
             if schedule.last is not None and not schedule.last.is_over:
-                await self._follow(schedule, schedule.last)
-            elif schedule.is_over and schedule.last is not None and now - schedule.last.at > FORGET_SECONDS:
-                await self._book.remove(schedule.name)
-        self._next = {schedule.name: self._look_ahead(schedule) for schedule in schedules}
-        come = [schedule for schedule, at in self._next.values() if at is not None and at <= now]
-        await self._fire_all([due for schedule in come if (due := due_of(schedule, now))])
+                await self._update_run(schedule, schedule.last)
+            elif schedule.is_over and schedule.last is not None and now - schedule.last.at > REMOVE_AFTER_SECONDS:
+                await self._schedules.remove(schedule.name)
+        self._next_times = {schedule.name: self._find_next_time(schedule) for schedule in schedules}
+        due_schedules = [schedule for schedule, at in self._next_times.values() if at is not None and at <= now]
+        await self._send_all([due for schedule in due_schedules if (due := find_due_run(schedule, now))])
 
-    def _look_ahead(self, schedule: Schedule) -> tuple[Schedule, float | None]:
-        """Return a schedule with when it comes next; asked of its rule only when something of it has changed."""
-        known = self._next.get(schedule.name)
+    def _find_next_time(self, schedule: Schedule) -> tuple[Schedule, float | None]:
+        """Return a schedule and its next time. The time is computed only if the schedule has changed."""
+        known = self._next_times.get(schedule.name)
         if known is not None and structs.replace(known[0], last=schedule.last) == schedule:
             return schedule, known[1]
         try:
-            return schedule, first_of(schedule)
-        except ScheduleRefused as error:  # its zone is not known any more, or somebody changed the file by hand
+            return schedule, first_unprocessed_time(schedule)
+        except ScheduleRefused as error:  # its zone no longer exists, or the file was edited by hand
             LOG.warning("schedule %s can't be read: %s", schedule.name, error)
             return schedule, None
 
-    def _pause(self) -> float:
-        """Return how long to wait for the next look."""
+    def _seconds_until_check(self) -> float:
+        """Return how long to wait until the next check."""
         now = self._clock.now()
-        ahead = [at - now for _, at in self._next.values() if at is not None and at > now]
-        return min([LOOK_SECONDS, *ahead])
+        waits = [at - now for _, at in self._next_times.values() if at is not None and at > now]
+        return min([CHECK_SECONDS, *waits])
 
-    async def _is_ours(self) -> bool:
+    async def _acquire_lease(self) -> bool:
         lapses = self._current_lapses()
         if self._lease is None or self._lapses != lapses:
             self._lapses = lapses
             self._lease = await self._store.leases.acquire(SCHEDULER)
         return self._lease is not None
 
-    async def _fire_all(self, dues: Sequence[Due]) -> None:
-        """Send them side by side: one whose session's owner does not answer holds no other up, and nobody for long."""
-        with anyio.move_on_after(FIRE_SECONDS):
+    async def _send_all(self, due_runs: Sequence[DueRun]) -> None:
+        """Send the messages concurrently, with a timeout, so that a slow owner doesn't delay other sessions."""
+        with anyio.move_on_after(SEND_TIMEOUT_SECONDS):
             async with anyio.create_task_group() as tasks:
-                for due in dues:
-                    tasks.start_soon(self._fire, due)
+                for due in due_runs:
+                    tasks.start_soon(self._send, due)
 
-    async def _fire(self, due: Due) -> None:
+    async def _send(self, due: DueRun) -> None:
         try:
-            await self._firing.fire(due)
+            await self._sender.send(due)
         except StoreError as error:
-            LOG.warning("schedule %s could not be sent, and is tried again: %s", due.schedule.name, error)
+            LOG.warning("schedule %s was not sent and will be retried: %s", due.schedule.name, error)
 
-    async def _follow(self, schedule: Schedule, run: Run) -> None:
-        """Note how far a run has come."""
-        read = self._read.get(run.message, 0)
+    async def _update_run(self, schedule: Schedule, run: Run) -> None:
+        """Update the recorded state of a run from its session's journal."""
+        read = self._records_read.get(run.message, 0)
         records = await self._store.journal.read(schedule.session, read)
-        new = progressed(run, records)
-        self._read[run.message] = read + len(records)
-        if new.is_over:
-            del self._read[run.message]
-        if new == run:
+        updated = update_run(run, records)
+        self._records_read[run.message] = read + len(records)
+        if updated.is_over:
+            del self._records_read[run.message]
+        if updated == run:
             return
 
-        def change(found: Schedule) -> Schedule:
-            is_same = found.last is not None and found.last.message == run.message
-            return structs.replace(found, last=new) if is_same else found
+        def change(current: Schedule) -> Schedule:
+            is_same = current.last is not None and current.last.message == run.message
+            return structs.replace(current, last=updated) if is_same else current
 
-        await self._book.change(schedule.name, change)
+        await self._schedules.change(schedule.name, change)

@@ -1,4 +1,4 @@
-"""What the settings say about schedules."""
+"""The `[schedules]` settings."""
 
 from enum import StrEnum
 
@@ -8,14 +8,14 @@ from hark.protocol.rules import Amount
 
 
 class CatchUp(StrEnum):
-    """What becomes of times that came while nobody served."""
+    """Whether a time that passed while `hark serve` was not running is caught up once, or never."""
 
     ONCE = "once"
     NEVER = "never"
 
 
 class ScheduleSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[schedules]`: the zone of those that name none, times that were missed, and questions that nobody answers."""
+    """`[schedules]`: the default time zone, the handling of missed times, and the time limit for questions."""
 
     timezone: str = ""
     catch_up: CatchUp = CatchUp.ONCE

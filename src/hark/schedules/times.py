@@ -1,4 +1,4 @@
-"""The moments that a rule means: in real time, and across the days on which clocks are changed."""
+"""Computes the times of a schedule's rule, correctly across daylight saving changes."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,135 +9,138 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from hark.protocol.schedules import ScheduleRefused
-from hark.schedules.cron import Cron, read_cron
+from hark.schedules.cron import CronExpression, parse_cron
 
 UTC_NAME = "UTC"
-_LINK = Path("/etc/localtime")
-_FOLDER = "zoneinfo/"
-EVERY = "every "
-SEARCHED_DAYS = 366 * 9  # a 29th of February is never farther away
+_LOCALTIME_FILE = Path("/etc/localtime")
+_ZONE_FOLDER = "zoneinfo/"
+INTERVAL_PREFIX = "every "
+MAX_SEARCH_DAYS = 366 * 9  # the next 29 February is never further away
 
 
-def zone_of(name: str) -> tzinfo:
-    """Return a time zone.
+def find_zone(name: str) -> tzinfo:
+    """Return the time zone with that name.
 
     Raises:
-        ScheduleRefused: There is none of that name.
+        ScheduleRefused: The name is unknown.
     """
     if name == UTC_NAME:
-        return UTC  # there even where no zones are installed
-    zone = _found(name)
+        return UTC  # works even if no zones are installed
+    zone = _load_zone(name)
     if zone is not None:
         return zone
     names = sorted(available_timezones())
     if not names:
-        raise ScheduleRefused("bad_schedule", "This machine has no time zones: install tzdata, or use UTC.")
-    near = get_close_matches(name, names, 1, 0.5) or [one for one in names if name.lower() in one.lower()][:1]
-    meant = f" Did you mean {near[0]}?" if near else ""
-    words = f'There is no time zone "{name[:100]}".{meant} A zone is named like Europe/Zurich or UTC.'
-    raise ScheduleRefused("bad_schedule", words)
+        raise ScheduleRefused("bad_schedule", "No time zones are installed. Install tzdata, or use UTC.")
+    near = get_close_matches(name, names, 1, 0.5) or [known for known in names if name.lower() in known.lower()][:1]
+    suggestion = f" Did you mean {near[0]}?" if near else ""
+    message = f'Unknown time zone "{name[:100]}".{suggestion} Use a name such as Europe/Zurich or UTC.'
+    raise ScheduleRefused("bad_schedule", message)
 
 
-def local_zone() -> str:
-    """Return the name of this machine's zone; UTC when it can't be told."""
-    for name in (os.environ.get("TZ", "").lstrip(":"), _linked()):
-        if name and _found(name) is not None:
+def local_zone_name() -> str:
+    """Return the name of this machine's time zone, or UTC if it is unknown."""
+    for name in (os.environ.get("TZ", "").lstrip(":"), _localtime_zone_name()):
+        if name and _load_zone(name) is not None:
             return name
     return UTC_NAME
 
 
-def _linked() -> str:
+def _localtime_zone_name() -> str:
     try:
-        return str(_LINK.resolve()).partition(_FOLDER)[2]
+        return str(_LOCALTIME_FILE.resolve()).partition(_ZONE_FOLDER)[2]
     except (OSError, RuntimeError):
         return ""
 
 
-def _found(name: str) -> tzinfo | None:
+def _load_zone(name: str) -> tzinfo | None:
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such key, a path that leads out, a folder
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown key, path outside of the zone folder, or a folder
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """The moments of a schedule, in Unix time.
+class RuleTimes:
+    """The times of a rule, in Unix time.
 
-    `next(since)` is the first one after `since`, `last(since, now)` the last one after `since` up to `now`; None when
-    there is none.
+    `next(since)` is the first time after `since`, and `last(since, now)` the last time after `since` up to `now`.
+    Both return None if there is no such time.
     """
 
     next: Callable[[float], float | None]
     last: Callable[[float, float], float | None]
 
 
-def moments_of(rule: str, zone: tzinfo) -> Moments:
-    """Return the moments of a rule: an interval counts from `since`, whatever the clocks say.
+def parse_rule(rule: str, zone: tzinfo) -> RuleTimes:
+    """Return the times of a rule. An interval is counted in elapsed seconds after `since`, whatever the local time.
 
     Raises:
-        ScheduleRefused: It is no rule.
+        ScheduleRefused: The rule is invalid.
     """
-    if rule.startswith(EVERY):
+    if rule.startswith(INTERVAL_PREFIX):
         seconds = int(rule.split()[1])
-        return Moments(
+        return RuleTimes(
             lambda since: since + seconds,
             lambda since, now: since + (now - since) // seconds * seconds if now - since >= seconds else None,
         )
     if rule.endswith("Z"):
         at = datetime.fromisoformat(rule).timestamp()
-        return Moments(lambda since: at if at > since else None, lambda since, now: at if since < at <= now else None)
-    cron = CronMoments(read_cron(rule), zone)
-    return Moments(cron.next, cron.last)
+        return RuleTimes(lambda since: at if at > since else None, lambda since, now: at if since < at <= now else None)
+    cron = CronTimes(parse_cron(rule), zone)
+    return RuleTimes(cron.next, cron.last)
 
 
-class CronMoments:
-    """What cron's fields mean on the clocks of a zone.
+class CronTimes:
+    """The times of a cron expression in a time zone.
 
-    A time that the clocks leave out comes once, at the first moment behind the gap. One that they show twice comes
-    once, the first time; only what comes in every hour of the day comes in each of the two.
+    A local time that a clock change skips runs once, at the end of the gap. A local time that occurs twice runs once,
+    at its first occurrence; only an expression that matches every hour runs at both.
     """
 
-    def __init__(self, cron: Cron, zone: tzinfo) -> None:
+    def __init__(self, cron: CronExpression, zone: tzinfo) -> None:
         self._cron = cron
         self._zone = zone
 
     def next(self, since: float) -> float | None:
-        """Return the first moment behind `since`."""
-        first = self._day(since) - timedelta(days=1)
-        for day in _days(first, SEARCHED_DAYS, 1):
-            for moment in self._moments(day):
+        """Return the first time after `since`, or None."""
+        first = self._local_date(since) - timedelta(days=1)
+        for day in _iterate_days(first, MAX_SEARCH_DAYS, 1):
+            for moment in self._times_on(day):
                 if moment > since:
                     return moment
         return None
 
     def last(self, since: float, now: float) -> float | None:
-        """Return the last moment up to `now`, if it is behind `since`."""
-        last = self._day(now) + timedelta(days=1)
-        searched = min(SEARCHED_DAYS, (last - self._day(since)).days + 2)
-        for day in _days(last, searched, -1):
-            for moment in reversed(self._moments(day)):
+        """Return the last time up to `now` if it is after `since`, else None."""
+        last = self._local_date(now) + timedelta(days=1)
+        days = min(MAX_SEARCH_DAYS, (last - self._local_date(since)).days + 2)
+        for day in _iterate_days(last, days, -1):
+            for moment in reversed(self._times_on(day)):
                 if moment <= now:
                     return moment if moment > since else None
         return None
 
-    def _day(self, at: float) -> date:
+    def _local_date(self, at: float) -> date:
         return datetime.fromtimestamp(at, self._zone).date()
 
-    def _moments(self, day: date) -> list[float]:
-        """Return the moments of a day, in order."""
-        if not self._cron.is_on(day):
+    def _times_on(self, day: date) -> list[float]:
+        """Return the times on a day, in order."""
+        if not self._cron.matches_day(day):
             return []
-        found: set[float] = set()
+        times: set[float] = set()
         for hour in self._cron.hours:
             for minute in self._cron.minutes:
                 local = datetime(day.year, day.month, day.day, hour, minute)
-                found.update(instants(local, self._zone, is_both=self._cron.is_every_hour))
-        return sorted(found)
+                times.update(local_timestamps(local, self._zone, with_both=self._cron.is_every_hour))
+        return sorted(times)
 
 
-def instants(local: datetime, zone: tzinfo, *, is_both: bool = False) -> tuple[float, ...]:
-    """Return when the clocks of a zone show a time: once, at the end of a gap, or twice with `is_both`."""
+def local_timestamps(local: datetime, zone: tzinfo, *, with_both: bool = False) -> tuple[float, ...]:
+    """Return the Unix time of a local time. A skipped local time yields the end of the gap.
+
+    A local time that occurs twice yields its first occurrence, or both with `with_both`.
+    """
     first, second = local.replace(tzinfo=zone, fold=0), local.replace(tzinfo=zone, fold=1)
     before, after = first.utcoffset(), second.utcoffset()
     assert before is not None
@@ -145,12 +148,12 @@ def instants(local: datetime, zone: tzinfo, *, is_both: bool = False) -> tuple[f
     if before == after:
         return (first.timestamp(),)
     if before > after:
-        return (first.timestamp(), second.timestamp()) if is_both else (first.timestamp(),)
-    return (_end_of_gap(second.timestamp(), first.timestamp(), zone),)
+        return (first.timestamp(), second.timestamp()) if with_both else (first.timestamp(),)
+    return (_find_gap_end(second.timestamp(), first.timestamp(), zone),)
 
 
-def _end_of_gap(early: float, late: float, zone: tzinfo) -> float:
-    """Return the second at which the clocks of a zone jump, which is somewhere between these two."""
+def _find_gap_end(early: float, late: float, zone: tzinfo) -> float:
+    """Return the Unix time of the clock change, which is between these two times."""
     low, high = int(early), int(late)
     offset = datetime.fromtimestamp(low, zone).utcoffset()
     while high - low > 1:
@@ -162,12 +165,12 @@ def _end_of_gap(early: float, late: float, zone: tzinfo) -> float:
     return float(high)
 
 
-def _days(first: date, count: int, step: int) -> Iterator[date]:
+def _iterate_days(first: date, count: int, step: int) -> Iterator[date]:
     for number in range(count):
         yield first + timedelta(days=number * step)
 
 
-def utc_text(at: float) -> str:
-    """Return a moment as it stands in ids and rules: 2026-11-16T09:00Z, with seconds where there are some."""
+def format_utc(at: float) -> str:
+    """Format a time for ids and rules, such as 2026-11-16T09:00Z, with seconds if they are not zero."""
     moment = datetime.fromtimestamp(at, UTC)
     return moment.strftime("%Y-%m-%dT%H:%MZ" if not moment.second else "%Y-%m-%dT%H:%M:%SZ")

@@ -1,1 +1,1 @@
-"""What lasts: inbox, journal, leases and bus, behind one port each."""
+"""Durable storage of sessions: inbox, journal, leases, bus and search."""

@@ -1,1 +1,1 @@
-"""Where people meet the agent."""
+"""The surfaces through which users interact with the agent."""

@@ -1,4 +1,4 @@
-"""One shot: a prompt in, the answer on stdout, progress on stderr."""
+"""One-shot mode: runs one prompt, prints the answer to stdout and reports progress on stderr."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -19,33 +19,36 @@ from hark.protocol.events import (
 from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, Outcome, Timings
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.session import Session
-from hark.text.status_text import shortfall
+from hark.text.status_text import describe_incomplete_turn
 
-TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
-LOST = ("store", "internal")
+STARTED_STATES = (ReceiptState.STARTED, ReceiptState.STEERED)
+FATAL_NOTICE_CODES = ("store", "internal")
 
 
 class OneShot:
-    """Says one thing to a session and prints what comes of it, as text, as one JSON object, or as JSON events.
+    """Sends one message to a session and prints the answer as text, as one JSON object or as JSON events.
 
-    A message that somebody else sends to cut the turn is a better prompt: the answer is then that of its turn.
+    If another client's message interrupts the turn, the answer to that message is printed instead.
     """
 
-    def __init__(self, session: Session, form: str, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
+    def __init__(
+        self, session: Session, output_format: str, output: TextIO = sys.stdout, progress: TextIO = sys.stderr
+    ) -> None:
         self.message = ""
         self.turn = ""
         self._session = session
-        self._form = form
-        self._out = out
-        self._err = err
-        self._next: set[str] = set()
+        self._output_format = output_format
+        self._output = output
+        self._progress_stream = progress
+        self._awaited_messages: set[str] = set()
         self._text: list[str] = []
         self._calls: list[dict[str, object]] = []
 
     async def run(self, prompt: str) -> Outcome:
-        """Return how the prompt's turn ended. Cancelling does not stop the turn: interrupt the session.
+        """Run the prompt and return the outcome of its turn. Cancelling doesn't interrupt the turn.
 
-        `message` is the prompt's id once it is accepted, `turn` the turn that works on it; "" again when it is over.
+        During the run, `message` is the id of the accepted prompt and `turn` is the turn that runs it. Otherwise both
+        attributes are "".
 
         Raises:
             StoreError: The prompt was not accepted.
@@ -53,71 +56,71 @@ class OneShot:
         events = self._session.events()
         receipt = await self._session.say(prompt)
         self.message = receipt.id
-        self._next.add(receipt.id)
-        outcome = await self._watch(events)
+        self._awaited_messages.add(receipt.id)
+        outcome = await self._wait_for_outcome(events)
         self.message = self.turn = ""
         return outcome
 
-    async def _watch(self, events: AsyncIterator[AnyEvent]) -> Outcome:
+    async def _wait_for_outcome(self, events: AsyncIterator[AnyEvent]) -> Outcome:
         async for event in events:
             if isinstance(event, ReceiptChanged):
-                self._follow(event.receipt)
+                self._track_receipt(event.receipt)
             if event.turn == self.turn or event.turn is None:
-                self._show(event)
+                self._show_event(event)
             if isinstance(event, TurnEnd) and event.turn == self.turn:
-                if not self._next:
-                    self._finish(event)
+                if not self._awaited_messages:
+                    self._print_result(event)
                     return event.outcome
                 self.turn = ""
-            if isinstance(event, Notice) and event.turn is None and event.code in LOST:
-                return self._lose(event)
-            if not self._next and not self.turn:
-                self._progress("the message was withdrawn")
+            if isinstance(event, Notice) and event.turn is None and event.code in FATAL_NOTICE_CODES:
+                return self._report_save_failure(event)
+            if not self._awaited_messages and not self.turn:
+                self._write_progress("the message was withdrawn")
                 return Interrupted("withdrawn")
         return Interrupted("the session closed")
 
-    def _lose(self, notice: Notice) -> Outcome:
-        """The session can't be saved: nobody knows when it goes on, and a script must not wait for that."""
+    def _report_save_failure(self, notice: Notice) -> Outcome:
+        """Report that the session can't be saved. A script must not wait indefinitely until saving works again."""
         outcome = Failed(ErrorInfo(notice.code, notice.text))
-        self._finish(TurnEnd(notice.session, self.turn or None, notice.seq, notice.at, outcome, Timings()))
+        self._print_result(TurnEnd(notice.session, self.turn or None, notice.seq, notice.at, outcome, Timings()))
         return outcome
 
-    def _follow(self, receipt: Receipt) -> None:
-        """Keep track of the turn that answers: the one that took our message, or took the place of that one."""
-        if receipt.id in self._next and receipt.state in TAKEN:
-            self._next.discard(receipt.id)
+    def _track_receipt(self, receipt: Receipt) -> None:
+        """Track the turn whose answer is printed: the prompt's turn, or the turn of the message that interrupted it."""
+        if receipt.id in self._awaited_messages and receipt.state in STARTED_STATES:
+            self._awaited_messages.discard(receipt.id)
             self.turn = receipt.turn or ""
             self._text.clear()
         elif receipt.state is ReceiptState.INTERRUPTING and self.turn and receipt.turn == self.turn:
-            self._next.add(receipt.id)
-            self._progress("another message cuts in: its answer takes the place of this one")
+            self._awaited_messages.add(receipt.id)
+            self._write_progress("another message interrupted the turn; its answer is printed instead")
         elif receipt.state is ReceiptState.WITHDRAWN or (
             receipt.state is ReceiptState.HELD and receipt.id != self.message
         ):
-            self._next.discard(receipt.id)
+            self._awaited_messages.discard(receipt.id)
 
-    def _show(self, event: AnyEvent) -> None:
-        if self._form == "events":
-            self._line(msgspec.json.encode(event).decode())
+    def _show_event(self, event: AnyEvent) -> None:
+        if self._output_format == "events":
+            self._write_line(msgspec.json.encode(event).decode())
         match event:
             case ReplyDelta(text=text):
                 self._text.append(text)
             case ReplyRestarted():
                 self._text.clear()
             case CallStart(name=name, arguments=arguments):
-                self._progress(f"{name} {arguments[:200]}")
+                self._write_progress(f"{name} {arguments[:200]}")
             case CallEnd(name=name, effect=effect):
                 self._calls.append({"name": name, "call": event.call, "effect": effect, "is_error": event.is_error})
             case Notice(text=text):
-                self._progress(text)
+                self._write_progress(text)
             case _:
                 pass
 
-    def _finish(self, event: TurnEnd) -> None:
+    def _print_result(self, event: TurnEnd) -> None:
         outcome = event.outcome
         text = outcome.text if isinstance(outcome, Completed) else "".join(self._text)
-        if self._form == "json":
-            whole = {
+        if self._output_format == "json":
+            result = {
                 "session": self._session.id,
                 "turn": event.turn,
                 "outcome": outcome,
@@ -127,18 +130,18 @@ class OneShot:
                 "timings": event.timings,
                 "calls": self._calls,
             }
-            self._line(msgspec.json.encode(whole).decode())
-        elif self._form == "text" and text:
-            self._line(text)
-        if problem := shortfall(event):
-            self._progress(problem)
+            self._write_line(msgspec.json.encode(result).decode())
+        elif self._output_format == "text" and text:
+            self._write_line(text)
+        if problem := describe_incomplete_turn(event):
+            self._write_progress(problem)
         elif not text and not self._calls:
-            self._progress("the reply was empty")
+            self._write_progress("the reply was empty")
 
-    def _line(self, text: str) -> None:
-        self._out.write(text if text.endswith("\n") else text + "\n")
-        self._out.flush()
+    def _write_line(self, text: str) -> None:
+        self._output.write(text if text.endswith("\n") else text + "\n")
+        self._output.flush()
 
-    def _progress(self, text: str) -> None:
-        self._err.write(f"hark: {text}\n")
-        self._err.flush()
+    def _write_progress(self, text: str) -> None:
+        self._progress_stream.write(f"hark: {text}\n")
+        self._progress_stream.flush()

@@ -1,4 +1,4 @@
-"""A terminal without cursor tricks: lines in, lines out, and typing works while the agent does."""
+"""A line-based terminal without cursor control. The user can type while the agent works."""
 
 import asyncio
 import sys
@@ -21,106 +21,106 @@ from hark.protocol.events import (
 from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.session import Session
 from hark.protocol.tool import QuestionKind
-from hark.text.status_text import shortfall
+from hark.text.status_text import describe_incomplete_turn
 
-READ_SECONDS = 0.3
-SAID = ("interrupting", "steering", "queued", "held")
+MIN_READ_SECONDS = 0.3
+SHOWN_STATES = ("interrupting", "steering", "queued", "held")
 
 
-class Plain:
-    """One person at a line-by-line terminal; /stop stops.
+class PlainTerminal:
+    """The line-based terminal of one user; `/stop` stops the turn.
 
-    A line answers a question if it may be meant so: an approval by one of its choices, any other question by words. A
-    line that was on its way before the question could be read is a message.
+    A typed line answers the open question if the line is a valid answer: one of the choices for an approval, any
+    text for other questions. A line typed before the user could have read the question is sent as a message.
     """
 
-    def __init__(self, session: Session, out: TextIO = sys.stdout, *, waits: bool = False) -> None:
-        """`waits`: answer each line before the next is read, as for input from a file."""
+    def __init__(self, session: Session, output: TextIO = sys.stdout, *, is_sequential: bool = False) -> None:
+        """Create the terminal. If `is_sequential`, finish each line's turn before reading the next, as for a file."""
         self._session = session
-        self._out = out
-        self._waits = waits
-        self._asked: QuestionAsked | None = None
+        self._output = output
+        self._is_sequential = is_sequential
+        self._question: QuestionAsked | None = None
         self._asked_at = 0.0
         self._is_mid_line = False
 
     async def run(self, lines: asyncio.StreamReader) -> None:
-        """Read until the end of input; what still runs is finished first. Cancelling ends at once."""
-        showing = asyncio.create_task(self._show_all(self._session.events()), name="plain screen")
+        """Read lines until the end of the input, then wait for the running turn. Cancelling returns immediately."""
+        showing = asyncio.create_task(self._show_events(self._session.events()), name="plain screen")
         try:
-            if self._waits:
-                await self._session.idle()  # what was left for us comes first
+            if self._is_sequential:
+                await self._session.idle()  # finish the messages of an earlier process first
             while line := await lines.readline():
-                await self._take(line.decode("utf-8", "replace").strip())
+                await self._handle_line(line.decode("utf-8", "replace").strip())
             await self._session.idle()
         finally:
             showing.cancel()
 
-    async def _take(self, text: str) -> None:
+    async def _handle_line(self, text: str) -> None:
         if not text:
             return
-        meaning = self._session.meaning(text, self._answer)
+        meaning = self._session.interpret(text, self._interpret_answer)
         if isinstance(meaning, AnswerMeaning):
-            self._asked = None
+            self._question = None
             refusal = await self._session.answer(meaning.question, text)
             if refusal:
-                self._line(refusal.message)
+                self._write_line(refusal.message)
         else:
             await self._session.say(text)
-            if self._waits:
+            if self._is_sequential:
                 await self._session.idle()
 
-    def _answer(self, text: str) -> AnswerMeaning | None:
-        asked = self._asked
+    def _interpret_answer(self, text: str) -> AnswerMeaning | None:
+        asked = self._question
         if asked is None or text.startswith("/"):
             return None
-        is_readable = self._waits or time.monotonic() - self._asked_at > READ_SECONDS
+        is_readable = self._is_sequential or time.monotonic() - self._asked_at > MIN_READ_SECONDS
         is_approval = asked.kind is QuestionKind.APPROVAL
         is_answer = text.lower() in (*asked.choices, "y", "n") if is_approval else is_readable
         return AnswerMeaning(asked.question, text) if is_answer else None
 
-    async def _show_all(self, events: AsyncIterator[AnyEvent]) -> None:
+    async def _show_events(self, events: AsyncIterator[AnyEvent]) -> None:
         async for event in events:
-            self._show(event)
+            self._show_event(event)
 
-    def _show(self, event: AnyEvent) -> None:
+    def _show_event(self, event: AnyEvent) -> None:
         match event:
             case ReplyDelta(text=text):
-                self._out.write(text)
-                self._out.flush()
+                self._output.write(text)
+                self._output.flush()
                 self._is_mid_line = not text.endswith("\n")
             case ReplyRestarted():
-                self._line("[the connection broke; the reply starts again]")
+                self._write_line("[The stream broke; the reply starts again.]")
             case CallStart(name=name, arguments=arguments):
-                self._line(f"[{name} {arguments[:200]}]")
+                self._write_line(f"[{name} {arguments[:200]}]")
             case CallEnd(name=name, effect=effect):
-                self._line(f"[{name}: {effect}]")
-            case ReceiptChanged(receipt=receipt) if receipt.state in SAID:
+                self._write_line(f"[{name}: {effect}]")
+            case ReceiptChanged(receipt=receipt) if receipt.state in SHOWN_STATES:
                 place = f" #{receipt.position}" if receipt.state in ("queued", "held") else ""
-                self._line(f"[{receipt.state}{place}]")
+                self._write_line(f"[{receipt.state}{place}]")
             case QuestionAsked(text=text, choices=choices):
-                self._asked, self._asked_at = event, time.monotonic()
-                self._line(f"? {text} ({' / '.join(choices)})" if choices else f"? {text}")
+                self._question, self._asked_at = event, time.monotonic()
+                self._write_line(f"? {text} ({' / '.join(choices)})" if choices else f"? {text}")
             case QuestionClosed(question=question, reason=reason):
-                self._close(question, reason)
+                self._close_question(question, reason)
             case Notice(text=text):
-                self._line(f"[{text}]")
+                self._write_line(f"[{text}]")
             case TurnEnd():
-                self._asked = None
-                problem = shortfall(event)
-                self._line(f"[{problem}]" if problem else "")
+                self._question = None
+                problem = describe_incomplete_turn(event)
+                self._write_line(f"[{problem}]" if problem else "")
             case _:
                 pass
 
-    def _close(self, question: str, reason: str) -> None:
+    def _close_question(self, question: str, reason: str) -> None:
         if reason != "answered":
-            self._line(f"[the question is {reason}]")
-        if self._asked is not None and self._asked.question == question:
-            self._asked = None
+            self._write_line(f"[The question was {reason}.]")
+        if self._question is not None and self._question.question == question:
+            self._question = None
 
-    def _line(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         if self._is_mid_line:
-            self._out.write("\n")
+            self._output.write("\n")
         self._is_mid_line = False
         if text:
-            self._out.write(text + "\n")
-        self._out.flush()
+            self._output.write(text + "\n")
+        self._output.flush()

@@ -1,1 +1,1 @@
-"""Pure functions on text that every layer may use."""
+"""Pure text functions that every layer may use."""

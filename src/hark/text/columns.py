@@ -1,101 +1,107 @@
-"""Text in the columns of a terminal: one line, of a known width, without signs that could command the terminal."""
+"""Text in terminal columns: single lines of a known width, without control characters."""
 
 import os
 import sys
 import unicodedata
 from dataclasses import dataclass
 
-USUAL_COLUMNS = 80
-WIDEST_COLUMNS = 160
+DEFAULT_COLUMNS = 80
+MAX_COLUMNS = 160
 RED, BOLD, DIM, CYAN = "31", "1", "2", "36"
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalStyle:
-    """What the reader's place can show."""
+    """The capabilities of the terminal: width, colours and Unicode."""
 
-    columns: int = USUAL_COLUMNS
+    columns: int = DEFAULT_COLUMNS
     has_colour: bool = False
     has_unicode: bool = True
 
-    def paint(self, text: str, colour: str) -> str:
-        """Return the text in a colour, given as the numbers of an ANSI sequence; plain where there are no colours."""
-        return f"\x1b[{colour}m{text}\x1b[0m" if self.has_colour and text and colour else text
+    def paint(self, text: str, ansi_colour: str) -> str:
+        """Return the text in a colour, given as ANSI parameters, or unchanged if colours are off."""
+        return f"\x1b[{ansi_colour}m{text}\x1b[0m" if self.has_colour and text and ansi_colour else text
 
-    def sayable(self, text: str) -> str:
-        """Return the text without the one sign of `cut` that such a place may lack."""
+    def replace_ellipsis(self, text: str) -> str:
+        """Return the text with the ellipsis of `truncate` replaced by `~` if the terminal lacks Unicode."""
         return text if self.has_unicode else text.replace("…", "~")
 
 
-def look_of_output() -> TerminalStyle:
-    """Return what standard output can show: colours on a terminal only, and not when NO_COLOR is set."""
+def detect_output_style() -> TerminalStyle:
+    """Return the style of standard output. Colours are used only on a terminal, and only if NO_COLOR is not set."""
     is_terminal = sys.stdout.isatty()
-    said = os.environ.get("COLUMNS", "")
-    columns = os.get_terminal_size(sys.stdout.fileno()).columns if is_terminal else int(said) if said.isdecimal() else 0
+    columns_setting = os.environ.get("COLUMNS", "")
+    columns = (
+        os.get_terminal_size(sys.stdout.fileno()).columns
+        if is_terminal
+        else int(columns_setting)
+        if columns_setting.isdecimal()
+        else 0
+    )
     has_colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
     has_unicode = "utf" in (sys.stdout.encoding or "").lower()
-    return TerminalStyle(min(max(columns or USUAL_COLUMNS, 40), WIDEST_COLUMNS), has_colour, has_unicode)
+    return TerminalStyle(min(max(columns or DEFAULT_COLUMNS, 40), MAX_COLUMNS), has_colour, has_unicode)
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """Return the text as one line without control characters."""
-    return " ".join("".join(_shown(character) for character in text).split())
+    return " ".join("".join(_printable_character(character) for character in text).split())
 
 
-def plain_text(text: str) -> str:
-    """Return the text with its lines, without the control characters that a terminal would obey."""
-    return "".join(character if character == "\n" else _shown(character) for character in text)
+def to_plain_text(text: str) -> str:
+    """Return the text with its line breaks, but without control characters that a terminal would interpret."""
+    return "".join(character if character == "\n" else _printable_character(character) for character in text)
 
 
-def width(text: str) -> int:
-    """Return how many columns the text takes."""
+def display_width(text: str) -> int:
+    """Return how many terminal columns the text occupies."""
     if text.isascii():
         return len(text)
-    return sum(_width(character) for character in text)
+    return sum(_character_width(character) for character in text)
 
 
-def cut(text: str, columns: int) -> str:
-    """Return the text as one line of at most so many columns."""
-    line = one_line(text)
-    if width(line) <= columns:
+def truncate(text: str, columns: int) -> str:
+    """Return the text as one line of at most `columns` columns, with an ellipsis if it was shortened."""
+    line = to_one_line(text)
+    if display_width(line) <= columns:
         return line
-    taken, kept = 1, ""
+    used_columns, shortened = 1, ""
     for character in line:
-        taken += _width(character)
-        if taken > columns:
+        used_columns += _character_width(character)
+        if used_columns > columns:
             break
-        kept += character
-    return f"{kept}…" if columns > 0 else ""
+        shortened += character
+    return f"{shortened}…" if columns > 0 else ""
 
 
-def wrap(text: str, columns: int) -> list[str]:
-    """Return the text as lines of at most so many columns; a longer word is cut."""
+def wrap_to_columns(text: str, columns: int) -> list[str]:
+    """Return the text as lines of at most `columns` columns. A word that is too long is truncated."""
     lines = [""]
-    for word in one_line(text).split():
+    for word in to_one_line(text).split():
         longer = f"{lines[-1]} {word}".lstrip()
-        if width(longer) <= columns:
+        if display_width(longer) <= columns:
             lines[-1] = longer
         elif lines[-1]:
-            lines.append(cut(word, columns))
+            lines.append(truncate(word, columns))
         else:
-            lines[-1] = cut(word, columns)
+            lines[-1] = truncate(word, columns)
     return lines
 
 
-def fit(text: str, columns: int) -> str:
-    """Return the text as one line of exactly so many columns."""
-    line = cut(text, columns)
-    return line + " " * (columns - width(line))
+def fit_to_columns(text: str, columns: int) -> str:
+    """Return the text as one line of exactly `columns` columns."""
+    line = truncate(text, columns)
+    return line + " " * (columns - display_width(line))
 
 
-def _shown(character: str) -> str:
+def _printable_character(character: str) -> str:
     if character.isprintable():
         return character
-    # What is no letter at all, such as ESC or a sign that turns the writing around, would change what stands beside it.
+    # Other characters, such as ESC or direction overrides, would change the display of the text around them.
     return " " if character.isspace() else "�" if unicodedata.category(character) != "Cf" else ""
 
 
-def _width(character: str) -> int:
+def _character_width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

@@ -1,15 +1,16 @@
-"""What looks like a secret: the names that secrets have, and the forms of keys and passwords in a text."""
+"""Detects secrets by the names of settings and by the patterns of keys and passwords in text."""
 
 import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, urlsplit
 
-SHORTEST_HIDDEN = 3  # less than that is no secret, and hiding it would garble every word
-# Of settings, variables, headers and parameters. "oauth" and "author" name no secret, "authorization" does.
-_NAMES = re.compile(
+MIN_SECRET_CHARACTERS = 3  # a shorter value isn't a secret, and hiding it would garble other text
+# Names of settings, variables, headers and parameters. "oauth" and "author" don't name a secret, "authorization"
+# does.
+_SECRET_NAMES = re.compile(
     r"key|token|secret|pass(?:w|phrase|code)|pwd|credential|bearer|cookie|(?<!o)auth(?!ors?(?![a-z]))", re.IGNORECASE
 )
-# Not compiled here: most starts never need them.
+# Compiled on first use, because most runs never need them.
 _PRIVATE_KEY = r"-----BEGIN [A-Z ]*PRIVATE KEY"
 _API_KEY = (
     r"\b(?:sk|pk|rk)[-_](?=[\w-]*\d)[\w-]{16,}"
@@ -17,39 +18,39 @@ _API_KEY = (
     r"|\bA[KS]IA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abeprs]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"
     r"|\b\d{8,10}:[A-Za-z0-9_-]{33,40}"
 )
-_SIGNED = r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\."
-_IN_ADDRESS = r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@$]{3,}@"
-# A word that says what it is, and behind it a value that is neither a plain word nor the name of a variable.
-_NAMED = (
+_SIGNED_JWT = r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\."
+_URL_CREDENTIALS = r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@$]{3,}@"
+# A word such as "password", followed by a value that is neither a plain word nor the name of a variable.
+_LABELLED_VALUE = (
     r"(?i:pass(?:word|wd|phrase|code)|pwd|secret|token|api[ _-]?key|access[ _-]?key)\b[\"'`]?\s*(?:[:=]|\bis\b)\s*"
     r"[\"'`]?(?!\$)(?:\d{6,}|(?=\S*[A-Za-z])(?=\S*[\d!@#%^&*+=~])[^\s\"'`]{4,})"
 )
-_KINDS = {
+_SECRET_PATTERNS = {
     "a private key": _PRIVATE_KEY,
     "an API key": _API_KEY,
-    "a signed token": _SIGNED,
-    "a password in an address": _IN_ADDRESS,
-    "a password or key": _NAMED,
+    "a signed token": _SIGNED_JWT,
+    "a password in a URL": _URL_CREDENTIALS,
+    "a password or key": _LABELLED_VALUE,
 }
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """Return the text without the secrets, in case a server repeats what it was sent."""
+def redact_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Replace each secret in the text by `[hidden]`. For example, a server may echo a request with its key."""
     for secret in secrets:
-        if len(secret) >= SHORTEST_HIDDEN:
+        if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[hidden]")
     return text
 
 
 def is_secret_name(name: str) -> bool:
-    """Tell whether what stands under this name is likely a secret."""
-    return bool(_NAMES.search(name))
+    """Return whether a value with this name is likely a secret."""
+    return bool(_SECRET_NAMES.search(name))
 
 
-def secrets_in_address(address: str) -> Iterator[str]:
-    """Yield the password of an address, and what its query has under a name that promises a secret."""
+def find_secrets_in_url(url: str) -> Iterator[str]:
+    """Yield the password of a URL, and the values of query parameters whose names suggest a secret."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
         password = parts.password
     except ValueError:
         return
@@ -58,6 +59,6 @@ def secrets_in_address(address: str) -> Iterator[str]:
     yield from (value for name, value in parse_qsl(parts.query) if is_secret_name(name))
 
 
-def secret_in(text: str) -> str | None:
-    """Return what kind of secret a text seems to have in it; None when it seems to have none."""
-    return next((kind for kind, pattern in _KINDS.items() if re.search(pattern, text)), None)
+def detect_secret(text: str) -> str | None:
+    """Return the kind of secret that the text seems to contain, such as `an API key`, or None."""
+    return next((kind for kind, pattern in _SECRET_PATTERNS.items() if re.search(pattern, text)), None)

@@ -1,18 +1,19 @@
-"""Text from elsewhere, made safe to show: no control sequence in it reaches the terminal."""
+"""Sanitizes untrusted text, so that no control sequence in it reaches the terminal."""
 
 import re
 
-# Whole sequences first, so that nothing is left of "red text" but the text; then every control character that is left.
+# Complete sequences are removed first, so that only the text remains, then every other control character.
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
 )
-# Line and paragraph separators, and what turns the direction of writing round: "gpj.exe" must not look like "exe.jpg".
+# Line and paragraph separators, and characters that change the text direction: "gpj.exe" must not look like
+# "exe.jpg".
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _OVERWRITTEN = re.compile(r"^.*\r(?!$)", re.MULTILINE)
 
 
-def safe(text: str) -> str:
-    """Return text as it may be shown: line ends and tabs are kept, of a line that was written over the last state."""
+def sanitize_text(text: str) -> str:
+    """Return text that is safe to show, with line breaks and tabs. Overwritten text in a line is removed."""
     if _CONTROL.search(text) is None:
         return text
     text = _SEQUENCE.sub("", text).replace("\r\n", "\n")
@@ -21,17 +22,17 @@ def safe(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
-def safe_line(text: str, most: int = 300) -> str:
-    """Return text in one line of so many characters at most."""
-    line = " ".join(safe(text[: most * 4]).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+def sanitize_line(text: str, max_characters: int = 300) -> str:
+    """Return text as one safe line of at most `max_characters` characters."""
+    line = " ".join(sanitize_text(text[: max_characters * 4]).split())
+    return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
 
 
-def typed_text(text: str) -> str:
-    """Return what a person typed or pasted, without what is no text."""
+def sanitize_input(text: str) -> str:
+    """Return typed or pasted text without control characters and with uniform line breaks."""
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def without_controls(text: str, replacement: str = "") -> str:
+def replace_control_characters(text: str, replacement: str = "") -> str:
     """Replace every control character except line feed and tab."""
     return _CONTROL.sub(replacement, text)

@@ -1,31 +1,31 @@
-"""The wording of outcomes, effects, calls and counts, shared by every output."""
+"""Shared wording for outcomes, effects, calls and counts."""
 
 import json
 from typing import Any, cast
 
 from hark.protocol.events import TurnEnd
 from hark.protocol.messages import Effect
-from hark.protocol.names import short_name
+from hark.protocol.names import short_turn_name
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Span
-from hark.text.safe_text import safe_line
+from hark.text.safe_text import sanitize_line
 
-TITLE_CHARACTERS = 120
+MAX_TITLE_CHARACTERS = 120
 _EFFECTS = {Effect.NOT_STARTED: "not started", Effect.CANCELLED: "cancelled", Effect.UNKNOWN: "effect unknown"}
 _MAIN_ARGUMENTS = ("command", "path", "pattern", "url", "query", "goal", "question", "code", "action", "name", "text")
 
 
 def turn_number(turn: str | None) -> str:
-    """Return a turn's number in its session."""
-    return short_name(turn or "").removeprefix("t")
+    """Return a turn's number within its session."""
+    return short_turn_name(turn or "").removeprefix("t")
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
+def format_count(number: int, noun: str) -> str:
+    """Format a number with its noun in singular or plural, such as `3 files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def end_words(event: TurnEnd) -> str:
-    """Return how a turn ended, with what it took."""
+def describe_turn_end(event: TurnEnd) -> str:
+    """Describe how a turn ended, with its duration, tokens and cost."""
     timings = event.timings
     took = f"{timings.total / 1000:.1f} s"
     tokens = event.usage.input_tokens + event.usage.output_tokens
@@ -38,15 +38,16 @@ def end_words(event: TurnEnd) -> str:
             parts = ", ".join(f"{_span_name(span)} {span.settle:.0f}" for span in timings.spans if span.settle >= 0.5)
             why = "" if source in ("user", "new message") else f" by {source}"
             still = f" · still running: {', '.join(left)}" if left else ""
-            return f"stopped{why} in {milliseconds(timings.settle)}{f' ({parts})' if parts else ''}{spent}{cost}{still}"
+            settle = format_milliseconds(timings.settle)
+            return f"stopped{why} in {settle}{f' ({parts})' if parts else ''}{spent}{cost}{still}"
         case Failed(error):
             return f"failed: {error.message}"
         case LimitReached(_, message):
-            return f"limit reached: {message}"
+            return message
 
 
-def shortfall(event: TurnEnd) -> str:
-    """Return why a turn did not complete, in one line; "" when it did."""
+def describe_incomplete_turn(event: TurnEnd) -> str:
+    """Return one line that explains why a turn did not complete, or "" if it completed."""
     match event.outcome:
         case Completed():
             return ""
@@ -58,8 +59,8 @@ def shortfall(event: TurnEnd) -> str:
             return message
 
 
-def outcome_words(outcome: Outcome | None) -> str:
-    """Return how a turn ended, in a few words."""
+def describe_outcome(outcome: Outcome | None) -> str:
+    """Return a short description of a turn's outcome."""
     match outcome:
         case None:
             return "still running"
@@ -73,26 +74,26 @@ def outcome_words(outcome: Outcome | None) -> str:
             return f"limit reached: {limit}"
 
 
-def milliseconds(number: float) -> str:
-    """Return a short time as it is."""
-    return f"{number:.1f} ms" if number < 10 else f"{number:.0f} ms"
+def format_milliseconds(milliseconds: float) -> str:
+    """Format a short duration for display, such as `4.2 ms` or `12 ms`."""
+    return f"{milliseconds:.1f} ms" if milliseconds < 10 else f"{milliseconds:.0f} ms"
 
 
 def _span_name(span: Span) -> str:
     return span.kind if span.kind == "model" else span.name or span.kind
 
 
-def call_title(name: str, arguments: str) -> str:
-    """Return a call in one line: its name, and the argument that tells most."""
+def format_call_title(name: str, arguments: str) -> str:
+    """Format a call as one line: the tool's name and its most informative argument."""
     try:
         given: Any = json.loads(arguments)
     except ValueError:
         given = None
     values = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-    main = next((values[key] for key in _MAIN_ARGUMENTS if isinstance(values.get(key), str)), "")
-    return f"{safe_line(name, 80)} {safe_line(str(main), TITLE_CHARACTERS)}".rstrip()
+    main_argument = next((values[key] for key in _MAIN_ARGUMENTS if isinstance(values.get(key), str)), "")
+    return f"{sanitize_line(name, 80)} {sanitize_line(str(main_argument), MAX_TITLE_CHARACTERS)}".rstrip()
 
 
-def effect_words(effect: Effect, *, is_error: bool) -> str:
-    """Return what is known of a call's doing, in a word."""
+def describe_effect(effect: Effect, *, is_error: bool) -> str:
+    """Describe the known effect of a call in a short text, such as `done` or `cancelled`."""
     return _EFFECTS.get(effect) or ("failed" if is_error else "done")

@@ -1,1 +1,1 @@
-"""When to do something again: delays between retries, and rate limits."""
+"""Delays between retries, and rate limits."""

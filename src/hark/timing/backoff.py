@@ -4,23 +4,23 @@ import random
 
 
 class Backoff:
-    """Returns a delay for each failure: twice the one before, at most `longest`.
+    """Computes the delay after each failure: twice the previous delay, at most `max_seconds`.
 
-    `jitter` is the largest random share that is added to a delay, so that clients which failed together don't retry
+    `jitter` is the largest random fraction added to a delay, so that clients that failed together don't retry
     together.
     """
 
-    def __init__(self, first: float, longest: float, jitter: float = 0.0) -> None:
-        self._first = first
-        self._longest = longest
+    def __init__(self, first_seconds: float, max_seconds: float, jitter: float = 0.0) -> None:
+        self._first_seconds = first_seconds
+        self._max_seconds = max_seconds
         self._jitter = jitter
-        self._delay = first
+        self._next_seconds = first_seconds
 
     def next_delay(self) -> float:
-        """Return the seconds to wait after one more failure."""
-        delay, self._delay = self._delay, min(self._delay * 2, self._longest)
+        """Return the number of seconds to wait after another failure."""
+        delay, self._next_seconds = self._next_seconds, min(self._next_seconds * 2, self._max_seconds)
         return delay * (1 + self._jitter * random.random())
 
     def reset(self) -> None:
         """Start again with the first delay, after a success."""
-        self._delay = self._first
+        self._next_seconds = self._first_seconds

@@ -1,4 +1,4 @@
-"""How often something may be done."""
+"""Limits the rate of actions."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from time import monotonic
 
 
 class RateLimit:
-    """A token bucket: `burst` actions at once, then `per_second`. It never waits itself.
+    """A token bucket: allows `burst` actions at once, then `per_second`. Its methods never wait.
 
-    The last `reserve` tokens are for actions that can't wait.
+    The last `reserve` tokens are for urgent actions.
     """
 
     def __init__(
@@ -19,47 +19,47 @@ class RateLimit:
         self._reserve = reserve
         self._clock = clock or (lambda: monotonic())
         self._tokens = float(burst)
-        self._at = self._clock()
+        self._refilled_at = self._clock()
 
-    def count(self) -> None:
-        """Count an action that can't wait, whether there is a token or not."""
-        self._tokens = self._now() - 1
+    def consume_token(self) -> None:
+        """Consume a token for an urgent action, even if no token is available."""
+        self._tokens = self._refill() - 1
 
     def wait_seconds(self) -> float:
-        """Return how long an action that can wait has to; 0 if it may be done now."""
-        missing = 1 + self._reserve - self._now()
+        """Return the seconds until a normal action is allowed, or 0 if it is allowed now."""
+        missing = 1 + self._reserve - self._refill()
         if missing <= 0:
             return 0.0
         return missing / self._per_second if self._per_second else float("inf")
 
-    def take(self) -> bool:
-        """Count an action if it may be done now; return whether it may."""
+    def try_consume_token(self) -> bool:
+        """Consume a token if an action is allowed now. Return whether the action is allowed."""
         is_allowed = self.wait_seconds() <= 0
         if is_allowed:
-            self.count()
+            self.consume_token()
         return is_allowed
 
-    def _now(self) -> float:
+    def _refill(self) -> float:
         now = self._clock()
-        self._tokens = min(float(self._burst), self._tokens + (now - self._at) * self._per_second)
-        self._at = now
+        self._tokens = min(float(self._burst), self._tokens + (now - self._refilled_at) * self._per_second)
+        self._refilled_at = now
         return self._tokens
 
 
 class RateLimits:
-    """A rate limit for each key. The keys that were used least recently are forgotten."""
+    """A separate rate limit for each key. Drops the least recently used keys when there are too many."""
 
-    def __init__(self, make: Callable[[], RateLimit], most_keys: int = 10_000) -> None:
-        self._make = make
-        self._most_keys = most_keys
+    def __init__(self, create_limit: Callable[[], RateLimit], max_keys: int = 10_000) -> None:
+        self._create_limit = create_limit
+        self._max_keys = max_keys
         self._limits: OrderedDict[str, RateLimit] = OrderedDict()
 
-    def of(self, key: str) -> RateLimit:
-        """Return the limit of a key."""
+    def get_limit(self, key: str) -> RateLimit:
+        """Return the rate limit for a key."""
         limit = self._limits.get(key)
         if limit is None:
-            limit = self._limits[key] = self._make()
+            limit = self._limits[key] = self._create_limit()
         self._limits.move_to_end(key)
-        if len(self._limits) > self._most_keys:
+        if len(self._limits) > self._max_keys:
             self._limits.popitem(last=False)
         return limit

@@ -1,40 +1,40 @@
-"""The tool that asks a person."""
+"""The `ask` tool: puts a question to the user."""
 
 from typing import Annotated
 
-from hark.processes.start import first_of
-from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolError, ToolOutput
+from hark.processes.launcher import wait_for_first
+from hark.protocol.tool import CallContext, NoUserToAsk, Question, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 
-NOBODY = "Nobody can answer in this session. Decide by yourself what is safest, and say what you assumed."
-INSTEAD = "[not answered: the person said something else instead; it comes next]"
+NO_USER_TEXT = "No user can answer in this session. Choose the safest option yourself, and state your assumptions."
+NOT_ANSWERED_TEXT = "[not answered: the user sent another message instead; it follows]"
 
 
 class AskArguments(ToolArguments, frozen=True):
-    """Ask the person a question and wait for the answer.
+    """Ask the user a question and wait for the answer.
 
-    Use it when a choice is theirs to make, or when something only they know is missing.
+    Use this tool when the decision is the user's, or when you need information that only the user has.
     """
 
-    question: Annotated[str, doc("The question, complete in itself.")]
-    choices: Annotated[tuple[str, ...], doc("Answers to choose from; the person may still say something else.")] = ()
+    question: Annotated[str, doc("The question. It must be understandable on its own.")]
+    choices: Annotated[tuple[str, ...], doc("Suggested answers. The user may also give another answer.")] = ()
 
 
-class Ask:
-    """Asks through the call's context. Cancelling withdraws the question."""
+class AskTool:
+    """The tool that asks the user through the call's context. Cancelling withdraws the question."""
 
     spec = tool_spec(AskArguments, "ask")
 
     async def run(self, arguments: AskArguments, context: CallContext) -> ToolOutput:
-        """Return the person's answer, or say that nobody is there. A message for the turn comes before the answer."""
-        outcome = ToolOutput(INSTEAD)
+        """Return the user's answer, or an error if no user can answer. A new message for the turn ends the wait."""
+        outcome = ToolOutput(NOT_ANSWERED_TEXT)
 
         async def ask() -> None:
             nonlocal outcome
             try:
                 outcome = ToolOutput(await context.ask(Question(arguments.question, arguments.choices)))
-            except NobodyToAsk:
-                outcome = ToolError(NOBODY).as_output()
+            except NoUserToAsk:
+                outcome = ToolError(NO_USER_TEXT).as_output()
 
-        await first_of(ask, context.steered)
+        await wait_for_first(ask, context.wait_for_steer)
         return outcome

@@ -1,1 +1,1 @@
-"""A turn's trace, read from its journal, and its renderers."""
+"""Turn traces: read from the session's journal and rendered as text, HTML, JSON or OpenTelemetry spans."""

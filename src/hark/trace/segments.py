@@ -1,4 +1,4 @@
-"""The parts of a turn: each measured stretch, with what the records say about it."""
+"""The segments of a turn: each measured span with its details from the journal."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,26 +11,26 @@ from hark.protocol.records import (
     AnyRecord,
     CallEnded,
     CallStarted,
-    Progress,
     Quarantined,
     Queued,
     Replied,
+    ReplyTextSaved,
     Steered,
     TurnEnded,
     TurnStarted,
     Withdrawn,
 )
-from hark.text.clean import clean, cut_middle
-from hark.text.status_text import call_title, effect_words
-from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, time_words, token_words
+from hark.text.cleanup import replace_surrogates, truncate_middle
+from hark.text.status_text import describe_effect, format_call_title
+from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, format_duration, format_tokens
 
-Own = Steered | Replied | Progress | CallStarted | CallEnded | TurnEnded
-SHOWN_CHARACTERS = 2_000
+TurnRecord = Steered | Replied | ReplyTextSaved | CallStarted | CallEnded | TurnEnded
+MAX_DETAIL_CHARACTERS = 2_000
 Details = tuple[tuple[str, str], ...]
 
 
 class TurnRecords:
-    """One turn's records, and those of messages that met it; by id where they have one."""
+    """The records of one turn and of its messages. Records with an id are indexed by it."""
 
     def __init__(self, turn: str, records: Iterable[AnyRecord]) -> None:
         self.turn = turn
@@ -40,56 +40,56 @@ class TurnRecords:
         self.calls: dict[str, Call] = {}
         self.call_starts: dict[str, float] = {}
         self.call_ends: dict[str, CallEnded] = {}
-        self.late: dict[str, str] = {}
+        self.late_outputs: dict[str, str] = {}
         self.queued: dict[str, Queued] = {}
         self.steered: dict[str, Steered] = {}
-        self.started_by: dict[str, str] = {}
+        self.turn_by_message: dict[str, str] = {}
         self.withdrawn: dict[str, str] = {}
-        self._times: list[float] = []
+        self._record_times: list[float] = []
         for record in records:
-            self._take(record)
+            self._add_record(record)
 
     @property
     def timings(self) -> Timings | None:
-        """What was measured. A crash leaves nothing, and a running turn has nothing yet."""
+        """The measured timings, or None if the turn is still running or was ended by a crash."""
         return self.end.timings if self.end and self.end.timings.total > 0 else None
 
     @property
     def usage(self) -> Usage:
-        """The tokens of all its replies."""
+        """The token usage of all replies in the turn."""
         return self.end.usage if self.end else sum((reply.usage for reply in self.replies), Usage())
 
     @property
-    def known_total(self) -> float:
-        """The ms from its start to the last sign of life; what settled a crash came later, from another process."""
+    def recorded_ms(self) -> float:
+        """The time in ms from the turn's start to its last record. Ignores the record that closes a crashed turn."""
         is_crash = self.end is not None and self.timings is None
         end_at = self.end.at if self.end and is_crash else float("inf")
-        return max((self.since(at) for at in self._times if at < end_at), default=0.0)
+        return max((self.ms_since_start(at) for at in self._record_times if at < end_at), default=0.0)
 
-    def since(self, at: float) -> float:
-        """Return the ms from the turn's start."""
+    def ms_since_start(self, at: float) -> float:
+        """Return the time in ms from the turn's start to `at`."""
         return max(0.0, (at - self.start.at) * 1000)
 
-    def _take(self, record: AnyRecord) -> None:
+    def _add_record(self, record: AnyRecord) -> None:
         match record:
             case Queued(message=message):
                 self.queued[message.id] = record
             case Withdrawn(message=name, reason=reason):
                 self.withdrawn[name] = reason
             case TurnStarted(turn=turn, messages=messages):
-                self.started_by.update((message.id, turn) for message in messages)
+                self.turn_by_message.update((message.id, turn) for message in messages)
                 if turn == self.turn:
                     self.start = record
             case Quarantined(turn=turn, call=call, text=text):
                 if turn == self.turn:
-                    self.late[call] = text
-            case Steered() | Replied() | Progress() | CallStarted() | CallEnded() | TurnEnded():
+                    self.late_outputs[call] = text
+            case Steered() | Replied() | ReplyTextSaved() | CallStarted() | CallEnded() | TurnEnded():
                 if record.turn == self.turn:
-                    self._take_own(record)
+                    self._add_turn_record(record)
             case _:
                 pass
 
-    def _take_own(self, record: Own) -> None:
+    def _add_turn_record(self, record: TurnRecord) -> None:
         match record:
             case Steered(messages=messages):
                 self.steered.update((message.id, record) for message in messages)
@@ -102,150 +102,151 @@ class TurnRecords:
                 self.call_ends[result.call] = record
             case TurnEnded():
                 self.end = record
-            case Progress():
+            case ReplyTextSaved():
                 pass
-        self._times.append(record.at)
+        self._record_times.append(record.at)
 
 
-def parts_of(records: TurnRecords) -> list[Segment]:
-    """Return the parts in the order of their starts; calls that never started are there with no length."""
+def build_segments(records: TurnRecords) -> list[Segment]:
+    """Return a turn's segments in order of their start. Calls that never started have zero duration."""
     timings = records.timings
-    parts = _measured(records, timings.spans) if timings else _guessed(records)
+    segments = _measured_segments(records, timings.spans) if timings else _estimated_segments(records)
     if timings and timings.first_chunk is not None:
-        parts = _with_first_chunk(parts, timings.first_chunk)
-    parts.extend(_never_started(records))
-    return sorted(parts, key=lambda part: part.start)
+        segments = _mark_first_chunk(segments, timings.first_chunk)
+    segments.extend(_unstarted_calls(records))
+    return sorted(segments, key=lambda part: part.start)
 
 
-def _measured(records: TurnRecords, spans: Sequence[Span]) -> list[Segment]:
-    """Give each span what is known of it: replies and calls come in the order in which they were begun."""
+def _measured_segments(records: TurnRecords, spans: Sequence[Span]) -> list[Segment]:
+    """Return a segment for each span. Spans are matched to replies and calls in the order in which they started."""
     replies = iter(records.replies)
     calls = [records.calls[name] for name in records.call_starts if name in records.calls]
-    parts: list[Segment] = []
-    for place, span in enumerate(spans):
-        following = spans[place + 1] if place + 1 < len(spans) else None
-        bare = Segment(span.kind, span.name, span.start, span.end, span.settle)
+    segments: list[Segment] = []
+    for index, span in enumerate(spans):
+        following = spans[index + 1] if index + 1 < len(spans) else None
+        segment = Segment(span.kind, span.name, span.start, span.end, span.settle)
         if span.kind == TOOL:
             call = next((call for call in calls if call.name == span.name), None)
             if call is not None:
                 calls.remove(call)
-            parts.append(_called(bare, records, call))
-        elif span.kind == MODEL and not _gave_way(span, following):
-            parts.append(_replied(bare, next(replies, None), records))
+            segments.append(_describe_call(segment, records, call))
+        elif span.kind == MODEL and not _has_failed(span, following):
+            segments.append(_describe_reply(segment, next(replies, None), records))
         else:
-            parts.append(_other(bare, is_failed=_gave_way(span, following)))
-    return parts
+            segments.append(_describe_other(segment, is_failed=_has_failed(span, following)))
+    return segments
 
 
-def _gave_way(span: Span, following: Span | None) -> bool:
-    """Tell whether a request failed: it is asked again after a pause, or another route is asked at once."""
+def _has_failed(span: Span, following: Span | None) -> bool:
+    """Return whether a model request failed: the next span is a pause or a request to another route."""
     if following is None or span.kind not in (MODEL, COMPACTION):
         return False
     return following.kind == PAUSE or (following.kind == span.kind and following.name != span.name)
 
 
-def _other(part: Segment, *, is_failed: bool) -> Segment:
-    match part.kind:
+def _describe_other(segment: Segment, *, is_failed: bool) -> Segment:
+    match segment.kind:
         case "model" | "compaction" if is_failed:
-            return replace(part, note="failed, asked again", is_bad=True)
+            return replace(segment, note="failed, retried", is_bad=True)
         case "compaction":
-            return replace(part, title="summarises what is old")
+            return replace(segment, title="summarising older messages")
         case "pause":
-            return replace(part, title="before the next try")
+            return replace(segment, title="before the next attempt")
         case "question":
-            return replace(part, title=f"waits for a person: may {part.name} run?")
+            return replace(segment, title=f"waiting for approval of {segment.name}")
         case "snapshot":
-            return replace(part, title="keeps files for undo")
+            return replace(segment, title="saving files for undo")
         case _:
-            return part
+            return segment
 
 
-def _replied(part: Segment, reply: Replied | None, records: TurnRecords) -> Segment:
+def _describe_reply(segment: Segment, reply: Replied | None, records: TurnRecords) -> Segment:
     if reply is None:
         is_failed = records.end is not None and isinstance(records.end.outcome, Failed)
-        return replace(part, note="failed" if is_failed else "cut before it said anything", is_bad=is_failed)
+        return replace(segment, note="failed" if is_failed else "interrupted before the first token", is_bad=is_failed)
     message = reply.message
-    asked = ", ".join(call_title(call.name, call.arguments) for call in message.calls)
+    titles = [format_call_title(call.name, call.arguments) for call in message.calls]
     details: Details = (
         ("step", str(reply.step)),
-        ("route", reply.route or part.name),
-        ("tokens", token_words(reply.usage)),
-        ("said", _shown(message.text)),
-        ("asked for", _shown("\n".join(call_title(call.name, call.arguments) for call in message.calls))),
+        ("route", reply.route or segment.name),
+        ("tokens", format_tokens(reply.usage)),
+        ("text", _clean_and_truncate(message.text)),
+        ("tool calls", _clean_and_truncate("\n".join(titles))),
     )
-    title = " ".join(message.text.split())[:200] or (f"asks for {asked}" if asked else "")
-    note = "cut" if message.is_partial else ""
-    return replace(part, title=title, note=note, details=_filled(details), reply=reply)
+    title = " ".join(message.text.split())[:200] or (f"calls {', '.join(titles)}" if titles else "")
+    note = "interrupted" if message.is_partial else ""
+    return replace(segment, title=title, note=note, details=_drop_empty(details), reply=reply)
 
 
-def _called(part: Segment, records: TurnRecords, call: Call | None) -> Segment:
+def _describe_call(segment: Segment, records: TurnRecords, call: Call | None) -> Segment:
     if call is None:
-        return part
-    title = call_title(call.name, call.arguments).removeprefix(call.name).strip()
+        return segment
+    title = format_call_title(call.name, call.arguments).removeprefix(call.name).strip()
     end = records.call_ends.get(call.id)
-    words = effect_words(end.result.effect, is_error=end.result.is_error) if end else "it runs"
+    effect = describe_effect(end.result.effect, is_error=end.result.is_error) if end else "running"
     details: Details = (
-        ("arguments", _shown(_laid_out(call.arguments))),
-        ("effect", words),
-        ("result", _shown(end.result.text if end else "")),
-        ("said after the turn was over", _shown(records.late.get(call.id, ""))),
+        ("arguments", _clean_and_truncate(_format_json(call.arguments))),
+        ("effect", effect),
+        ("result", _clean_and_truncate(end.result.text if end else "")),
+        ("output after the turn ended", _clean_and_truncate(records.late_outputs.get(call.id, ""))),
     )
-    part = replace(part, title=title, details=_filled(details), call=call.id, request=call)
+    segment = replace(segment, title=title, details=_drop_empty(details), call=call.id, request=call)
     if end is None:
-        return part
-    return replace(part, note="" if words == "done" else words, is_bad=end.result.is_error, result=end.result)
+        return segment
+    return replace(segment, note="" if effect == "done" else effect, is_bad=end.result.is_error, result=end.result)
 
 
-def _never_started(records: TurnRecords) -> Iterator[Segment]:
+def _unstarted_calls(records: TurnRecords) -> Iterator[Segment]:
     for name, end in records.call_ends.items():
         if name not in records.call_starts and name in records.calls:
-            at = records.since(end.at)
+            at = records.ms_since_start(end.at)
             if records.timings:
                 at = min(at, records.timings.total)
-            yield _called(Segment(TOOL, end.result.name, at, at, is_started=False), records, records.calls[name])
+            yield _describe_call(Segment(TOOL, end.result.name, at, at, is_started=False), records, records.calls[name])
 
 
-def _guessed(records: TurnRecords) -> list[Segment]:
-    """Return parts by the times of the records alone: for a turn that runs, or that a crash cut."""
-    total = records.known_total
-    parts: list[Segment] = []
-    edge = 0.0
+def _estimated_segments(records: TurnRecords) -> list[Segment]:
+    """Return segments estimated from record timestamps, for a turn that is running or was ended by a crash."""
+    total = records.recorded_ms
+    segments: list[Segment] = []
+    previous_end = 0.0
     for reply in records.replies:
-        at = min(records.since(reply.at), total)
-        parts.append(_replied(Segment(MODEL, reply.route or MODEL, edge, max(edge, at)), reply, records))
-        edge = at
+        at = min(records.ms_since_start(reply.at), total)
+        segment = Segment(MODEL, reply.route or MODEL, previous_end, max(previous_end, at))
+        segments.append(_describe_reply(segment, reply, records))
+        previous_end = at
         for call in reply.message.calls:
             if call.id in records.call_starts:
-                start = records.since(records.call_starts[call.id])
+                start = records.ms_since_start(records.call_starts[call.id])
                 end = records.call_ends.get(call.id)
-                until = min(records.since(end.at), total) if end else total
-                parts.append(_called(Segment(TOOL, call.name, start, max(start, until)), records, call))
-                edge = max(edge, until)
-    if total > edge:
-        parts.append(Segment(MODEL, MODEL, edge, total))
-    return parts
+                until = min(records.ms_since_start(end.at), total) if end else total
+                segments.append(_describe_call(Segment(TOOL, call.name, start, max(start, until)), records, call))
+                previous_end = max(previous_end, until)
+    if total > previous_end:
+        segments.append(Segment(MODEL, MODEL, previous_end, total))
+    return segments
 
 
-def _with_first_chunk(parts: list[Segment], first: float) -> list[Segment]:
-    """Mark where the model's first sign of life fell."""
-    for place, part in enumerate(parts):
-        if part.kind == MODEL and part.start <= first <= part.end:
-            waited = (("first sign of life", f"after {time_words(first - part.start)}"),)
-            parts[place] = replace(part, first=first, details=(*part.details, *waited))
+def _mark_first_chunk(segments: list[Segment], first_chunk_ms: float) -> list[Segment]:
+    """Set the time of the first chunk on the model segment that received it."""
+    for index, segment in enumerate(segments):
+        if segment.kind == MODEL and segment.start <= first_chunk_ms <= segment.end:
+            waited = (("first chunk", f"after {format_duration(first_chunk_ms - segment.start)}"),)
+            segments[index] = replace(segment, first=first_chunk_ms, details=(*segment.details, *waited))
             break
-    return parts
+    return segments
 
 
-def _laid_out(arguments: str) -> str:
+def _format_json(arguments: str) -> str:
     try:
         return msgspec.json.format(arguments, indent=2)
     except msgspec.DecodeError:
         return arguments
 
 
-def _shown(text: str) -> str:
-    return cut_middle(clean(text), SHOWN_CHARACTERS)
+def _clean_and_truncate(text: str) -> str:
+    return truncate_middle(replace_surrogates(text), MAX_DETAIL_CHARACTERS)
 
 
-def _filled(details: Details) -> Details:
+def _drop_empty(details: Details) -> Details:
     return tuple((name, text) for name, text in details if text)

@@ -1,6 +1,6 @@
 """A turn's trace: its segments with start and end times, the messages that arrived, and the outcome.
 
-Every renderer works from this value: terminal text, HTML, OpenTelemetry and JSON.
+All renderers use this value: terminal text, HTML, OpenTelemetry and JSON.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,20 +10,21 @@ from typing import Any
 import msgspec
 
 from hark.protocol.messages import Call, CallResult
-from hark.protocol.names import short_name
+from hark.protocol.names import short_turn_name
 from hark.protocol.outcomes import Completed, Failed, Outcome, Usage
 from hark.protocol.records import Replied
 
 MODEL, TOOL, QUESTION, PAUSE, SNAPSHOT, COMPACTION = "model", "tool", "question", "pause", "snapshot", "compaction"
-WAITS = (QUESTION, PAUSE, SNAPSHOT)
+WAITING_KINDS = (QUESTION, PAUSE, SNAPSHOT)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a turn, in ms from its start. `settle` is what came of it after the interrupt.
+    """A part of a turn, with times in ms from the turn's start.
 
-    `first` is when its first sign of life came, if that is known; `depth` is 1 for a child's part, 2 for its child's.
-    `reply`, `request` and `result` are what the journal has about it; they are not part of the JSON.
+    `settle` is the time that the segment took to stop after the interrupt. `first` is the time of its first chunk, if
+    known. `depth` is 1 for a segment of a child session, 2 for a segment of that session's child. `reply`, `request`
+    and `result` come from the journal and are not part of the JSON.
     """
 
     kind: str
@@ -44,14 +45,14 @@ class Segment:
     is_started: bool = True
 
     @property
-    def took(self) -> float:
-        """How long it was."""
+    def duration(self) -> float:
+        """The segment's duration in ms."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class MessageArrival:
-    """A message that met the turn: when, as what (prompt, steer, interrupt, queue), and what became of it."""
+    """A message that arrived for the turn: its time, its kind (prompt, steer, interrupt, queue) and its outcome."""
 
     at: float
     how: str
@@ -61,7 +62,7 @@ class MessageArrival:
 
 @dataclass(frozen=True, slots=True)
 class TurnTrace:
-    """One turn. Without an `outcome` it still runs. One that was not measured is told by its records' times alone."""
+    """The trace of one turn. A running turn has no `outcome`. Times not measured come from the journal's records."""
 
     turn: str
     began_at: float
@@ -78,17 +79,17 @@ class TurnTrace:
 
     @property
     def number(self) -> str:
-        """Its name within its session."""
-        return short_name(self.turn)
+        """The turn's short name within its session, such as `t4`."""
+        return short_turn_name(self.turn)
 
     @property
     def prompt(self) -> str:
-        """What the turn was asked."""
+        """The text of the messages that started the turn."""
         return " / ".join(arrival.text for arrival in self.arrivals if arrival.how == "prompt")
 
     @property
-    def result(self) -> str:
-        """How it ended, in a word: runs, good, wrong or cut."""
+    def outcome_kind(self) -> str:
+        """The outcome's category: `runs` (still running), `good`, `wrong` (failed) or `cut` (stopped or limited)."""
         match self.outcome:
             case None:
                 return "runs"
@@ -99,25 +100,25 @@ class TurnTrace:
             case _:
                 return "cut"
 
-    def took(self, *kinds: str) -> float:
-        """Return how long the turn's own parts of these kinds were together."""
-        return sum(part.took for part in self.parts if part.kind in kinds and not part.depth)
+    def total_duration(self, *kinds: str) -> float:
+        """Return the total duration in ms of the turn's segments of these kinds, without child sessions."""
+        return sum(part.duration for part in self.parts if part.kind in kinds and not part.depth)
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what the turn's time, tokens and money went into, with a name each."""
-        facts = [("model", time_words(self.took(MODEL, COMPACTION)))]
-        if tools := self.took(TOOL):
-            facts.append(("tools", time_words(tools)))
-        if waits := self.took(*WAITS):
-            facts.append(("waits", time_words(waits)))
-        if tokens := token_words(self.usage):
+        """Return the turn's duration, tokens and cost as pairs of label and text."""
+        facts = [("model", format_duration(self.total_duration(MODEL, COMPACTION)))]
+        if tools := self.total_duration(TOOL):
+            facts.append(("tools", format_duration(tools)))
+        if waits := self.total_duration(*WAITING_KINDS):
+            facts.append(("wait", format_duration(waits)))
+        if tokens := format_tokens(self.usage):
             facts.append(("tokens", tokens))
         if self.cost is not None:
             facts.append(("cost", f"${self.cost:.4f}"))
         return facts
 
     def rows(self) -> Iterator[Segment | MessageArrival]:
-        """Yield segments and messages in the order of time. A child's segments follow the call that they belong to."""
+        """Yield segments and messages in chronological order. A child's segments follow the call that started it."""
         arrivals = list(self.arrivals)
         for part in self.parts:
             while arrivals and not part.depth and arrivals[0].at <= part.start:
@@ -125,20 +126,20 @@ class TurnTrace:
             yield part
         yield from arrivals
 
-    def how_measured(self) -> str:
-        """Return why the times are only those of the records; "" when they were measured."""
+    def measurement_note(self) -> str:
+        """Return a note that explains why the times come from the records, or "" if they were measured."""
         if self.is_measured:
             return ""
-        why = "It still runs" if self.outcome is None else "The process ended before the turn did"
-        return f"{why}: the times are those of its records."
+        why = "The turn is still running" if self.outcome is None else "The process ended before the turn did"
+        return f"{why}. Its times are taken from the journal."
 
-    def settling(self) -> list[Segment]:
-        """Return the turn's own parts that the interrupt had to end."""
+    def stopped_segments(self) -> list[Segment]:
+        """Return the turn's segments that the interrupt had to stop, without child sessions."""
         return [part for part in self.parts if part.settle > 0 and not part.depth]
 
 
 def as_json(trace: TurnTrace) -> dict[str, Any]:
-    """Return a trace as data for JSON: what is shown of it, without the records behind it."""
+    """Convert a trace to JSON-serializable data, without the journal records."""
     bare = tuple(replace(part, reply=None, request=None, result=None) for part in trace.parts)
     data: dict[str, Any] = msgspec.to_builtins(replace(trace, parts=bare))
     del data["ended_at"]
@@ -148,8 +149,8 @@ def as_json(trace: TurnTrace) -> dict[str, Any]:
     return data
 
 
-def time_words(milliseconds: float) -> str:
-    """Return a stretch of time, as short as it can be read."""
+def format_duration(milliseconds: float) -> str:
+    """Format a duration for display, such as `12 ms` or `3.45 s`."""
     if milliseconds < 9.95:
         return f"{milliseconds:.1f} ms"
     if milliseconds < 999.5:
@@ -161,53 +162,53 @@ def time_words(milliseconds: float) -> str:
     return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
 
 
-def token_words(usage: Usage) -> str:
-    """Return the tokens of a turn or a reply; "" when nobody counted them."""
+def format_tokens(usage: Usage) -> str:
+    """Format the token usage of a turn or a reply for display, or return "" if tokens were not counted."""
     if not usage.input_tokens and not usage.output_tokens:
         return ""
     cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
     return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
 
 
-def label(part: Segment) -> str:
-    """Return what a part is, in a few words."""
-    match part.kind:
+def segment_label(segment: Segment) -> str:
+    """Return a short label for a segment."""
+    match segment.kind:
         case "tool":
-            return f"{part.name} {part.title}".rstrip()
+            return f"{segment.name} {segment.title}".rstrip()
         case "question":
-            return f"approval {part.name}"
+            return f"approval {segment.name}"
         case "snapshot":
             return "snapshot"
-        case _ if part.kind == part.name:
-            return part.kind
+        case _ if segment.kind == segment.name:
+            return segment.kind
         case _:
-            return f"{part.kind} {part.name}"
+            return f"{segment.kind} {segment.name}"
 
 
-def settle_words(story: TurnTrace) -> str:
-    """Return what the interrupt cost, part by part."""
-    parts = ", ".join(f"{part.name} {time_words(part.settle)}" for part in story.settling())
-    return f"settled in {time_words(story.settle)}" + (f" ({parts})" if parts else "")
+def format_stop_time(trace: TurnTrace) -> str:
+    """Format the time that the turn took to stop, in total and for each segment."""
+    parts = ", ".join(f"{part.name} {format_duration(part.settle)}" for part in trace.stopped_segments())
+    return f"stopped in {format_duration(trace.settle)}" + (f" ({parts})" if parts else "")
 
 
-def ticks(total: float, most: int) -> list[float]:
-    """Return at most so many round times within `total`, from 0 on, evenly apart."""
-    for step in _steps():
-        if int(total / step) < most:
-            return [step * number for number in range(int(total / step) + 1)]
+def axis_ticks(total_ms: float, max_count: int) -> list[float]:
+    """Return at most `max_count` round, evenly spaced times from 0 to `total_ms`."""
+    for step in _tick_steps():
+        if int(total_ms / step) < max_count:
+            return [step * number for number in range(int(total_ms / step) + 1)]
     return [0.0]
 
 
-def tick_words(milliseconds: float) -> str:
-    """Return a round time."""
+def format_tick(milliseconds: float) -> str:
+    """Format the time of an axis tick."""
     if not milliseconds:
         return "0"
     if milliseconds < 1000:
         return f"{milliseconds:g} ms"
-    return f"{milliseconds / 1000:g} s" if milliseconds < 60_000 else time_words(milliseconds)
+    return f"{milliseconds / 1000:g} s" if milliseconds < 60_000 else format_duration(milliseconds)
 
 
-def _steps() -> Iterable[float]:
+def _tick_steps() -> Iterable[float]:
     yield from (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
     seconds = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 18000, 86400)
     yield from (second * 1000 for second in seconds)

@@ -1,1 +1,1 @@
-"""Speech to text before the inbox, and back."""
+"""Voice: transcribes voice messages before they enter the inbox, and converts replies to speech."""

@@ -1,4 +1,4 @@
-"""Recordings as files: the names of their kinds, and pieces joined into one WAV or one voice message for chat apps."""
+"""Audio files: their extensions, and functions that join audio pieces into one WAV file or Ogg voice message."""
 
 import os
 import struct
@@ -8,38 +8,39 @@ from pathlib import Path
 
 import msgspec
 
-from hark.processes.piped import Spawn
+from hark.processes.piped_process import Spawn
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice import ogg_worker
 
-JOIN_SECONDS = 60.0
-MOST_BYTES = 64 << 20
+JOIN_TIMEOUT_SECONDS = 60.0
+MAX_OUTPUT_BYTES = 64 << 20
 
 
 async def join_as_ogg(pieces: Sequence[Audio], spawn: Spawn) -> Audio:
-    """Return one `audio/ogg` of all the WAVs, made in a process of its own. Cancelling kills it.
+    """Join the WAV pieces into one `audio/ogg` file, encoded in a separate process. Cancelling kills the process.
 
     Raises:
-        SpeechError: They can't be joined.
+        SpeechError: The pieces can't be joined.
     """
     errors = bytearray()
     environment = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     try:
         process = spawn([sys.executable, "-I", ogg_worker.__file__], Path("/"), environment, errors.extend)
     except (OSError, ValueError) as error:
-        raise SpeechError(f"The voice message can't be made: {error}.") from error
+        raise SpeechError(f"Could not create the voice message: {error}.") from error
     try:
         sizes = msgspec.json.encode([len(piece.data) for piece in pieces]) + b"\n"
-        sound = await process.exchange([sizes, *(piece.data for piece in pieces)], JOIN_SECONDS, MOST_BYTES)
+        chunks = [sizes, *(piece.data for piece in pieces)]
+        encoded = await process.exchange(chunks, JOIN_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES)
     except (OSError, TimeoutError) as error:
-        raise SpeechError("The voice message can't be made: its sound can't be encoded.") from error
-    if not sound:
+        raise SpeechError("Could not create the voice message: encoding the audio failed.") from error
+    if not encoded:
         lines = errors.decode(errors="replace").strip().splitlines()
-        raise SpeechError(f"The voice message can't be made: {lines[-1] if lines else 'its sound is broken'}.")
-    return Audio(sound, "audio/ogg")
+        raise SpeechError(f"Could not create the voice message: {lines[-1] if lines else 'the audio is invalid'}.")
+    return Audio(encoded, "audio/ogg")
 
 
-_ENDINGS = {
+_EXTENSIONS = {
     "audio/ogg": ".ogg",
     "audio/opus": ".ogg",
     "audio/mpeg": ".mp3",
@@ -59,50 +60,51 @@ _ENDINGS = {
 }
 
 
-def plain(media_type: str) -> str:
-    """Return a media type without its parameters: `audio/ogg` for `audio/ogg; codecs=opus`."""
+def base_media_type(media_type: str) -> str:
+    """Strip the parameters from a media type: `audio/ogg; codecs=opus` becomes `audio/ogg`."""
     return media_type.partition(";")[0].strip().lower()
 
 
-def ending(media_type: str) -> str:
-    """Return how the name of such a file ends, such as `.ogg`; "" for a kind that is not known."""
-    return _ENDINGS.get(plain(media_type), "")
+def file_extension(media_type: str) -> str:
+    """Return the file extension for a media type, such as `.ogg`, or "" for an unknown type."""
+    return _EXTENSIONS.get(base_media_type(media_type), "")
 
 
-def wav_file(form: bytes, samples: bytes) -> bytes:
-    """Return a WAV of these samples; `form` is its `fmt ` chunk."""
-    chunks = b"fmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(samples)) + samples
+def make_wav(fmt_chunk: bytes, samples: bytes) -> bytes:
+    """Build a WAV file from these samples. `fmt_chunk` is the content of its `fmt ` chunk."""
+    sizes = struct.pack("<I", len(fmt_chunk)), struct.pack("<I", len(samples))
+    chunks = b"fmt " + sizes[0] + fmt_chunk + b"data" + sizes[1] + samples
     return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
 
 
 def join_wavs(pieces: Sequence[Audio]) -> Audio:
-    """Return one WAV of all, with its true length.
+    """Join the WAV files into one, with the correct length in its header.
 
     Raises:
-        SpeechError: One of them is no WAV, or is of another form than the first.
+        SpeechError: A piece is not a WAV file, or its format differs from that of the first piece.
     """
-    form, samples = b"", bytearray()
+    fmt_chunk, samples = b"", bytearray()
     for piece in pieces:
-        own, data = _parts(piece.data)
-        if form and own != form:
-            raise SpeechError("The pieces of speech are of different forms.")
-        form = own
+        piece_fmt, data = _parse_wav(piece.data)
+        if fmt_chunk and piece_fmt != fmt_chunk:
+            raise SpeechError("The speech program's output has different audio formats. Check [voice] speak_command.")
+        fmt_chunk = piece_fmt
         samples += data
-    # Programs that print a WAV don't know its length beforehand, and say a wrong one.
-    return Audio(wav_file(form, bytes(samples)), "audio/wav")
+    # Programs that write a WAV to stdout don't know its length in advance and write a wrong one.
+    return Audio(make_wav(fmt_chunk, bytes(samples)), "audio/wav")
 
 
-def _parts(wav: bytes) -> tuple[bytes, bytes]:
-    """Return a WAV's form and its samples."""
+def _parse_wav(wav: bytes) -> tuple[bytes, bytes]:
+    """Return the `fmt ` chunk and the samples of a WAV file."""
     if wav[:4] != b"RIFF" or wav[8:12] != b"WAVE":
-        raise SpeechError("What speaks printed no WAV. Check [voice] speak_command.")
-    place, form = 12, b""
-    while place + 8 <= len(wav):
-        name, (size,) = wav[place : place + 4], struct.unpack_from("<I", wav, place + 4)
-        body = wav[place + 8 : place + 8 + size]
+        raise SpeechError("The speech program did not write a WAV file. Check [voice] speak_command.")
+    offset, fmt_chunk = 12, b""
+    while offset + 8 <= len(wav):
+        name, (size,) = wav[offset : offset + 4], struct.unpack_from("<I", wav, offset + 4)
+        body = wav[offset + 8 : offset + 8 + size]
         if name == b"fmt ":
-            form = body
-        elif name == b"data" and form:
-            return form, body
-        place += 8 + size + size % 2
-    raise SpeechError("What speaks printed a broken WAV. Check [voice] speak_command.")
+            fmt_chunk = body
+        elif name == b"data" and fmt_chunk:
+            return fmt_chunk, body
+        offset += 8 + size + size % 2
+    raise SpeechError("The speech program wrote an invalid WAV file. Check [voice] speak_command.")

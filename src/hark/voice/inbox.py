@@ -1,4 +1,4 @@
-"""The way in for voice messages: heard once, in order with the texts around them, and never lost."""
+"""The inbox for voice messages. Each message is transcribed once, delivered in order of arrival, and never lost."""
 
 import asyncio
 import logging
@@ -6,119 +6,119 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from hark.protocol.speech import Transcriber
-from hark.protocol.voice_messages import Listener, VoiceNote
-from hark.voice.delivery import SOURCE, NoteHearing, QueueSlot
+from hark.protocol.voice_messages import VoiceClient, VoiceNote
 from hark.voice.pending_recordings import PendingRecordings
 from hark.voice.settings import VoiceSettings
+from hark.voice.voice_message_delivery import SOURCE, QueueSlot, VoiceMessageDelivery
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
 
-class VoiceIngress:
-    """Takes voice messages of all surfaces. Without a transcriber, each is told that there is none, and kept."""
+class TranscribingVoiceInbox:
+    """Accepts voice messages from all surfaces. Without a transcriber, stores them and notifies the sender."""
 
-    def __init__(self, transcriber: Transcriber | None, shelf: PendingRecordings, settings: VoiceSettings) -> None:
+    def __init__(self, transcriber: Transcriber | None, recordings: PendingRecordings, settings: VoiceSettings) -> None:
         self._transcriber = transcriber
-        self._shelf = shelf
+        self._recordings = recordings
         self._settings = settings
-        self._lines: dict[str, list[QueueSlot]] = {}
-        self._hearings: dict[tuple[str, str], NoteHearing] = {}
+        self._queues: dict[str, list[QueueSlot]] = {}
+        self._deliveries: dict[tuple[str, str], VoiceMessageDelivery] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_on(self) -> bool:
-        """Whether there is somebody who turns speech into words."""
+        """Whether a transcriber is available."""
         return self._transcriber is not None
 
-    def change(self, transcriber: Transcriber | None, settings: VoiceSettings) -> None:
-        """Have what comes from now on heard like this; what is being heard ends with whom it began."""
+    def reconfigure(self, transcriber: Transcriber | None, settings: VoiceSettings) -> None:
+        """Use another transcriber and settings for new voice messages. Transcriptions in progress are not affected."""
         self._transcriber = transcriber
         self._settings = settings
 
-    async def quiet(self) -> None:
-        """Return when all that is being heard at the call has been. Safe to cancel."""
+    async def wait_until_idle(self) -> None:
+        """Wait until the voice messages currently in progress are processed. Safe to cancel."""
         if self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    def hear(self, note: VoiceNote, listener: Listener) -> NoteHearing:
-        """Take a voice message; its place in the line is taken when this returns. One on its way is not doubled."""
-        key = note.line, note.id
-        if key in self._hearings:
-            return self._hearings[key]
-        place = self._join(note.line)
+    def accept(self, note: VoiceNote, client: VoiceClient) -> VoiceMessageDelivery:
+        """Accept a voice message and reserve its position in the queue. A redelivered message is not added twice."""
+        key = note.conversation, note.id
+        if key in self._deliveries:
+            return self._deliveries[key]
+        slot = self._join_queue(note.conversation)
 
         async def stop() -> None:
-            await self._stop(note.line, place, lambda: listener.session.interrupt(SOURCE))
+            await self._stop_earlier(note.conversation, slot, lambda: client.session.interrupt(SOURCE))
 
-        hearing = NoteHearing(note, listener, place, self._shelf, stop)
-        self._hearings[key] = hearing
-        task = asyncio.create_task(hearing.run(self._transcriber, self._settings), name=f"voice message {note.id}")
+        delivery = VoiceMessageDelivery(note, client, slot, self._recordings, stop)
+        self._deliveries[key] = delivery
+        task = asyncio.create_task(delivery.run(self._transcriber, self._settings), name=f"voice message {note.id}")
         self._tasks.add(task)
 
-        def is_over(task: "asyncio.Task[None]") -> None:
+        def clean_up(task: "asyncio.Task[None]") -> None:
             self._tasks.discard(task)
-            del self._hearings[key]
-            self._leave(note.line, place)
+            del self._deliveries[key]
+            self._leave_queue(note.conversation, slot)
             if not task.cancelled() and (error := task.exception()) is not None:
-                _log.error("The voice message %s is kept, and heard again at the next start: %r", note.id, error)
+                _log.error("voice message %s failed; it will be retried at the next start: %r", note.id, error)
 
-        task.add_done_callback(is_over)
-        return hearing
+        task.add_done_callback(clean_up)
+        return delivery
 
-    def left(self) -> Iterator[VoiceNote]:
-        """Yield what an earlier process had taken and not ended, to be heard again. Blocks as long as the disk does."""
-        return self._shelf.left()
+    def unfinished_notes(self) -> Iterator[VoiceNote]:
+        """Yield the voice messages that an earlier process accepted but did not finish. Blocks on disk access."""
+        return self._recordings.unfinished_notes()
 
-    def waiting(self, line: str) -> int:
-        """Return how many of that line are still on their way."""
-        return len(self._lines.get(line, ()))
+    def pending_count(self, conversation: str) -> int:
+        """Return the number of messages in a conversation that are still in progress."""
+        return len(self._queues.get(conversation, ()))
 
-    async def read(self, line: str, say: Callable[[bool], Awaitable[T]]) -> T:
-        """Say a text when all that came before it in its line has been said; at once when there is nothing."""
-        place = self._join(line)
+    async def send_in_order(self, conversation: str, send: Callable[[bool], Awaitable[T]]) -> T:
+        """Send a text message after all earlier messages in its conversation that are still in progress."""
+        slot = self._join_queue(conversation)
         try:
-            await place.reached()
-            return await say(place.is_stopped)
+            await slot.wait_until_first()
+            return await send(slot.is_stopped)
         finally:
-            self._leave(line, place)
+            self._leave_queue(conversation, slot)
 
-    async def stop(self, line: str, interrupt: Callable[[], Awaitable[T]]) -> T:
-        """Interrupt at once, and withdraw the voice messages of a line whose words are not yet known."""
-        place = self._join(line)
+    async def stop(self, conversation: str, interrupt: Callable[[], Awaitable[T]]) -> T:
+        """Interrupt immediately, and withdraw the conversation's voice messages that are not yet transcribed."""
+        slot = self._join_queue(conversation)
         try:
-            return await self._stop(line, place, interrupt)
+            return await self._stop_earlier(conversation, slot, interrupt)
         finally:
-            self._leave(line, place)
+            self._leave_queue(conversation, slot)
 
-    def withdraw(self, line: str, id: str) -> bool:  # noqa: A002
-        """Withdraw one voice message; False when it is not on its way, or its words are known."""
-        hearing = self._hearings.get((line, id))
-        return hearing is not None and hearing.withdraw()
+    def withdraw(self, conversation: str, id: str) -> bool:  # noqa: A002
+        """Withdraw a voice message. Return False if the message is not in progress or is already transcribed."""
+        delivery = self._deliveries.get((conversation, id))
+        return delivery is not None and delivery.withdraw()
 
     async def close(self) -> None:
-        """End all that is under way; what was not yet said is heard again at the next start."""
+        """Cancel all messages in progress. Unsent messages are transcribed again at the next start."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _stop(self, line: str, place: QueueSlot, interrupt: Callable[[], Awaitable[T]]) -> T:
-        """What is before the stop in its line sets nothing off any more; what runs ends now."""
-        before = place.before()
+    async def _stop_earlier(self, conversation: str, slot: QueueSlot, interrupt: Callable[[], Awaitable[T]]) -> T:
+        """Mark the conversation's earlier messages as stopped, withdraw those not yet transcribed, and interrupt."""
+        before = slot.slots_before()
         for other in before:
             other.is_stopped = True
-        for hearing in self._hearings.values():
-            if hearing.line == line and hearing.place in before:
-                hearing.withdraw()
+        for delivery in self._deliveries.values():
+            if delivery.conversation == conversation and delivery.slot in before:
+                delivery.withdraw()
         return await interrupt()
 
-    def _join(self, line: str) -> QueueSlot:
-        return QueueSlot(self._lines.setdefault(line, []))
+    def _join_queue(self, conversation: str) -> QueueSlot:
+        return QueueSlot(self._queues.setdefault(conversation, []))
 
-    def _leave(self, line: str, place: QueueSlot) -> None:
-        place.leave()
-        if not self._lines.get(line, True):
-            del self._lines[line]
+    def _leave_queue(self, conversation: str, slot: QueueSlot) -> None:
+        slot.leave()
+        if not self._queues.get(conversation, True):
+            del self._queues[conversation]

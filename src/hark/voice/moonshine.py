@@ -1,4 +1,4 @@
-"""The embedded speech recognition: English, on this machine, in processes that can be killed."""
+"""The built-in speech recognition: English only, on the local machine, in worker processes that can be killed."""
 
 import asyncio
 import contextlib
@@ -12,235 +12,234 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from hark.processes.piped import PipedProcess, Spawn
+from hark.processes.piped_process import PipedProcess, Spawn
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from hark.voice import moonshine_worker
 from hark.voice.moonshine_worker import TranscriptionReply, TranscriptionRequest
-from hark.voice.settings import VoiceSettings, complaint
+from hark.voice.settings import VoiceSettings, find_settings_problem
 
 STALL_SECONDS = 60.0
-LINE_BYTES = 4 << 20
-MOST_BYTES = 64 << 20
-MOST_SECONDS = 1800.0
+MAX_LINE_BYTES = 4 << 20
+MAX_RECORDING_BYTES = 64 << 20
+MAX_RECORDING_SECONDS = 1800.0
 IDLE_SECONDS = 300.0
-FIRST_IDLE_TIMES = 12  # as long is one kept ready, so that a conversation with pauses need not wait for it again
-FEWEST_AT_ONCE, MOST_AT_ONCE = 2, 4  # one long recording must not keep a short one waiting
-OTHERWISE = 'Or set [voice] stt = "openai" and a base_url to use another one.'
-# What a program may need to run here; no secrets.
-PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+FIRST_WORKER_IDLE_FACTOR = 12  # the first worker stays longer, so that a slow conversation need not wait for a new one
+MIN_WORKERS, MAX_WORKERS = 2, 4  # a long recording must not block a short one
+ALTERNATIVE_HINT = 'Or set [voice] stt = "openai" and a base_url to use a transcription server.'
+# Environment variables that the worker may need. They contain no secrets.
+INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
 
 
-class WorkerGone(Exception):
-    """The process ended, or said what it should not, before its answer was done."""
+class WorkerFailed(Exception):
+    """The worker process exited or sent an invalid reply before it sent its final reply."""
 
 
 class WorkerStalled(Exception):
-    """The process gave no sign for too long."""
+    """The worker process sent nothing for too long."""
 
 
 class WorkerProcess:
-    """A running process, which does one job at a time. Whoever made it calls `end`."""
+    """A worker process that handles one request at a time. The creator must call `stop`."""
 
     def __init__(self, process: PipedProcess) -> None:
         self._process = process
-        self._in_use = anyio.Lock()
-        self._work = anyio.CancelScope()
+        self._lock = anyio.Lock()
+        self._request_scope = anyio.CancelScope()
         self._unread = bytearray()
-        # It may end by itself when it was idle for long; what is left of it then goes, too.
-        self._life = asyncio.create_task(self._live(), name="speech recognition")
+        # The worker exits when it was idle for long. This task then cleans up the rest of its process tree.
+        self._exit_task = asyncio.create_task(self._wait_for_exit(), name="speech recognition")
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The worker's process id."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """Whether it may still take a job."""
-        return not self._life.done()
+        """Whether the worker can accept another request."""
+        return not self._exit_task.done()
 
-    async def transcribe(
-        self, audio: bytes, most_seconds: float, progress: Callable[[str], None]
-    ) -> TranscriptionReply:
-        """Return its last answer. After anything but that, it must be ended: it may be in the middle of its work.
+    async def transcribe(self, audio: bytes, max_seconds: float, progress: Callable[[str], None]) -> TranscriptionReply:
+        """Return the worker's final reply. After any exception the worker may still be busy and must be stopped.
 
         Raises:
-            WorkerGone: It ended before.
-            WorkerStalled: It gives no sign any more.
+            WorkerFailed: The process exited or sent an invalid reply.
+            WorkerStalled: The process no longer replies.
         """
-        async with self._in_use:
+        async with self._lock:
             if not self.is_alive:
-                raise WorkerGone
+                raise WorkerFailed
             try:
-                with self._work:
-                    return await self._answer(
-                        TranscriptionRequest(size=len(audio), most_seconds=most_seconds), audio, progress
+                with self._request_scope:
+                    return await self._exchange(
+                        TranscriptionRequest(size=len(audio), most_seconds=max_seconds), audio, progress
                     )
-                raise WorkerGone
+                raise WorkerFailed
             except TimeoutError as error:
                 raise WorkerStalled from error
             except (OSError, msgspec.MsgspecError) as error:
-                raise WorkerGone(str(error)) from error
+                raise WorkerFailed(str(error)) from error
 
-    async def end(self) -> None:
-        """End it now, whatever it does. Takes milliseconds, at most a second; cancelling does not hasten it."""
-        self._work.cancel()
-        self._life.cancel()
+    async def stop(self) -> None:
+        """Stop the process, even if it is busy. Takes at most a second; cancelling doesn't shorten this time."""
+        self._request_scope.cancel()
+        self._exit_task.cancel()
         with anyio.CancelScope(shield=True):
-            await asyncio.wait([self._life])
+            await asyncio.wait([self._exit_task])
 
-    async def _answer(
-        self, job: TranscriptionRequest, audio: bytes, progress: Callable[[str], None]
+    async def _exchange(
+        self, request: TranscriptionRequest, audio: bytes, progress: Callable[[str], None]
     ) -> TranscriptionReply:
         with anyio.fail_after(STALL_SECONDS):
-            await self._process.send(msgspec.json.encode(job) + b"\n" + audio)
+            await self._process.send(msgspec.json.encode(request) + b"\n" + audio)
         while True:
             with anyio.fail_after(STALL_SECONDS):
-                answer = msgspec.json.decode(await self._line(), type=TranscriptionReply)
+                answer = msgspec.json.decode(await self._read_line(), type=TranscriptionReply)
             if answer.get("done"):
                 return answer
             progress(answer.get("text", ""))
 
-    async def _line(self) -> bytes:
+    async def _read_line(self) -> bytes:
         while True:
             line, newline, rest = self._unread.partition(b"\n")
             if newline:
                 self._unread = rest
                 return bytes(line)
             piece = await self._process.receive()
-            if not piece or len(self._unread) > LINE_BYTES:
-                raise WorkerGone
+            if not piece or len(self._unread) > MAX_LINE_BYTES:
+                raise WorkerFailed
             self._unread += piece
 
-    async def _live(self) -> None:
+    async def _wait_for_exit(self) -> None:
         try:
-            await self._process.tree.exited()
+            await self._process.tree.wait_until_root_exited()
         finally:
             with anyio.CancelScope(shield=True):
-                async with self._in_use:  # nobody may wait for its pipes when they are closed
+                async with self._lock:  # the pipes must not be closed while a request uses them
                     await self._process.stop()
 
 
 class Moonshine:
     """Transcribes with the model from the package `moonshine-voice`.
 
-    Its processes are started when they are needed, or before by `warm_up`. Without work they end after
-    `idle_seconds`, the first after twelve times that; they are started again when they died.
+    Worker processes are started on demand, or earlier by `warm_up`. An idle worker exits after `idle_seconds`, the
+    first worker after twelve times as long. A worker that died is replaced.
     """
 
     def __init__(self, settings: VoiceSettings, spawn: Spawn, idle_seconds: float = IDLE_SECONDS) -> None:
         self._settings = settings
         self._spawn = spawn
         self._idle_seconds = idle_seconds
-        self._places = anyio.Semaphore(at_once())  # first come, first served
+        self._slots = anyio.Semaphore(choose_worker_count())  # first come, first served
         self._workers: set[WorkerProcess] = set()
         self._idle: deque[WorkerProcess] = deque()
         self._is_closed = False
 
     @property
     def pids(self) -> frozenset[int]:
-        """The processes that run now."""
+        """The process ids of the running workers."""
         return frozenset(worker.pid for worker in self._workers if worker.is_alive)
 
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
-        """Return the spoken words; `progress` gets the words so far of a long recording.
+        """Return the transcript. `progress` receives the partial transcript of a long recording.
 
-        Cancelling kills the process that is at it, and no other.
+        Cancelling kills only the worker that handles this recording.
 
         Raises:
-            SpeechError: It is no audio, or nobody could transcribe it.
+            SpeechError: The data is not audio, or it could not be transcribed.
         """
-        self._check(audio)
-        async with self._places:
-            # Twice, because one that had been idle may have ended just now.
-            with contextlib.suppress(WorkerGone):
-                return _utterance(await self._tried(audio, progress))
+        self._validate(audio)
+        async with self._slots:
+            # Try twice, because an idle worker may have exited just now.
+            with contextlib.suppress(WorkerFailed):
+                return _to_utterance(await self._transcribe_once(audio, progress))
             try:
-                return _utterance(await self._tried(audio, progress))
-            except WorkerGone as error:
+                return _to_utterance(await self._transcribe_once(audio, progress))
+            except WorkerFailed as error:
                 raise SpeechError(
-                    "The recording could not be transcribed: the speech recognition broke down over it. "
-                    f"Record it again, or type it. {OTHERWISE}"
+                    "The recording could not be transcribed: speech recognition crashed. "
+                    f"Record it again or type your message. {ALTERNATIVE_HINT}"
                 ) from error
 
     def warm_up(self) -> None:
-        """Have a process ready for the next recording, without waiting for it; what is wrong is told by that one."""
-        if not self._is_closed and not self._missing() and not any(worker.is_alive for worker in self._idle):
+        """Start a worker for the next recording, without waiting. Errors are reported with that recording."""
+        has_idle_worker = any(worker.is_alive for worker in self._idle)
+        if not self._is_closed and not self._find_missing_packages() and not has_idle_worker:
             with contextlib.suppress(SpeechError):
-                self._idle.append(self._start())
+                self._idle.append(self._start_worker())
 
     async def close(self) -> None:
-        """End its processes, within a second."""
+        """Stop all workers, within a second."""
         self._is_closed = True
-        await asyncio.gather(*(worker.end() for worker in self._workers))
+        await asyncio.gather(*(worker.stop() for worker in self._workers))
         self._workers.clear()
 
-    def _check(self, audio: Audio) -> None:
-        if wrong := complaint(self._settings) or self._missing():
-            raise SpeechError(wrong)
-        if len(audio.data) > MOST_BYTES:
-            raise SpeechError(f"The recording is larger than {MOST_BYTES >> 20} MB. Send it in parts.")
+    def _validate(self, audio: Audio) -> None:
+        if problem := find_settings_problem(self._settings) or self._find_missing_packages():
+            raise SpeechError(problem)
+        if len(audio.data) > MAX_RECORDING_BYTES:
+            raise SpeechError(f"The recording is larger than {MAX_RECORDING_BYTES >> 20} MB. Send it in shorter parts.")
         if not audio.data:
             raise SpeechError("The recording is empty. Record it again.")
 
-    def _missing(self) -> str:
+    def _find_missing_packages(self) -> str:
         if find_spec("moonshine_voice") is None or find_spec("av") is None:
-            return f"Speech recognition is not installed. Install it: pip install 'hark-agent[voice]'. {OTHERWISE}"
+            return f"Speech recognition is not installed. Run: pip install 'hark-agent[voice]'. {ALTERNATIVE_HINT}"
         return ""
 
-    async def _tried(self, audio: Audio, progress: Callable[[str], None]) -> TranscriptionReply:
-        worker = self._take()
+    async def _transcribe_once(self, audio: Audio, progress: Callable[[str], None]) -> TranscriptionReply:
+        worker = self._acquire_worker()
         is_done = False
         try:
-            answer = await worker.transcribe(audio.data, MOST_SECONDS, progress)
+            answer = await worker.transcribe(audio.data, MAX_RECORDING_SECONDS, progress)
             is_done = True
         except WorkerStalled as error:
             raise SpeechError(
-                "The recording could not be transcribed: it took too long. Send it again in shorter parts, or type it."
+                "The recording could not be transcribed: it took too long. Send shorter parts or type your message."
             ) from error
         finally:
             if not is_done:
-                await worker.end()
+                await worker.stop()
                 self._workers.discard(worker)
-                self.warm_up()  # so that the next recording need not wait
+                self.warm_up()  # so that the next recording doesn't wait
         self._idle.append(worker)
         return answer
 
-    def _take(self) -> WorkerProcess:
+    def _acquire_worker(self) -> WorkerProcess:
         if self._is_closed:
-            raise SpeechError("The speech recognition is closed, as Hark is about to end. Send it again afterwards.")
+            raise SpeechError("Hark is shutting down and can't transcribe the recording. Send it again later.")
         while self._idle:
-            worker = self._idle.popleft()  # the one with the longest rest is the likeliest to be ready
+            worker = self._idle.popleft()  # the worker that was idle longest is the most likely to be ready
             if worker.is_alive:
                 return worker
             self._workers.discard(worker)
-        return self._start()
+        return self._start_worker()
 
-    def _start(self) -> WorkerProcess:
-        idle_seconds = self._idle_seconds * (1 if self.pids else FIRST_IDLE_TIMES)
-        words = [sys.executable, "-I", moonshine_worker.__file__, str(idle_seconds)]
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    def _start_worker(self) -> WorkerProcess:
+        idle_seconds = self._idle_seconds * (1 if self.pids else FIRST_WORKER_IDLE_FACTOR)
+        command = [sys.executable, "-I", moonshine_worker.__file__, str(idle_seconds)]
+        environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
         try:
-            process = self._spawn(words, Path("/"), environment, lambda _: None)
+            process = self._spawn(command, Path("/"), environment, lambda _: None)
         except (OSError, ValueError) as error:
-            raise SpeechError(f"The speech recognition can't be started: {error}. {OTHERWISE}") from error
+            raise SpeechError(f"Could not start speech recognition: {error}. {ALTERNATIVE_HINT}") from error
         worker = WorkerProcess(process)
         self._workers.add(worker)
         return worker
 
 
-def at_once() -> int:
-    """Return how many recordings are transcribed at a time."""
+def choose_worker_count() -> int:
+    """Return the number of recordings to transcribe in parallel."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(FEWEST_AT_ONCE, min(MOST_AT_ONCE, cores // 2))
+    return max(MIN_WORKERS, min(MAX_WORKERS, cores // 2))
 
 
-def _utterance(answer: TranscriptionReply) -> Utterance:
-    reason = answer.get("reason", "")
-    match answer.get("error", ""):
+def _to_utterance(reply: TranscriptionReply) -> Utterance:
+    reason = reply.get("reason", "")
+    match reply.get("error", ""):
         case "":
-            return Utterance(answer.get("text", ""), answer.get("seconds", 0.0), "en")
+            return Utterance(reply.get("text", ""), reply.get("seconds", 0.0), "en")
         case "audio":
-            raise SpeechError(f"The recording could not be transcribed: {reason}. Record it again, or type it.")
+            raise SpeechError(f"The recording could not be transcribed: {reason}. Record it again or type a message.")
         case _:
-            raise SpeechError(f"The speech recognition can't be run: {reason}. {OTHERWISE}")
+            raise SpeechError(f"Speech recognition failed: {reason}. {ALTERNATIVE_HINT}")

@@ -1,7 +1,8 @@
-"""The process in which speech becomes words: a program of its own, that ends when its parent does.
+"""The worker process for speech recognition. The worker exits when its parent process does.
 
-On stdin come jobs: a line of JSON (see `Job`), then so many bytes of audio. On stdout go lines of JSON (see `Answer`):
-any number of partial ones, then one that is done. Whatever a hostile file does to the decoder, it does it here.
+Stdin receives requests: a line of JSON (see `TranscriptionRequest`), then the bytes of the audio. Stdout gets lines
+of JSON (see `TranscriptionReply`): any number of partial replies, then a final one. A malicious audio file can only
+affect this process.
 """
 
 import contextlib
@@ -20,24 +21,24 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 PR_SET_PDEATHSIG = 1
-SAMPLES_PER_SECOND = 16_000
+SAMPLE_RATE = 16_000
 PIECE_SECONDS = 15
 TAIL_SECONDS = 0.5
-MEMORY_BYTES = 3 << 30
-# Containers that hold their sound themselves: no playlists, which name other files.
+MAX_MEMORY_BYTES = 3 << 30
+# Containers with embedded audio. No playlists, which refer to other files.
 FORMATS = "aac,aiff,amr,caf,flac,matroska,mov,mp3,ogg,wav,w64,webm"
 FORCE_UPDATE = 1
 
 
 class TranscriptionRequest(TypedDict):
-    """What the parent wants: so many bytes follow, of which so many seconds may be transcribed."""
+    """A request: the size of the audio that follows, and the maximum duration of the recording."""
 
     size: int
     most_seconds: float
 
 
 class TranscriptionReply(TypedDict, total=False):
-    """The words so far. `error`: `audio` (the recording is at fault) or `model` (the model can't be run)."""
+    """The transcript so far. `error` is `audio` (the recording is invalid) or `model` (the model can't run)."""
 
     text: str
     seconds: float
@@ -47,54 +48,54 @@ class TranscriptionReply(TypedDict, total=False):
 
 
 class BadAudio(Exception):
-    """The recording can't be transcribed; the text says why."""
+    """The recording can't be transcribed. The error's text gives the reason."""
 
 
 class ModelLoadError(Exception):
-    """The model can't be loaded or run; the text says why."""
+    """The model can't be loaded or run. The error's text gives the reason."""
 
 
 def main(idle_seconds: float) -> None:
-    """Work until stdin ends, or until there was nothing to do for so long."""
+    """Process requests until stdin ends or no request arrives for `idle_seconds`."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the libraries print must not be taken for an answer
-    jobs: queue.Queue[tuple[TranscriptionRequest, bytes]] = queue.Queue()
-    # A thread of its own reads, so that the end of stdin is heard in the middle of inference.
-    threading.Thread(target=_read, args=(jobs,), daemon=True).start()
-    model = Model()  # loaded before the first recording comes, so that few have to wait for it
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # output of the libraries must not be read as a reply
+    requests: queue.Queue[tuple[TranscriptionRequest, bytes]] = queue.Queue()
+    # A separate thread reads, so that the end of stdin is noticed during inference.
+    threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
+    model = SpeechModel()  # loaded before the first recording arrives, so that it rarely waits
     while True:
         try:
-            job, audio = jobs.get(timeout=idle_seconds)
+            request, audio = requests.get(timeout=idle_seconds)
         except queue.Empty:
             os._exit(0)
-        is_well = True
-        for answer in _answers(model, job, audio):
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
-            is_well = answer.get("error") != "model"
-        if not is_well:
-            os._exit(1)  # one that failed is not asked again: another process takes its place
+        is_model_working = True
+        for answer in _process_request(model, request, audio):
+            replies.write(json.dumps(answer) + "\n")
+            replies.flush()
+            is_model_working = answer.get("error") != "model"
+        if not is_model_working:
+            os._exit(1)  # a failed model is not used again; the parent starts another process
 
 
-def _read(jobs: "queue.Queue[tuple[TranscriptionRequest, bytes]]") -> None:
+def _read_requests(requests: "queue.Queue[tuple[TranscriptionRequest, bytes]]") -> None:
     with contextlib.suppress(ValueError, OSError):
         reader = io.BufferedReader(io.FileIO(0, closefd=False))
         while line := reader.readline():
-            job: TranscriptionRequest = json.loads(line)
-            audio = reader.read(job["size"])
-            if len(audio) < job["size"]:
+            request: TranscriptionRequest = json.loads(line)
+            audio = reader.read(request["size"])
+            if len(audio) < request["size"]:
                 break
-            jobs.put((job, audio))
+            requests.put((request, audio))
     os._exit(0)
 
 
-class Model:
-    """The embedded model. One that can't be loaded says so when it is asked for its first words."""
+class SpeechModel:
+    """The built-in model. A loading error is raised when the first stream is opened."""
 
     def __init__(self) -> None:
         self._transcriber: Any = None
@@ -109,18 +110,18 @@ class Model:
             self._transcriber = library.Transcriber(
                 Path(library.__file__).parent / "assets" / "tiny-en",
                 api.ModelArch.TINY,
-                update_interval=1e9,  # words are wanted when this program says so, never by a timer
+                update_interval=1e9,  # transcripts are requested explicitly, never by a timer
                 options={"return_audio_data": "false"},
             )
         except (ImportError, OSError, *self._errors) as error:
             self._failure = str(error) or type(error).__name__
 
     @contextlib.contextmanager
-    def listening(self) -> Generator[Any]:
-        """Have an ear for one recording, that has heard nothing yet.
+    def open_stream(self) -> Generator[Any]:
+        """Open a new stream for one recording.
 
         Raises:
-            ModelLoadError: It can't be had, or what it heard can't be turned into words.
+            ModelLoadError: The model can't be loaded, or its transcription failed.
         """
         if self._failure:
             raise ModelLoadError(self._failure)
@@ -135,17 +136,17 @@ class Model:
             raise ModelLoadError(str(error)) from error
 
 
-def _words(stream: Any, samples: list[float], flags: int = 0) -> str:
-    """Hear these samples, too, and return all the words so far."""
-    stream.add_audio(samples, SAMPLES_PER_SECOND)
+def _transcribe_samples(stream: Any, samples: list[float], flags: int = 0) -> str:
+    """Add samples to the stream and return the whole transcript so far."""
+    stream.add_audio(samples, SAMPLE_RATE)
     transcript = stream.update_transcription(flags)
     return " ".join(text for line in transcript.lines if (text := line.text.strip()))
 
 
-def _answers(model: Model, job: TranscriptionRequest, audio: bytes) -> Iterator[TranscriptionReply]:
+def _process_request(model: SpeechModel, request: TranscriptionRequest, audio: bytes) -> Iterator[TranscriptionReply]:
     try:
-        with model.listening() as ear:
-            yield from _transcribed(ear, audio, job["most_seconds"])
+        with model.open_stream() as stream:
+            yield from _transcribe_recording(stream, audio, request["most_seconds"])
     except ModelLoadError as error:
         yield {"done": True, "error": "model", "reason": str(error)}
     except BadAudio as error:
@@ -154,42 +155,42 @@ def _answers(model: Model, job: TranscriptionRequest, audio: bytes) -> Iterator[
         yield {"done": True, "error": "audio", "reason": "it needs too much memory"}
 
 
-def _transcribed(ear: Any, audio: bytes, most_seconds: float) -> Iterator[TranscriptionReply]:
-    """Yield the words so far after each piece. The model's own voice detector cuts at the silences between."""
+def _transcribe_recording(stream: Any, audio: bytes, max_seconds: float) -> Iterator[TranscriptionReply]:
+    """Yield the transcript so far after each piece. The model's voice detector splits the audio at silences."""
     seconds = 0.0
     piece = [0.0] * 0
-    for following in _pieces(audio):
+    for following in _decode_pieces(audio):
         if piece:
-            yield {"text": _words(ear, piece), "seconds": seconds}
+            yield {"text": _transcribe_samples(stream, piece), "seconds": seconds}
         piece = following
-        seconds += len(piece) / SAMPLES_PER_SECOND
-        if seconds > most_seconds:
-            raise BadAudio(f"it is longer than {most_seconds / 60:.0f} minutes")
+        seconds += len(piece) / SAMPLE_RATE
+        if seconds > max_seconds:
+            raise BadAudio(f"it is longer than {max_seconds / 60:.0f} minutes")
     if not piece:
-        raise BadAudio("there is no sound in it, or it is of a kind that is not known")
-    # Silence behind it, so that the last word has an end.
-    piece += [0.0] * int(TAIL_SECONDS * SAMPLES_PER_SECOND)
-    yield {"text": _words(ear, piece, FORCE_UPDATE), "seconds": seconds, "done": True}
+        raise BadAudio("it contains no sound or has an unknown format")
+    # Append silence, so that the last word is recognised as complete.
+    piece += [0.0] * int(TAIL_SECONDS * SAMPLE_RATE)
+    yield {"text": _transcribe_samples(stream, piece, FORCE_UPDATE), "seconds": seconds, "done": True}
 
 
-def _pieces(audio: bytes) -> Iterator[list[float]]:
-    """Yield the recording as samples from -1 to 1, some seconds at a time."""
+def _decode_pieces(audio: bytes) -> Iterator[list[float]]:
+    """Decode the recording. Yield its samples, as numbers from -1 to 1, a few seconds at a time."""
     numpy: Any = import_module("numpy")
-    waiting: list[Any] = []
+    frames: list[Any] = []
     size = 0
-    for sound in _decoded(audio):
-        # What is no number would deafen the model.
-        waiting.append(numpy.clip(numpy.nan_to_num(sound.to_ndarray()[0]), -1.0, 1.0))
-        size += len(waiting[-1])
-        if size >= PIECE_SECONDS * SAMPLES_PER_SECOND:
-            yield numpy.concatenate(waiting).tolist()
-            waiting, size = [], 0
-    if waiting:
-        yield numpy.concatenate(waiting).tolist()
+    for sound in _decode_frames(audio):
+        # NaN values would break the model's later transcripts.
+        frames.append(numpy.clip(numpy.nan_to_num(sound.to_ndarray()[0]), -1.0, 1.0))
+        size += len(frames[-1])
+        if size >= PIECE_SECONDS * SAMPLE_RATE:
+            yield numpy.concatenate(frames).tolist()
+            frames, size = [], 0
+    if frames:
+        yield numpy.concatenate(frames).tolist()
 
 
-def _decoded(audio: bytes) -> Iterator[Any]:
-    """Yield frames of sound. What could be read of a broken recording is better than nothing."""
+def _decode_frames(audio: bytes) -> Iterator[Any]:
+    """Yield decoded audio frames. For a damaged recording, yield only the readable part."""
     av: Any = import_module("av")
     options = {"format_whitelist": FORMATS, "protocol_whitelist": "none"}
     with (
@@ -197,7 +198,7 @@ def _decoded(audio: bytes) -> Iterator[Any]:
         av.open(io.BytesIO(audio), options=options, metadata_errors="replace") as container,
     ):
         if container.streams.audio:
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLES_PER_SECOND)
+            resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE)
             for frame in container.decode(audio=0):
                 yield from resampler.resample(frame)
             yield from resampler.resample(None)

@@ -1,6 +1,6 @@
-"""The process that joins pieces of sound into one Ogg file with Opus in it, as chat apps play voice messages.
+"""The worker process that joins WAV pieces into one Ogg Opus file, the format of voice messages in chat apps.
 
-On stdin comes a line of JSON with the pieces' sizes, then the pieces. On stdout goes the file.
+Stdin receives a line of JSON with the pieces' sizes, then the pieces. Stdout gets the file.
 """
 
 import ctypes
@@ -13,39 +13,39 @@ from importlib import import_module
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
-SAMPLES_PER_SECOND = 48_000
+SAMPLE_RATE = 48_000
 BITS_PER_SECOND = 32_000
 
 
 def main() -> None:
-    """Join what comes on stdin."""
+    """Join the pieces from stdin and write the result to stdout."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     reader = sys.stdin.buffer
     pieces = [reader.read(size) for size in json.loads(reader.readline())]
-    whole = _joined(pieces)
+    ogg_file = _encode_opus(pieces)
     with os.fdopen(1, "wb", closefd=False) as out:
-        out.write(whole)
+        out.write(ogg_file)
 
 
-def _joined(pieces: list[bytes]) -> bytes:
+def _encode_opus(pieces: list[bytes]) -> bytes:
     av: Any = import_module("av")
-    whole = io.BytesIO()
-    with av.open(whole, "w", format="ogg") as container:
-        stream = container.add_stream("libopus", rate=SAMPLES_PER_SECOND, layout="mono", bit_rate=BITS_PER_SECOND)
-        resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLES_PER_SECOND, frame_size=960)
+    ogg_file = io.BytesIO()
+    with av.open(ogg_file, "w", format="ogg") as container:
+        stream = container.add_stream("libopus", rate=SAMPLE_RATE, layout="mono", bit_rate=BITS_PER_SECOND)
+        resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE, frame_size=960)
         for piece in pieces:
             with av.open(io.BytesIO(piece), format="wav") as sound:
-                samples = av.AudioResampler(format="s16", layout="mono", rate=SAMPLES_PER_SECOND)
+                samples = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
                 for frame in [*sound.decode(audio=0), None]:
-                    for even in samples.resample(frame):
-                        even.pts = None
-                        for packed in resampler.resample(even):
-                            container.mux(stream.encode(packed))
-        for packed in resampler.resample(None):
-            container.mux(stream.encode(packed))
+                    for resampled in samples.resample(frame):
+                        resampled.pts = None
+                        for packet_frame in resampler.resample(resampled):
+                            container.mux(stream.encode(packet_frame))
+        for packet_frame in resampler.resample(None):
+            container.mux(stream.encode(packet_frame))
         container.mux(stream.encode(None))
-    return whole.getvalue()
+    return ogg_file.getvalue()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Recordings that are not yet words, in files: what a crash leaves of them is gone on with."""
+"""Recordings that have not yet been transcribed, stored in files so that they survive a crash."""
 
 import contextlib
 import hashlib
@@ -10,11 +10,11 @@ import msgspec
 from hark.disk.private_files import replace_private, sync_folder
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
-from hark.voice.audio_files import ending
+from hark.voice.audio_files import file_extension
 
 
-class _Slip(msgspec.Struct):
-    """What is written beside a recording; as long as it is there, the recording waits to be heard."""
+class _RecordingMetadata(msgspec.Struct):
+    """The metadata file of a recording. As long as the file exists, the recording still has to be transcribed."""
 
     id: str
     line: str
@@ -25,53 +25,54 @@ class _Slip(msgspec.Struct):
 
 
 class PendingRecordings:
-    """A folder of recordings. Its calls block for as long as the disk takes: run them in a thread."""
+    """A folder of recordings. The methods block on disk access; run them in a thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def keep(self, note: VoiceNote, arrived: int) -> Path:
-        """Write a recording so that it survives a crash, and return where it is. `arrived` is its place in the order.
+    def store(self, note: VoiceNote, arrived_at_ns: int) -> Path:
+        """Store a recording durably and return its path. Recordings are ordered by `arrived_at_ns`.
 
         Raises:
-            OSError: It can't be written.
+            OSError: The recording can't be written.
         """
-        recording = self._recording(note)
+        recording = self._recording_path(note)
         replace_private(recording, note.audio.data)
-        slip = _Slip(note.id, note.line, note.audio.media_type, recording.name, arrived, dict(note.about))
-        replace_private(self._slip(note), msgspec.json.encode(slip))
+        media_type, about = note.audio.media_type, dict(note.about)
+        metadata = _RecordingMetadata(note.id, note.conversation, media_type, recording.name, arrived_at_ns, about)
+        replace_private(self._metadata_path(note), msgspec.json.encode(metadata))
         sync_folder(self._folder)
         return recording
 
-    def drop(self, note: VoiceNote) -> None:
-        """Forget a recording: its words are known, or nobody wants them any more."""
-        self.lay_aside(note)
+    def delete(self, note: VoiceNote) -> None:
+        """Delete a recording that was transcribed or withdrawn."""
+        self.delete_metadata(note)
         with contextlib.suppress(OSError):
-            self._recording(note).unlink(missing_ok=True)
+            self._recording_path(note).unlink(missing_ok=True)
 
-    def lay_aside(self, note: VoiceNote) -> None:
-        """Leave the recording where it is, and don't hear it again."""
+    def delete_metadata(self, note: VoiceNote) -> None:
+        """Delete only the metadata. The recording stays on disk and is not transcribed again."""
         with contextlib.suppress(OSError):
-            self._slip(note).unlink(missing_ok=True)
+            self._metadata_path(note).unlink(missing_ok=True)
 
-    def left(self) -> Iterator[VoiceNote]:
-        """Yield what an earlier process had taken and not ended, in the order in which it arrived."""
-        slips: list[_Slip] = []
+    def unfinished_notes(self) -> Iterator[VoiceNote]:
+        """Yield the recordings that an earlier process stored but did not finish, in order of arrival."""
+        entries: list[_RecordingMetadata] = []
         for file in self._folder.glob("*.json"):
             with contextlib.suppress(OSError, msgspec.MsgspecError):
-                slips.append(msgspec.json.decode(file.read_bytes(), type=_Slip))
-        for told in sorted(slips, key=lambda slip: slip.arrived):
+                entries.append(msgspec.json.decode(file.read_bytes(), type=_RecordingMetadata))
+        for entry in sorted(entries, key=lambda slip: slip.arrived):
             with contextlib.suppress(OSError):
-                data = (self._folder / Path(told.recording).name).read_bytes()
-                yield VoiceNote(told.id, told.line, Audio(data, told.media_type), told.about)
+                data = (self._folder / Path(entry.recording).name).read_bytes()
+                yield VoiceNote(entry.id, entry.line, Audio(data, entry.media_type), entry.about)
 
-    def _slip(self, note: VoiceNote) -> Path:
-        return self._folder / f"{_name(note)}.json"
+    def _metadata_path(self, note: VoiceNote) -> Path:
+        return self._folder / f"{_file_stem(note)}.json"
 
-    def _recording(self, note: VoiceNote) -> Path:
-        return self._folder / f"{_name(note)}{ending(note.audio.media_type) or '.audio'}"
+    def _recording_path(self, note: VoiceNote) -> Path:
+        return self._folder / f"{_file_stem(note)}{file_extension(note.audio.media_type) or '.audio'}"
 
 
-def _name(note: VoiceNote) -> str:
-    # Ids come from outside: as a hash they are neither paths nor too long, and the same one is the same file.
-    return hashlib.sha256(f"{note.line}\0{note.id}".encode()).hexdigest()[:32]
+def _file_stem(note: VoiceNote) -> str:
+    # Ids come from outside. As hashes they can't be paths or too long, and equal ids share a file.
+    return hashlib.sha256(f"{note.conversation}\0{note.id}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Speaks with a program that reads a sentence and prints a WAV: espeak-ng, or the person's own, such as piper."""
+"""Converts text to speech with an external program: espeak-ng, or one from the settings, such as piper."""
 
 import os
 import re
@@ -7,105 +7,106 @@ import shutil
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 
-from hark.processes.piped import Spawn
+from hark.processes.piped_process import Spawn
 from hark.protocol.speech import Audio, SpeechError
 from hark.voice.settings import VoiceSettings
 
-MOST_CHARACTERS = 400
-CODE = "There is code, which is left out."
+MAX_SENTENCE_CHARACTERS = 400
+CODE_TEXT = "Code omitted."
 
-# Spans are bounded, so that no text takes more than its share of time.
+# Spans are bounded, so that no input causes excessive backtracking.
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TABLE_RULE = re.compile(r"^[ \t:|-]+$", re.MULTILINE)
-_PICTURE = re.compile(r"!\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
+_IMAGE = re.compile(r"!\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
 _LINK = re.compile(r"\[([^\]\n]{1,300})\]\([^)\n]{0,2000}\)")
-_ADDRESS = re.compile(r"<?https?://([^\s/>)]+)[^\s>)]*>?")
-_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)", re.MULTILINE)
+_URL = re.compile(r"<?https?://([^\s/>)]+)[^\s>)]*>?")
+_LINE_MARKER = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)", re.MULTILINE)
 _EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~)(?=[^\s*~])(.{1,300}?)(?<=\S)\1")
 _UNDERLINE = re.compile(r"(?<!\w)_(?=[^\s_])(.{1,300}?)(?<=\S)_(?!\w)")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,300}>")
-_SIGNS = re.compile("[\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff]")
-_END = re.compile(r"(?<=[.!?:;…])[\"'”’)]*\s+|(?<=[。！？])\s*|\n+")  # a sentence's end, or a line's
+_SYMBOLS = re.compile("[\u2190-\u21ff\u2300-\u23ff\u2500-\u27bf\u2b00-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff]")
+_SENTENCE_END = re.compile(r"(?<=[.!?:;…])[\"'”’)]*\s+|(?<=[。！？])\s*|\n+")  # the end of a sentence or line
 
 
-def sentences(markdown: str) -> Iterator[str]:
-    """Yield what is to be said, a sentence at a time, so that the first can be heard while the next is made."""
-    for sentence in _END.split(_without_marks(markdown)):
-        words = " ".join(sentence.split())
-        while len(words) > MOST_CHARACTERS:
-            cut = words.rfind(" ", 0, MOST_CHARACTERS)
-            cut = MOST_CHARACTERS if cut <= 0 else cut
-            yield words[:cut]
-            words = words[cut:].strip()
-        if any(character.isalnum() for character in words):
-            yield words
+def split_sentences(markdown: str) -> Iterator[str]:
+    """Yield the text to speak, one sentence at a time, so that the first can be played while the next is generated."""
+    for sentence in _SENTENCE_END.split(_strip_markdown(markdown)):
+        text = " ".join(sentence.split())
+        while len(text) > MAX_SENTENCE_CHARACTERS:
+            cut = text.rfind(" ", 0, MAX_SENTENCE_CHARACTERS)
+            cut = MAX_SENTENCE_CHARACTERS if cut <= 0 else cut
+            yield text[:cut]
+            text = text[cut:].strip()
+        if any(character.isalnum() for character in text):
+            yield text
 
 
-def _without_marks(markdown: str) -> str:
-    text = _FENCE.sub(f"\n{CODE}\n", markdown)
+def _strip_markdown(markdown: str) -> str:
+    text = _FENCE.sub(f"\n{CODE_TEXT}\n", markdown)
     text = _TABLE_RULE.sub("", text)
-    text = _PICTURE.sub(r"\1", text)
+    text = _IMAGE.sub(r"\1", text)
     text = _LINK.sub(r"\1", text)
-    text = _ADDRESS.sub(r"\1", text)
-    text = _LINE_MARK.sub("", text)
+    text = _URL.sub(r"\1", text)
+    text = _LINE_MARKER.sub("", text)
     text = _EMPHASIS.sub(r"\2", text)
     text = _UNDERLINE.sub(r"\1", text)
     text = _TAG.sub("", text)
     text = text.replace("`", "").replace("|", ", ")
-    return _SIGNS.sub("", text)
+    return _SYMBOLS.sub("", text)
 
 
-SENTENCE_SECONDS = 60.0
-MOST_BYTES = 32 << 20
-PASSED_ON = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
-# The text goes through a pipe, so that no other user sees it in the list of processes.
-SCRIPT = 'IFS= read -r line; printf "%s\\n" "$line" | "$@"'
+SENTENCE_TIMEOUT_SECONDS = 60.0
+MAX_AUDIO_BYTES = 32 << 20
+INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+# The text is passed through a pipe, so that other users can't see it in the process list.
+PIPE_SCRIPT = 'IFS= read -r line; printf "%s\\n" "$line" | "$@"'
 
 
 class ProgramSpeaker:
-    """Starts the program once for each sentence, and kills it when nobody listens any more."""
+    """Runs the speech program once for each sentence. Closing the generator kills the running program."""
 
     def __init__(self, settings: VoiceSettings, spawn: Spawn) -> None:
         self._settings = settings
         self._spawn = spawn
 
     async def speak(self, text: str) -> AsyncGenerator[Audio]:
-        """Yield a WAV for each sentence; closing the generator ends the program at once.
+        """Yield WAV audio for each sentence. Closing the generator kills the program immediately.
 
         Raises:
-            SpeechError: There is no such program, or it does not speak.
+            SpeechError: The program does not exist or produces no audio.
         """
-        program = self._program()
-        for sentence in sentences(text):
-            yield Audio(await self._spoken(program, sentence), "audio/wav")
+        program = self._find_speak_command()
+        for sentence in split_sentences(text):
+            yield Audio(await self._speak_sentence(program, sentence), "audio/wav")
 
-    def _program(self) -> list[str]:
+    def _find_speak_command(self) -> list[str]:
         if self._settings.speak_command:
             return list(self._settings.speak_command)
         found = shutil.which("espeak-ng")
         if found is None:
             raise SpeechError(
-                "Replies can't be spoken: espeak-ng is not installed. Install it (Debian, Ubuntu: apt-get install "
+                "Could not speak the reply: espeak-ng is not installed. Install it (Debian, Ubuntu: apt-get install "
                 "espeak-ng; macOS: brew install espeak-ng), or set [voice] speak_command."
             )
         return [found, "--stdin", "--stdout", "-v", self._settings.language or "en"]
 
-    async def _spoken(self, program: Sequence[str], sentence: str) -> bytes:
+    async def _speak_sentence(self, program: Sequence[str], sentence: str) -> bytes:
         errors = bytearray()
-        environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
         try:
-            process = self._spawn(["sh", "-c", SCRIPT, "sh", *program], Path("/"), environment, errors.extend)
+            process = self._spawn(["sh", "-c", PIPE_SCRIPT, "sh", *program], Path("/"), environment, errors.extend)
         except (OSError, ValueError) as error:
-            raise SpeechError(f"Replies can't be spoken: {error}.") from error
+            raise SpeechError(f"Could not speak the reply: {error}.") from error
         try:
-            sound = await process.exchange([f"{sentence}\n".encode()], SENTENCE_SECONDS, MOST_BYTES)
+            audio = await process.exchange([f"{sentence}\n".encode()], SENTENCE_TIMEOUT_SECONDS, MAX_AUDIO_BYTES)
         except (OSError, TimeoutError) as error:
-            raise SpeechError(f"Replies can't be spoken: {_name(program)} does not answer.") from error
-        if not sound:
-            reason = errors.decode(errors="replace").strip()[-300:] or "it does not say why"
-            raise SpeechError(f"Replies can't be spoken by {_name(program)}: {reason}. Check [voice] speak_command.")
-        return sound
+            raise SpeechError(f"Could not speak the reply: {_program_name(program)} did not respond.") from error
+        if not audio:
+            reason = errors.decode(errors="replace").strip()[-300:] or "no reason given"
+            name = _program_name(program)
+            raise SpeechError(f"{name} could not speak the reply: {reason}. Check [voice] speak_command.")
+        return audio
 
 
-def _name(program: Sequence[str]) -> str:
+def _program_name(program: Sequence[str]) -> str:
     return shlex.quote(program[0])

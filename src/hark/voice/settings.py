@@ -1,4 +1,4 @@
-"""The settings of voice: `[voice]` in config.toml."""
+"""The voice settings: `[voice]` in config.toml."""
 
 from typing import Annotated, Literal
 
@@ -6,13 +6,13 @@ from msgspec import Meta, Struct
 
 
 class VoiceSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Who turns speech into words, and words into speech.
+    """The settings for speech recognition and speech output.
 
-    `echo`: the person is shown what was heard. `hold`: a voice message stops the running turn when it arrives, not when
-    its words are known. `language`: such as `en` or `de`; "" leaves it to the model. `base_url`, `model` and
-    `api_key_env` are for `stt = "openai"`: any server with `/audio/transcriptions`. `speak`: replies to voice messages
-    are spoken, too; by `speak_command`, which gets a sentence on its input and prints a WAV, or else by espeak-ng.
-    `record_command` prints what the terminal's microphone hears, as a WAV or another kind, until it is ended.
+    `echo`: show the transcript to the user. `hold`: a voice message stops the running turn when it arrives, not when
+    it is transcribed. `language`: such as `en` or `de`; "" lets the model decide. `base_url`, `model` and
+    `api_key_env` are for `stt = "openai"`: any server with `/audio/transcriptions`. `speak`: replies to voice
+    messages are also spoken, by `speak_command`, which reads a sentence from stdin and writes a WAV to stdout, or by
+    espeak-ng. `record_command` writes the microphone's audio to stdout, as WAV or another format, until stopped.
     """
 
     stt: Literal["moonshine", "openai", "off"] = "moonshine"
@@ -28,12 +28,12 @@ class VoiceSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     record_command: tuple[str, ...] = ()
 
 
-def complaint(settings: VoiceSettings) -> str:
-    """Return what is wrong with the settings and what to do, or "" """
+def find_settings_problem(settings: VoiceSettings) -> str:
+    """Describe the problem with the settings and how to fix it. Return "" if the settings are valid."""
     language = settings.language.lower().replace("_", "-").partition("-")[0]
     if settings.stt == "moonshine" and language not in ("", "en"):
         return (
-            f'The built-in speech recognition knows English only, and [voice] language is "{settings.language}". '
-            'For other languages set [voice] stt = "openai", with the base_url of a server that knows them.'
+            f'The built-in speech recognition supports English only, but [voice] language is "{settings.language}". '
+            'For other languages set [voice] stt = "openai", with the base_url of a server that supports them.'
         )
     return ""

@@ -1,4 +1,4 @@
-"""What a text means: decided in one order, the same on every surface."""
+"""A text is interpreted by rules in a fixed order, which is the same on every surface."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ SURFACES = ("terminal", "page", "api", "acp", "telegram", "webhook")
 PROGRAMS = ("python", "oneshot", "schedule", "v1")
 
 
-def asked(text: str) -> AnswerMeaning | None:
+def answer_question(text: str) -> AnswerMeaning | None:
     return AnswerMeaning("q1", text)
 
 
@@ -45,18 +45,18 @@ def asked(text: str) -> AnswerMeaning | None:
         ("stop at the first error", AnswerMeaning("q1", "stop at the first error")),
     ],
 )
-def test_a_command_comes_before_a_stop_word_and_a_stop_word_before_an_answer(text: str, meaning: Meaning) -> None:
-    assert meaning_of(text, StopWords(STOP_WORDS).fits, asked) == meaning
+def test_commands_take_precedence_over_stop_words_and_stop_words_over_answers(text: str, meaning: Meaning) -> None:
+    assert meaning_of(text, StopWords(STOP_WORDS).matches, answer_question) == meaning
 
 
-def test_without_an_open_question_a_text_is_a_message() -> None:
+def test_text_without_a_slash_is_a_message_when_no_question_is_open() -> None:
     assert meaning_of("hello") == MessageMeaning("hello")
     assert meaning_of("stop") == MessageMeaning("stop")
     assert (is_command("/stop"), is_command("/queue x"), is_command("stop")) == (True, False, False)
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-async def test_a_stop_word_stops_the_turn_on_every_surface_of_people(tmp_path: Path, surface: str) -> None:
+async def test_a_users_stop_word_stops_the_turn_on_every_surface(tmp_path: Path, surface: str) -> None:
     provider = ScriptedProvider([[Hang()]])
     routes = [{"provider": provider}]
     async with hark.open(home=tmp_path, workspace=tmp_path, routes=routes, store={"url": "memory"}) as agent:
@@ -66,29 +66,29 @@ async def test_a_stop_word_stops_the_turn_on_every_surface_of_people(tmp_path: P
         receipt = await session.say("Stop.")
         assert (receipt.state, receipt.turn) == ("started", None)
         assert await session.idle() == Interrupted("user")
-        [notice] = [event for event in await events.take() if isinstance(event, Notice)]
-        assert (notice.code, notice.text[:10]) == ("stop", "stopped in")
+        [notice] = [event for event in await events.next_batch() if isinstance(event, Notice)]
+        assert (notice.code, notice.text[:10]) == ("stop", "Stopped in")
     assert len(provider.requests) <= 1
 
 
 @pytest.mark.parametrize("text", ["stop", "/stop"])
-async def test_a_stop_with_nothing_running_says_so_and_starts_no_turn(tmp_path: Path, text: str) -> None:
+async def test_a_stop_request_without_a_running_turn_is_reported_and_starts_no_turn(tmp_path: Path, text: str) -> None:
     provider = ScriptedProvider([])
     routes = [{"provider": provider}]
     async with hark.open(home=tmp_path, workspace=tmp_path, routes=routes, store={"url": "memory"}) as agent:
         session = agent.session("demo", "terminal")
-        await session.opened()
+        await session.wait_until_loaded()
         events = session.events()
         await session.say(text)
-        told = await events.take()
-        assert [event.text for event in told if isinstance(event, Notice)] == [NO_TURN]
-        assert not any(isinstance(event, TurnStart) for event in told)
+        batch = await events.next_batch()
+        assert [event.text for event in batch if isinstance(event, Notice)] == [NO_TURN]
+        assert not any(isinstance(event, TurnStart) for event in batch)
         assert await session.transcript() == []
     assert provider.requests == []
 
 
 @pytest.mark.parametrize("surface", PROGRAMS)
-async def test_a_stop_word_of_a_program_is_a_message(tmp_path: Path, surface: str) -> None:
+async def test_a_stop_word_from_a_program_is_treated_as_a_message(tmp_path: Path, surface: str) -> None:
     provider = ScriptedProvider([["I am here."]])
     routes = [{"provider": provider}]
     async with hark.open(home=tmp_path, workspace=tmp_path, routes=routes, store={"url": "memory"}) as agent:
@@ -98,12 +98,12 @@ async def test_a_stop_word_of_a_program_is_a_message(tmp_path: Path, surface: st
 
 
 async def test_stop_words_can_be_turned_off_for_one_surface(tmp_path: Path) -> None:
-    provider = ScriptedProvider([["I wait."]])
+    provider = ScriptedProvider([["Waiting."]])
     page = {"page": {"stop_words": False}}
     async with hark.open(home=tmp_path, workspace=tmp_path, routes=[{"provider": provider}], surfaces=page) as agent:
-        assert agent.session("demo", "api").meaning("wait") == StopMeaning()
+        assert agent.session("demo", "api").interpret("wait") == StopMeaning()
         session = agent.session("demo", "page")
-        assert session.meaning("wait") == MessageMeaning("wait")
-        assert session.meaning("/stop") == StopMeaning()
+        assert session.interpret("wait") == MessageMeaning("wait")
+        assert session.interpret("/stop") == StopMeaning()
         await session.say("wait")
-        assert await session.idle() == Completed("I wait.")
+        assert await session.idle() == Completed("Waiting.")

@@ -1,4 +1,4 @@
-"""The words that stop, as people type and say them."""
+"""Stop words as users type and speak them."""
 
 import pytest
 
@@ -6,10 +6,10 @@ from hark.app.slash.stop_words import STOP_WORDS, StopWords
 
 
 @pytest.mark.parametrize("text", ["stop", "Stop.", " STOP!! ", "Stop, please.", "Stop. Please.", "Hör auf!", "停止。"])
-def test_a_whole_message_stops(text: str) -> None:
-    assert StopWords(STOP_WORDS).fits(text)
+def test_a_message_that_consists_only_of_a_stop_word_stops_the_turn(text: str) -> None:
+    assert StopWords(STOP_WORDS).matches(text)
 
 
 @pytest.mark.parametrize("text", ["", "...", "stop the server", "don't stop", "Stop. And list the files.", "stops"])
-def test_any_other_message_does_not(text: str) -> None:
-    assert not StopWords(STOP_WORDS).fits(text)
+def test_a_message_with_other_text_besides_a_stop_word_does_not_stop_the_turn(text: str) -> None:
+    assert not StopWords(STOP_WORDS).matches(text)

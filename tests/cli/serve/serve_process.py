@@ -1,4 +1,4 @@
-"""`hark serve` as a process of its own, with its settings in $HARK_HOME/serve.json."""
+"""Runs `hark serve` as a separate process, with its settings in $HARK_HOME/serve.json."""
 
 import argparse
 import asyncio
@@ -8,14 +8,14 @@ from typing import Any
 
 from hark.app.settings import SettingsError, config
 from hark.app.settings.types import Settings
-from hark.app.shutdown import leave_at_once
+from hark.app.shutdown import exit_on_signals
 from hark.cli.serve.gateway import serve
 
 
-def load() -> Settings:
+def load_settings() -> Settings:
     file = config.home_directory() / "serve.json"
-    written: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return config.load(config.home_directory(), config.workspace(), written)
+    overrides: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return config.load(config.home_directory(), config.workspace(), overrides)
 
 
 def main() -> int:
@@ -24,10 +24,10 @@ def main() -> int:
     parser.add_argument("--port", type=int)
     parser.add_argument("--token")
     parser.add_argument("--verbose", action="store_true")
-    leave_at_once()
+    exit_on_signals()
     options = parser.parse_args()
     try:
-        return asyncio.run(serve(options, load))
+        return asyncio.run(serve(options, load_settings))
     except SettingsError as error:
         sys.stderr.write(f"hark: {error}\n")
         return 2

@@ -1,4 +1,4 @@
-"""SIGHUP: what begins follows the new settings, what runs keeps the old ones, what is the same is not touched."""
+"""SIGHUP: new turns use the new settings, running turns keep the old ones, and unchanged services are not touched."""
 
 import asyncio
 import json
@@ -7,43 +7,43 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.cli.command_line import Hark, gated, opened, shell_call
-from tests.cli.serve.gateway import REAL, Served, serving
+from tests.cli.command_line import Hark, gated, open_hark, shell_call
+from tests.cli.serve.gateway_fixture import REAL_COMMAND, ServedGateway, serve_gateway
 from tests.fakes.models.behaviours import call, delta, echo, events, failing, hanging, text
 from tests.fakes.models.exchange import Exchange
 from tests.fakes.models.server import ModelServer
-from tests.mcp.mcp_fixture import noted, small
+from tests.mcp.mcp_fixture import small_server_settings, wait_for_note
 from tests.waiting import until
 
-READ = "the settings were read again"
-NOT_READ = "the settings were not read again"
+RELOADED = "the settings were reloaded"
+NOT_RELOADED = "the settings were not reloaded"
 
 
-def route(server: ModelServer, name: str = "main", more: str = "") -> str:
-    return f'[[routes]]\nname = "{name}"\nbase_url = "{server.base_url}"\nmodel = "fake"\n{more}\n'
+def route_toml(server: ModelServer, name: str = "main", extra: str = "") -> str:
+    return f'[[routes]]\nname = "{name}"\nbase_url = "{server.base_url}"\nmodel = "fake"\n{extra}\n'
 
 
-def settings(hark: Hark, *parts: str) -> None:
+def write_settings(hark: Hark, *parts: str) -> None:
     (hark.home / "config.toml").write_text("\n".join([*parts, "[serve]\nport = 0\n"]))
 
 
-class Reloading:
-    """A gateway that reads its settings again."""
+class ReloadableGateway:
+    """A gateway whose settings can be reloaded."""
 
-    def __init__(self, hark: Hark, served: Served) -> None:
+    def __init__(self, hark: Hark, served: ServedGateway) -> None:
         self.hark = hark
         self.served = served
 
-    async def reload(self, *parts: str, said: str = READ) -> str:
-        """Write other settings and have them read; return what was told of it."""
-        settings(self.hark, *parts)
+    async def reload(self, *parts: str, expected: str = RELOADED) -> str:
+        """Write new settings, reload them, and return the log lines written since."""
+        write_settings(self.hark, *parts)
         before = len(self._log())
         self.served.running.signal(signal.SIGHUP)
-        await until(lambda: said in self._log()[before:], shows=lambda: (said, self._log()))
+        await until(lambda: expected in self._log()[before:], shows=lambda: (expected, self._log()))
         return self._log()[before:]
 
     async def until_connected(self, *names: str) -> None:
-        """Return when these are all the MCP servers, and all are there."""
+        """Wait until exactly these MCP servers are configured, and all are connected."""
         seen: list[dict[str, str]] = [{}]
 
         async def are_connected() -> bool:
@@ -53,7 +53,7 @@ class Reloading:
         await until(are_connected, shows=lambda: seen[0])
 
     async def servers(self) -> dict[str, str]:
-        """Return how the MCP servers stand, by name."""
+        """Return the state of each MCP server, by name."""
         return {row["name"]: row["state"] for row in (await self.served.call("GET", "/api/status"))[1]["mcp"]}
 
     def _log(self) -> str:
@@ -61,24 +61,24 @@ class Reloading:
         return file.read_text() if file.exists() else ""
 
 
-# ruff: noqa: SIM117 - a model and its gateway are two things
+# ruff: noqa: SIM117 - a model and its gateway are separate contexts
 @asynccontextmanager
-async def reloading(hark: Hark, *parts: str) -> AsyncGenerator[Reloading]:
-    settings(hark, *parts)
-    async with serving(hark, program=REAL) as served:
-        yield Reloading(hark, served)
+async def serve_reloadable(hark: Hark, *parts: str) -> AsyncGenerator[ReloadableGateway]:
+    write_settings(hark, *parts)
+    async with serve_gateway(hark, program=REAL_COMMAND) as served:
+        yield ReloadableGateway(hark, served)
 
 
-async def test_a_running_turn_ends_on_its_own_route_and_the_next_has_the_new_one(tmp_path: Path) -> None:
+async def test_a_running_turn_keeps_its_route_and_the_next_turn_uses_the_new_one(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with opened(tmp_path, [gated(gate, "the old one")]) as hark, ModelServer([text(["the new one"])]) as other:
-        async with reloading(hark, route(hark.server)) as gateway:
+    async with open_hark(tmp_path, [gated(gate, "the old one")]) as hark, ModelServer([text(["the new one"])]) as other:
+        async with serve_reloadable(hark, route_toml(hark.server)) as gateway:
             served = gateway.served
             await served.say("demo", "long")
             await hark.server.request(1)
-            told = await gateway.reload(route(other, more='api_key = "another-key"'))
-            assert "routes changed" in told
-            assert "another-key" not in told
+            log = await gateway.reload(route_toml(other, extra='api_key = "another-key"'))
+            assert "routes changed" in log
+            assert "another-key" not in log
             gate.set()
             await served.until_text("demo", "well, the old one")
             await served.say("demo", "next")
@@ -86,38 +86,40 @@ async def test_a_running_turn_ends_on_its_own_route_and_the_next_has_the_new_one
             assert other.requests[0].headers["authorization"] == "Bearer another-key"
 
 
-async def test_a_route_that_is_the_same_stays_as_ill_as_it_was(tmp_path: Path) -> None:
-    async with opened(tmp_path, [failing(401)]) as hark, ModelServer([text(["spare"]), text(["again"])]) as spare:
-        ill = route(hark.server, "ill", 'api_key = "k"')
-        async with reloading(hark, ill, route(spare, "spare")) as gateway:
+async def test_an_unchanged_route_keeps_its_health_after_a_reload(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [failing(401)]) as hark, ModelServer([text(["spare"]), text(["again"])]) as spare:
+        failing_route = route_toml(hark.server, "ill", 'api_key = "k"')
+        async with serve_reloadable(hark, failing_route, route_toml(spare, "spare")) as gateway:
             served = gateway.served
             await served.say("demo", "one")
             await served.until_text("demo", "spare")
-            await gateway.reload(ill, route(spare, "spare", "first_byte_seconds = 9"), "[limits]\nsteps = 7")
+            await gateway.reload(
+                failing_route, route_toml(spare, "spare", "first_byte_seconds = 9"), "[limits]\nsteps = 7"
+            )
             health = {row["name"]: row["is_well"] for row in (await served.call("GET", "/api/status"))[1]["routes"]}
             assert health == {"ill": False, "spare": True}
             await served.say("demo", "two")
             await served.until_text("demo", "again")
-            await gateway.reload(route(spare, "ill"), route(spare, "spare"))
+            await gateway.reload(route_toml(spare, "ill"), route_toml(spare, "spare"))
             health = {row["name"]: row["is_well"] for row in (await served.call("GET", "/api/status"))[1]["routes"]}
-            assert health == {"ill": True, "spare": True}  # another server under the same name is not ill
+            assert health == {"ill": True, "spare": True}  # another server with the same name is healthy
 
 
-async def test_a_turn_keeps_the_rules_that_it_began_with(tmp_path: Path) -> None:
+async def test_a_running_turn_keeps_the_rules_that_it_started_with(tmp_path: Path) -> None:
     gate = asyncio.Event()
 
-    async def later(exchange: Exchange) -> None:
+    async def call_shell_after_gate(exchange: Exchange) -> None:
         await gate.wait()
         await shell_call(f"echo ran >> {tmp_path}/ran")(exchange)
 
-    script = [later, text(["one"]), shell_call(f"echo ran >> {tmp_path}/ran"), text(["two"])]
-    async with opened(tmp_path, script) as hark:
-        async with reloading(hark, route(hark.server), '[approvals]\nmode = "all"') as gateway:
+    script = [call_shell_after_gate, text(["one"]), shell_call(f"echo ran >> {tmp_path}/ran"), text(["two"])]
+    async with open_hark(tmp_path, script) as hark:
+        async with serve_reloadable(hark, route_toml(hark.server), '[approvals]\nmode = "all"') as gateway:
             served = gateway.served
             await served.say("demo", "first")
             await hark.server.request(1)
             await gateway.reload(
-                route(hark.server), '[approvals]\nmode = "all"\ndeny = ["shell"]', "[limits]\nsteps = 2"
+                route_toml(hark.server), '[approvals]\nmode = "all"\ndeny = ["shell"]', "[limits]\nsteps = 2"
             )
             gate.set()
             await served.until_text("demo", "one")
@@ -128,88 +130,95 @@ async def test_a_turn_keeps_the_rules_that_it_began_with(tmp_path: Path) -> None
     assert "denied by the rules" in json.dumps(hark.server.requests[3].body)
 
 
-async def test_deliveries_follow(tmp_path: Path) -> None:
-    async with opened(tmp_path, [hanging(2), echo()]) as hark, reloading(hark, route(hark.server)) as gateway:
+async def test_messages_are_delivered_according_to_the_reloaded_settings(tmp_path: Path) -> None:
+    async with (
+        open_hark(tmp_path, [hanging(2), echo()]) as hark,
+        serve_reloadable(hark, route_toml(hark.server)) as gateway,
+    ):
         await gateway.served.say("demo", "long")
         await hark.server.request(1)
-        await gateway.reload(route(hark.server), '[delivery]\ndefault = "interrupt"\napi = "queue"')
+        await gateway.reload(route_toml(hark.server), '[delivery]\ndefault = "interrupt"\napi = "queue"')
         assert (await gateway.served.say("demo", "waits"))["state"] == "queued"
 
 
-def server(name: str, notes: Path, *words: str) -> str:
-    one = small(*words)
-    table = f'command = "{one["command"]}"\nargs = {json.dumps(one["args"])}\nstart = "eager"\n'
+def server_toml(name: str, notes: Path, *arguments: str) -> str:
+    server = small_server_settings(*arguments)
+    table = f'command = "{server["command"]}"\nargs = {json.dumps(server["args"])}\nstart = "eager"\n'
     return f'[mcp.servers.{name}]\n{table}env = {{ NOTES = "{notes}" }}\n'
 
 
-async def test_only_mcp_servers_that_changed_are_started_or_stopped(tmp_path: Path) -> None:
+async def test_only_changed_mcp_servers_are_started_or_stopped(tmp_path: Path) -> None:
     notes = {name: tmp_path / name for name in ("same", "other", "gone", "new")}
-    async with opened(tmp_path) as hark:
-        first = [server("same", notes["same"]), server("other", notes["other"]), server("gone", notes["gone"])]
-        async with reloading(hark, route(hark.server)) as gateway:
-            assert "mcp changed" in await gateway.reload(route(hark.server), *first)
+    async with open_hark(tmp_path) as hark:
+        first = [
+            server_toml("same", notes["same"]),
+            server_toml("other", notes["other"]),
+            server_toml("gone", notes["gone"]),
+        ]
+        async with serve_reloadable(hark, route_toml(hark.server)) as gateway:
+            assert "mcp changed" in await gateway.reload(route_toml(hark.server), *first)
             for name in ("same", "other", "gone"):
-                await noted(notes[name], "started")
+                await wait_for_note(notes[name], "started")
             later = [
-                server("same", notes["same"]),
-                server("other", notes["other"], "other"),
-                server("new", notes["new"]),
+                server_toml("same", notes["same"]),
+                server_toml("other", notes["other"], "other"),
+                server_toml("new", notes["new"]),
             ]
-            await gateway.reload(route(hark.server), *later)
-            await noted(notes["new"], "started")
+            await gateway.reload(route_toml(hark.server), *later)
+            await wait_for_note(notes["new"], "started")
             await until(lambda: notes["other"].read_text().count("started") == 2)
             await gateway.until_connected("same", "other", "new")
-            await gateway.reload(route(hark.server))
+            await gateway.reload(route_toml(hark.server))
             assert await gateway.servers() == {}
     assert notes["same"].read_text().count("started") == 1
     assert notes["gone"].read_text().count("started") == 1
 
 
-async def test_a_call_that_a_server_has_under_way_is_not_cut_when_the_server_is_taken_away(tmp_path: Path) -> None:
+async def test_a_running_call_completes_when_its_mcp_server_is_removed(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    late = call(0, "call_1", "one__late", "{}")
-    script = [events([delta(tool_calls=[late]), delta("tool_calls")]), text(["done"])]
+    late_call = call(0, "call_1", "one__late", "{}")
+    script = [events([delta(tool_calls=[late_call]), delta("tool_calls")]), text(["done"])]
     approvals = '[approvals]\nmode = "all"'
-    async with opened(tmp_path, script) as hark:
-        async with reloading(hark, route(hark.server), approvals, server("one", notes)) as gateway:
+    async with open_hark(tmp_path, script) as hark:
+        async with serve_reloadable(hark, route_toml(hark.server), approvals, server_toml("one", notes)) as gateway:
             await gateway.until_connected("one")
             await gateway.served.say("demo", "go")
-            await noted(notes, "call late")
-            await gateway.reload(route(hark.server), approvals)
+            await wait_for_note(notes, "call late")
+            await gateway.reload(route_toml(hark.server), approvals)
             await gateway.served.until_text("demo", "done")
     results = [message for message in hark.server.requests[1].body["messages"] if message["role"] == "tool"]
     assert results[0]["content"] == "late"
 
 
-async def test_broken_settings_are_told_and_all_the_old_ones_stay(tmp_path: Path) -> None:
-    async with opened(tmp_path, [echo()]) as hark:
-        good = [route(hark.server), '[delivery]\napi = "steer"']
-        async with reloading(hark, *good) as gateway:
+async def test_invalid_settings_are_reported_and_all_old_settings_remain_in_effect(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [echo()]) as hark:
+        good = [route_toml(hark.server), '[delivery]\napi = "steer"']
+        async with serve_reloadable(hark, *good) as gateway:
             for broken, why in (
-                (route(hark.server, more='api_key_env = "NOT_SET_ANYWHERE"'), "NOT_SET_ANYWHERE"),
-                (route(hark.server) + '[mcp.servers.x]\nurl = "ftp://x"\n', "mcp.servers.x"),
-                (route(hark.server) + "[limits]\nsteps = 0\n", "limits.steps"),
-                ("this is no TOML", "not valid TOML"),
+                (route_toml(hark.server, extra='api_key_env = "NOT_SET_ANYWHERE"'), "NOT_SET_ANYWHERE"),
+                (route_toml(hark.server) + '[mcp.servers.x]\nurl = "ftp://x"\n', "mcp.servers.x"),
+                (route_toml(hark.server) + "[limits]\nsteps = 0\n", "limits.steps"),
+                ("this is not TOML", "not valid TOML"),
             ):
-                assert why in await gateway.reload(broken, '[delivery]\ndefault = "queue"', said=NOT_READ)
+                assert why in await gateway.reload(broken, '[delivery]\ndefault = "queue"', expected=NOT_RELOADED)
             await gateway.served.say("demo", "hello")
             await gateway.served.until_text("demo", "hello")
             assert (await gateway.served.call("GET", "/api/status"))[1]["mcp"] == []
 
 
-async def test_what_needs_a_restart_is_named(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hark, reloading(hark, route(hark.server)) as gateway:
+async def test_changed_settings_that_need_a_restart_are_reported(tmp_path: Path) -> None:
+    async with open_hark(tmp_path) as hark, serve_reloadable(hark, route_toml(hark.server)) as gateway:
         file = hark.home / "config.toml"
-        file.write_text(route(hark.server) + '[serve]\nport = 1\n[store]\nurl = "memory"\n')
+        file.write_text(route_toml(hark.server) + '[serve]\nport = 1\n[store]\nurl = "memory"\n')
         gateway.served.running.signal(signal.SIGHUP)
-        await gateway.served.running.said("store, serve.port needs a restart")
+        await gateway.served.running.wait_for_stderr("store, serve.port takes effect after a restart")
         assert await gateway.served.health() == "ready"
 
 
-async def test_many_signals_at_once_do_no_harm(tmp_path: Path) -> None:
-    async with opened(tmp_path, [echo()]) as hark, reloading(hark, route(hark.server)) as gateway:
+async def test_many_reload_signals_at_once_do_not_stop_the_gateway(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [echo()]) as hark, serve_reloadable(hark, route_toml(hark.server)) as gateway:
         for _ in range(20):
             gateway.served.running.signal(signal.SIGHUP)
-        await gateway.reload(route(hark.server), "[limits]\nsteps = 3")
+        await gateway.reload(route_toml(hark.server), "[limits]\nsteps = 3")
         await gateway.served.say("demo", "still there")
         await gateway.served.until_text("demo", "still there")

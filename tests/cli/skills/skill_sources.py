@@ -1,4 +1,4 @@
-"""Real sources of skills for tests: git repositories, hanging servers."""
+"""Creates skill sources for tests: real git repositories."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,7 @@ IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "
 
 
 def make_repository(folder: Path) -> str:
-    """Make a folder with files in it a git repository; return its address."""
-    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "all"]):
-        subprocess.run(["git", *IDENTITY, *words], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    """Turn a folder into a git repository with one commit, and return its URL."""
+    for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "all"]):
+        subprocess.run(["git", *IDENTITY, *arguments], cwd=folder, check=True, stdin=subprocess.DEVNULL)
     return f"file://{folder}"

@@ -1,9 +1,9 @@
-"""The rule of the queue, as a table: what waits, what comes, what is written."""
+"""The queue rule as a table: the state, the command, and the resulting records."""
 
 import pytest
 
 from hark.engine.session.decide import (
-    Moment,
+    DecisionContext,
     on_answer,
     on_backlog,
     on_end,
@@ -21,42 +21,42 @@ from hark.protocol.records import (
     AnyRecord,
     CallEnded,
     CallStarted,
+    CommandHandled,
+    CommandRefused,
     Edited,
-    Handled,
-    Held,
     Moved,
-    Progress,
     Queued,
-    Refused,
-    Released,
+    QueueHeld,
+    QueueReleased,
     Replied,
+    ReplyTextSaved,
     TurnEnded,
     TurnStarted,
     Withdrawn,
 )
 from hark.protocol.rules import AfterStop
 
-NOW = Moment(1.0, "s", 7)
+NOW = DecisionContext(1.0, "s", 7)
 TURN = "s.t1"
-CUT, S, Q = Delivery.INTERRUPT, Delivery.STEER, Delivery.QUEUE
+INTERRUPT, STEER, QUEUE = Delivery.INTERRUPT, Delivery.STEER, Delivery.QUEUE
 
 
-def state_of(queue: str = "", *, is_running: bool = False, is_held: bool = False) -> SessionState:
-    """A state with a queue such as "i1 s2 q3": the letter is the delivery."""
+def make_state(queue: str = "", *, is_running: bool = False, is_held: bool = False) -> SessionState:
+    """Return a state with a queue such as "i1 s2 q3", where the letter is the delivery."""
     state = SessionState()
     if is_running:
         state.apply(TurnStarted(turn=TURN, messages=(UserMessage("m0", "go"),)))
     for name in queue.split():
-        delivery = {"i": CUT, "s": S, "q": Q}[name[0]]
+        delivery = {"i": INTERRUPT, "s": STEER, "q": QUEUE}[name[0]]
         turn = TURN if is_running else ""
         state.apply(Queued(message=UserMessage(name, name), delivery=delivery, turn=turn))
     if is_held:
-        state.apply(Held())
+        state.apply(QueueHeld())
     return state
 
 
-def told(records: list[AnyRecord]) -> list[str]:
-    """Records in short."""
+def describe_records(records: list[AnyRecord]) -> list[str]:
+    """Return a short description of each record."""
     short: list[str] = []
     for record in records:
         match record:
@@ -65,37 +65,39 @@ def told(records: list[AnyRecord]) -> list[str]:
             case Queued():
                 short.append(f"queue {record.message.id}" + (" first" if record.is_first else ""))
             case _:
-                short.append(type(record).__name__.lower())
+                short.append(str(record.__struct_config__.tag))
     return short
 
 
 @pytest.mark.parametrize(
     ("state", "delivery", "is_stopped", "records"),
     [
-        (state_of(), CUT, False, ["start n"]),
-        (state_of(), S, False, ["start n"]),
-        (state_of(), Q, False, ["start n"]),
-        (state_of(), CUT, True, ["start n"]),
-        (state_of(is_running=True), CUT, False, ["queue n first"]),
-        (state_of(is_running=True), S, False, ["queue n"]),
-        (state_of(is_running=True), Q, False, ["queue n"]),
-        (state_of(is_running=True), CUT, True, ["queue n first", "held"]),
-        (state_of(is_running=True), Q, True, ["queue n", "held"]),
-        (state_of("q1", is_running=True, is_held=True), Q, True, ["queue n"]),
-        (state_of("q1", is_running=True, is_held=True), Q, False, ["queue n", "released"]),
-        (state_of("q1", is_held=True), CUT, False, ["queue n first", "released", "start n"]),
-        (state_of("q1", is_held=True), Q, False, ["queue n", "released", "start q1"]),
-        (state_of("s1", is_held=True), S, False, ["queue n", "released", "start s1+n"]),
-        (state_of("q1", is_held=True), CUT, True, ["queue n first"]),
-        (state_of(is_held=True), Q, False, ["released", "start n"]),
+        (make_state(), INTERRUPT, False, ["start n"]),
+        (make_state(), STEER, False, ["start n"]),
+        (make_state(), QUEUE, False, ["start n"]),
+        (make_state(), INTERRUPT, True, ["start n"]),
+        (make_state(is_running=True), INTERRUPT, False, ["queue n first"]),
+        (make_state(is_running=True), STEER, False, ["queue n"]),
+        (make_state(is_running=True), QUEUE, False, ["queue n"]),
+        (make_state(is_running=True), INTERRUPT, True, ["queue n first", "held"]),
+        (make_state(is_running=True), QUEUE, True, ["queue n", "held"]),
+        (make_state("q1", is_running=True, is_held=True), QUEUE, True, ["queue n"]),
+        (make_state("q1", is_running=True, is_held=True), QUEUE, False, ["queue n", "released"]),
+        (make_state("q1", is_held=True), INTERRUPT, False, ["queue n first", "released", "start n"]),
+        (make_state("q1", is_held=True), QUEUE, False, ["queue n", "released", "start q1"]),
+        (make_state("s1", is_held=True), STEER, False, ["queue n", "released", "start s1+n"]),
+        (make_state("q1", is_held=True), INTERRUPT, True, ["queue n first"]),
+        (make_state(is_held=True), QUEUE, False, ["released", "start n"]),
     ],
 )
-def test_a_message(state: SessionState, delivery: Delivery, is_stopped: bool, records: list[str]) -> None:
-    assert told(on_say(state, Say("n", "new", delivery), NOW, is_stopped=is_stopped)) == records
+def test_a_message_starts_a_turn_or_is_queued_depending_on_state_and_delivery(
+    state: SessionState, delivery: Delivery, is_stopped: bool, records: list[str]
+) -> None:
+    assert describe_records(on_say(state, Say("n", "new", delivery), NOW, is_stopped=is_stopped)) == records
 
 
-def test_exactly_one_record_of_a_message_answers_its_inbox_entry() -> None:
-    for state in (state_of(), state_of(is_running=True), state_of("q1", is_held=True)):
+def test_exactly_one_record_for_a_message_refers_to_its_inbox_entry() -> None:
+    for state in (make_state(), make_state(is_running=True), make_state("q1", is_held=True)):
         for delivery in Delivery:
             records = on_say(state, Say("n", "new", delivery), NOW)
             assert [record.inbox for record in records].count(7) == 1
@@ -112,11 +114,11 @@ def test_exactly_one_record_of_a_message_answers_its_inbox_entry() -> None:
         ("s1 i2 s3 q4 s5", ["start s1+i2+s3"]),
     ],
 )
-def test_what_starts_when_a_turn_ends(queue: str, messages: list[str]) -> None:
+def test_the_first_queued_messages_start_when_a_turn_ends_unless_held(queue: str, messages: list[str]) -> None:
     end: list[AnyRecord] = [TurnEnded(turn=TURN, outcome=Completed(""))]
-    assert told(on_end(state_of(queue, is_running=True), end, NOW)) == ["turnended", *messages]
-    assert told(on_ready(state_of(queue), NOW)) == messages
-    assert told(on_end(state_of(queue, is_running=True, is_held=True), end, NOW)) == ["turnended"]
+    assert describe_records(on_end(make_state(queue, is_running=True), end, NOW)) == ["turn.ended", *messages]
+    assert describe_records(on_ready(make_state(queue), NOW)) == messages
+    assert describe_records(on_end(make_state(queue, is_running=True, is_held=True), end, NOW)) == ["turn.ended"]
 
 
 @pytest.mark.parametrize(
@@ -130,18 +132,22 @@ def test_what_starts_when_a_turn_ends(queue: str, messages: list[str]) -> None:
         ("q1", AfterStop.HOLD, "", ["refused"]),
     ],
 )
-def test_a_stop(queue: str, after_stop: AfterStop, turn: str, records: list[str]) -> None:
-    state = state_of(queue, is_running=True)
-    assert told(on_interrupt(state, Interrupt("i", "user", turn), after_stop, NOW)) == records
+def test_the_after_stop_setting_decides_whether_a_stop_holds_runs_or_withdraws_the_queue(
+    queue: str, after_stop: AfterStop, turn: str, records: list[str]
+) -> None:
+    state = make_state(queue, is_running=True)
+    assert describe_records(on_interrupt(state, Interrupt("i", "user", turn), after_stop, NOW)) == records
 
 
-def test_a_stop_that_comes_when_nothing_runs_writes_nothing_unless_another_process_waits_for_the_answer() -> None:
-    assert on_interrupt(state_of("q1"), Interrupt("i", "user", TURN), AfterStop.HOLD, Moment(1.0, "s")) == []
-    assert told(on_interrupt(state_of("q1"), Interrupt("i", "user", TURN), AfterStop.HOLD, NOW)) == ["refused"]
+def test_a_stop_without_a_running_turn_writes_a_refusal_only_for_another_process() -> None:
+    assert on_interrupt(make_state("q1"), Interrupt("i", "user", TURN), AfterStop.HOLD, DecisionContext(1.0, "s")) == []
+    assert describe_records(on_interrupt(make_state("q1"), Interrupt("i", "user", TURN), AfterStop.HOLD, NOW)) == [
+        "refused"
+    ]
 
 
-def test_a_stop_that_hands_the_queue_back_keeps_the_texts() -> None:
-    records = on_interrupt(state_of("q1", is_running=True), Interrupt("i", "user", TURN), AfterStop.EDIT, NOW)
+def test_a_stop_that_withdraws_the_queue_records_the_withdrawn_texts() -> None:
+    records = on_interrupt(make_state("q1", is_running=True), Interrupt("i", "user", TURN), AfterStop.EDIT, NOW)
     assert [record.text for record in records if isinstance(record, Withdrawn)] == ["q1"]
 
 
@@ -151,36 +157,41 @@ def test_a_stop_that_hands_the_queue_back_keeps_the_texts() -> None:
         (Edit("c", "q1", "new"), Edited),
         (Move("c", "q1", 2), Moved),
         (Withdraw("c", "q1"), Withdrawn),
-        (Edit("c", "m0", "new"), Refused),
-        (Move("c", "gone", 1), Refused),
-        (Withdraw("c", "gone"), Refused),
+        (Edit("c", "m0", "new"), CommandRefused),
+        (Move("c", "gone", 1), CommandRefused),
+        (Withdraw("c", "gone"), CommandRefused),
     ],
 )
-def test_a_change_of_the_queue(command: QueueCommand, kind: type[AnyRecord]) -> None:
-    record = on_queue_command(state_of("q1 q2", is_running=True), command, NOW)
+def test_a_queue_command_changes_a_queued_message_and_is_refused_for_other_messages(
+    command: QueueCommand, kind: type[AnyRecord]
+) -> None:
+    record = on_queue_command(make_state("q1 q2", is_running=True), command, NOW)
     assert isinstance(record, kind)
     assert record.inbox == 7
 
 
-@pytest.mark.parametrize(("wished", "given"), [(-3, 1), (0, 1), (1, 1), (2, 2), (99, 2)])
-def test_a_move_beyond_the_ends_goes_to_the_end(wished: int, given: int) -> None:
-    record = on_queue_command(state_of("q1 q2"), Move("c", "q1", wished), NOW)
+@pytest.mark.parametrize(("requested", "expected"), [(-3, 1), (0, 1), (1, 1), (2, 2), (99, 2)])
+def test_a_move_beyond_the_ends_of_the_queue_is_clamped(requested: int, expected: int) -> None:
+    record = on_queue_command(make_state("q1 q2"), Move("c", "q1", requested), NOW)
     assert isinstance(record, Moved)
-    assert record.position == given
+    assert record.position == expected
 
 
-def test_a_backlog_waits_and_releases_what_was_held() -> None:
-    assert told(on_backlog(state_of(), Say("n", "x", CUT), NOW)) == ["queue n first"]
-    assert told(on_backlog(state_of("q1", is_held=True), Say("n", "x", Q), NOW)) == ["queue n", "released"]
+def test_a_backlog_message_is_queued_and_releases_a_held_queue() -> None:
+    assert describe_records(on_backlog(make_state(), Say("n", "x", INTERRUPT), NOW)) == ["queue n first"]
+    assert describe_records(on_backlog(make_state("q1", is_held=True), Say("n", "x", QUEUE), NOW)) == [
+        "queue n",
+        "released",
+    ]
 
 
 def test_an_answer_to_a_closed_question_is_refused() -> None:
-    assert isinstance(on_answer(Answer("a", "q", "yes"), NOW, is_open=False)[0], Refused)
-    assert isinstance(on_answer(Answer("a", "q", "yes"), NOW, is_open=True)[0], Handled)
+    assert isinstance(on_answer(Answer("a", "q", "yes"), NOW, is_open=False)[0], CommandRefused)
+    assert isinstance(on_answer(Answer("a", "q", "yes"), NOW, is_open=True)[0], CommandHandled)
 
 
-def test_an_open_turn_is_closed_as_crashed_with_what_is_known_of_its_calls() -> None:
-    state = state_of(is_running=True)
+def test_loading_a_crashed_turn_closes_its_calls_as_unknown_or_not_started() -> None:
+    state = make_state(is_running=True)
     calls = (Call("c1", "pay"), Call("c2", "look"))
     state.apply(Replied(turn=TURN, step=1, message=AssistantMessage("", calls)))
     state.apply(CallStarted(turn=TURN, call="c1"))
@@ -192,16 +203,16 @@ def test_an_open_turn_is_closed_as_crashed_with_what_is_known_of_its_calls() -> 
     assert end.outcome == Interrupted("crash")
 
 
-def test_what_a_person_saw_before_a_crash_stays() -> None:
-    state = state_of(is_running=True)
-    state.apply(Progress(turn=TURN, step=1, text="some ", is_first=True))
-    state.apply(Progress(turn=TURN, step=1, text="words"))
+def test_loading_a_crashed_turn_keeps_the_saved_reply_text() -> None:
+    state = make_state(is_running=True)
+    state.apply(ReplyTextSaved(turn=TURN, step=1, text="some ", is_first=True))
+    state.apply(ReplyTextSaved(turn=TURN, step=1, text="words"))
     replied = on_load(state, NOW)[0]
     assert isinstance(replied, Replied)
     assert replied.message == AssistantMessage("some words", is_partial=True)
-    assert on_load(state_of("q1"), NOW) == []
+    assert on_load(make_state("q1"), NOW) == []
 
 
-def test_a_release_is_said_once() -> None:
-    records = on_say(state_of("q1", is_held=True), Say("n", "x", Q), NOW)
-    assert sum(isinstance(record, Released) for record in records) == 1
+def test_a_message_to_a_held_queue_writes_only_one_release_record() -> None:
+    records = on_say(make_state("q1", is_held=True), Say("n", "x", QUEUE), NOW)
+    assert sum(isinstance(record, QueueReleased) for record in records) == 1

@@ -1,4 +1,4 @@
-"""A drain: what runs comes to its end, nothing new begins, and all that waits is there for the next owner."""
+"""Draining: the running turn finishes, no new turn starts, and queued messages remain for the next owner."""
 
 import asyncio
 from pathlib import Path
@@ -13,13 +13,13 @@ from tests.fakes.models.behaviours import echo
 from tests.fakes.models.server import ModelServer
 
 
-async def test_a_drain_ends_with_the_running_turn_and_begins_no_other(tmp_path: Path) -> None:
+async def test_drain_waits_for_the_running_turn_and_starts_no_other(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with ModelServer([gated(gate, "done"), echo(), echo()]) as model:
         route = {"base_url": model.base_url, "model": "fake"}
         async with open_agent(home=tmp_path, routes=[route]) as agent:
             ends: list[TurnEnded] = []
-            agent.bench.ends.listen(ends.append)
+            agent.engine.turn_ended.add(ends.append)
             session = agent.session("demo")
             await session.say("long")
             await model.request(1)
@@ -30,7 +30,7 @@ async def test_a_drain_ends_with_the_running_turn_and_begins_no_other(tmp_path: 
             assert not draining.done()
             gate.set()
             await draining
-            assert (agent.doors, [end.turn for end in ends], len(model.requests)) == ([], ["demo.t1"], 1)
+            assert (agent.open_sessions, [end.turn for end in ends], len(model.requests)) == ([], ["demo.t1"], 1)
             assert (await agent.session("idle").say("later")).state == "queued"
         async with hark.open(home=tmp_path, routes=[route]) as agent:
             await agent.session("demo").idle()

@@ -1,27 +1,27 @@
-"""Whether a process may still believe in its leases."""
+"""Lease renewal: leases are fresh after a recent renewal, and stale in a process that was suspended."""
 
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.store.memory import MemoryStore, SharedMemory
 from tests.store.store_fixtures import TestClock
 
 
-async def test_it_is_fresh_while_its_last_renewal_is_young() -> None:
+async def test_leases_are_fresh_while_the_last_renewal_is_recent() -> None:
     clock = TestClock()
-    tenure = LeaseRenewal(MemoryStore(SharedMemory(), "me", clock).leases, clock)
-    assert tenure.is_fresh
+    renewal = LeaseRenewal(MemoryStore(SharedMemory(), "me", clock).leases, clock)
+    assert renewal.is_fresh
     clock.time += 7.9
-    assert tenure.is_fresh
-    await tenure.renew()
+    assert renewal.is_fresh
+    await renewal.renew()
     clock.time += 7.9
-    assert tenure.is_fresh
-    assert tenure.lapses == 0
+    assert renewal.is_fresh
+    assert renewal.lapses == 0
 
 
-async def test_a_process_that_slept_is_not_fresh_and_its_next_renewal_counts_as_a_lapse() -> None:
+async def test_leases_of_a_suspended_process_are_stale_and_the_next_renewal_counts_as_a_lapse() -> None:
     clock = TestClock()
-    tenure = LeaseRenewal(MemoryStore(SharedMemory(), "me", clock).leases, clock)
+    renewal = LeaseRenewal(MemoryStore(SharedMemory(), "me", clock).leases, clock)
     clock.time += 11
-    assert not tenure.is_fresh
-    await tenure.renew()
-    assert tenure.is_fresh
-    assert tenure.lapses == 1
+    assert not renewal.is_fresh
+    await renewal.renew()
+    assert renewal.is_fresh
+    assert renewal.lapses == 1

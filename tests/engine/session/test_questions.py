@@ -1,4 +1,4 @@
-"""Questions: open until answered, withdrawn by a stop, and never answered by a message."""
+"""Questions stay open until answered or withdrawn by a stop, and messages never answer them."""
 
 import asyncio
 
@@ -7,49 +7,51 @@ from hark.protocol.events import QuestionAsked, QuestionClosed
 from hark.protocol.messages import Effect, UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.rules import Rules
-from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput
+from hark.protocol.tool import CallContext, NoUserToAsk, Question, ToolOutput
 from hark.providers.scripted import ScriptedProvider
-from tests.engine.engine_fixture import FakeTool, asks_for, make_bench, running
+from tests.engine.engine_fixture import FakeTool, call_chunks, make_services, run_session
 from tests.waiting import at_most
 
 
-def asking() -> FakeTool:
+def asking_tool() -> FakeTool:
     async def work(context: CallContext) -> ToolOutput:
         try:
             return ToolOutput(await context.ask(Question("which?", ("a", "b"))))
-        except NobodyToAsk:
-            return ToolOutput("nobody")
+        except NoUserToAsk:
+            return ToolOutput("no user")
 
     return FakeTool("ask", work)
 
 
-async def test_an_answer_is_taken_once_and_the_question_closes() -> None:
-    async with running(make_bench(ScriptedProvider([asks_for("ask"), ["ok"]]), tools=[asking()])) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        assert await person.door.answer(Answer("1", asked.question, "b")) is None
-        again = await person.door.answer(Answer("2", asked.question, "a"))
-        assert await person.door.idle() == Completed("ok")
-        assert person.results["c1"].text == "b"
-        closed = await person.screen.shows(QuestionClosed)
+async def test_a_question_accepts_one_answer_and_closes() -> None:
+    async with run_session(
+        make_services(ScriptedProvider([call_chunks("ask"), ["ok"]]), tools=[asking_tool()])
+    ) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        assert await user.proxy.answer(Answer("1", asked.question, "b")) is None
+        again = await user.proxy.answer(Answer("2", asked.question, "a"))
+        assert await user.proxy.idle() == Completed("ok")
+        assert user.call_results["c1"].text == "b"
+        closed = await user.recorder.wait_for(QuestionClosed)
     assert (asked.text, asked.choices) == ("which?", ("a", "b"))
     assert (closed.question, closed.reason) == (asked.question, "answered")
     assert again is not None
     assert again.code == "not_asked"
 
 
-async def test_failure_9_a_stop_during_a_question_withdraws_it_and_the_next_message_is_a_message() -> None:
-    provider = ScriptedProvider([asks_for("ask"), ["heard you"]])
-    async with running(make_bench(provider, tools=[asking()])) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
+async def test_a_stop_withdraws_an_open_question_and_the_next_text_is_a_message() -> None:
+    provider = ScriptedProvider([call_chunks("ask"), ["heard you"]])
+    async with run_session(make_services(provider, tools=[asking_tool()])) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
         async with asyncio.timeout(at_most(1)):
-            settled = await person.stop()
-        closed = await person.screen.shows(QuestionClosed)
-        late = await person.door.answer(Answer("1", asked.question, "a"))
-        await person.say("a", name="next")
-        assert await person.door.idle() == Completed("heard you")
-        assert person.results["c1"].effect == Effect.CANCELLED
+            settled = await user.stop()
+        closed = await user.recorder.wait_for(QuestionClosed)
+        late = await user.proxy.answer(Answer("1", asked.question, "a"))
+        await user.say("a", message_id="next")
+        assert await user.proxy.idle() == Completed("heard you")
+        assert user.call_results["c1"].effect == Effect.CANCELLED
     assert settled is not None
     assert settled.outcome == Interrupted("user")
     assert closed.reason == "withdrawn"
@@ -57,42 +59,44 @@ async def test_failure_9_a_stop_during_a_question_withdraws_it_and_the_next_mess
     assert UserMessage("next", "a") in provider.requests[1].messages
 
 
-async def test_a_message_during_a_question_is_no_answer() -> None:
-    provider = ScriptedProvider([asks_for("ask"), ["redirected"]])
-    async with running(make_bench(provider, tools=[asking()])) as person:
-        await person.say("go")
-        await person.screen.shows(QuestionAsked)
-        assert (await person.say("b", name="x")).state == "interrupting"
-        assert await person.door.idle() == Completed("redirected")
-        assert person.results["c1"].effect == Effect.CANCELLED
+async def test_a_message_during_a_question_is_not_an_answer() -> None:
+    provider = ScriptedProvider([call_chunks("ask"), ["redirected"]])
+    async with run_session(make_services(provider, tools=[asking_tool()])) as user:
+        await user.say("go")
+        await user.recorder.wait_for(QuestionAsked)
+        assert (await user.say("b", message_id="x")).state == "interrupting"
+        assert await user.proxy.idle() == Completed("redirected")
+        assert user.call_results["c1"].effect == Effect.CANCELLED
     assert UserMessage("x", "b") in provider.requests[1].messages
 
 
-async def test_with_nobody_there_a_tool_is_told_so_at_once() -> None:
-    bench = make_bench(ScriptedProvider([asks_for("ask"), ["ok"]]), tools=[asking()], rules=Rules(can_ask=False))
-    async with running(bench) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
-        assert person.results["c1"].text == "nobody"
-    assert person.screen.all(QuestionAsked) == []
+async def test_a_question_is_refused_without_asking_the_user_when_the_rules_forbid_questions() -> None:
+    services = make_services(
+        ScriptedProvider([call_chunks("ask"), ["ok"]]), tools=[asking_tool()], rules=Rules(can_ask=False)
+    )
+    async with run_session(services) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
+        assert user.call_results["c1"].text == "no user"
+    assert user.recorder.of_kind(QuestionAsked) == []
 
 
 async def test_an_answer_stays_in_the_transcript_when_a_stop_cancels_the_tool_that_asked() -> None:
-    got = asyncio.Event()
+    answered = asyncio.Event()
 
     async def work(context: CallContext) -> ToolOutput:
         await context.ask(Question("which?"))
-        got.set()
+        answered.set()
         await asyncio.Event().wait()
         return ToolOutput("never")
 
-    async with running(
-        make_bench(ScriptedProvider([asks_for("ask"), ["ok"]]), tools=[FakeTool("ask", work)])
-    ) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        assert await person.door.answer(Answer("1", asked.question, "the blue one")) is None
-        await got.wait()
-        await person.stop()
-        assert person.results["c1"].text == "The answer was: the blue one\n[cancelled]"
-        assert person.results["c1"].effect is Effect.CANCELLED
+    async with run_session(
+        make_services(ScriptedProvider([call_chunks("ask"), ["ok"]]), tools=[FakeTool("ask", work)])
+    ) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        assert await user.proxy.answer(Answer("1", asked.question, "the blue one")) is None
+        await answered.wait()
+        await user.stop()
+        assert user.call_results["c1"].text == "The answer was: the blue one\n[cancelled]"
+        assert user.call_results["c1"].effect is Effect.CANCELLED

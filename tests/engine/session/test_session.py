@@ -1,4 +1,4 @@
-"""Sessions: messages, deliveries and stops, as people meet them."""
+"""Sessions: messages, deliveries and stops from the user's point of view."""
 
 import asyncio
 
@@ -13,208 +13,208 @@ from hark.protocol.records import TurnEnded
 from hark.protocol.rules import AfterStop, Rules
 from hark.protocol.tool import CallContext, ToolOutput
 from hark.providers.scripted import Hang, ScriptedProvider
-from tests.engine.engine_fixture import FakeTool, GatedStore, HangingTool, asks_for, make_bench, running
+from tests.engine.engine_fixture import FakeTool, GatedStore, HangingTool, call_chunks, make_services, run_session
 from tests.waiting import at_most
 
 
-def said(request: Request) -> list[str]:
-    """What people said, as the model sees it."""
+def user_texts(request: Request) -> list[str]:
+    """Return the texts of the user's messages in a request."""
     return [message.text for message in request.messages if isinstance(message, UserMessage)]
 
 
 async def test_a_message_starts_a_turn_and_the_reply_is_its_outcome() -> None:
     provider = ScriptedProvider([[TextChunk("hello "), TextChunk("you")]])
-    async with running(make_bench(provider)) as person:
-        receipt = await person.say("hi")
-        outcome = await person.door.idle()
+    async with run_session(make_services(provider)) as user:
+        receipt = await user.say("hi")
+        outcome = await user.proxy.idle()
     assert receipt.state == "started"
     assert receipt.turn == "demo.t1"
     assert outcome == Completed("hello you")
-    assert person.screen.text == "hello you"
+    assert user.recorder.text == "hello you"
 
 
 async def test_a_message_that_interrupts_runs_as_the_next_turn() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], [TextChunk("done")]])
-    async with running(make_bench(provider)) as person:
-        await person.say("long task")
+    async with run_session(make_services(provider)) as user:
+        await user.say("long task")
         await hang.reached.wait()
-        receipt = await person.say("no, this instead", Delivery.INTERRUPT)
-        await person.screen.until(lambda: len(person.screen.outcomes) == 2)
+        receipt = await user.say("no, this instead", Delivery.INTERRUPT)
+        await user.recorder.wait_until(lambda: len(user.recorder.outcomes) == 2)
     assert receipt.state == "interrupting"
-    assert person.screen.outcomes == [Interrupted("new message"), Completed("done")]
-    assert person.screen.states("m2") == ["interrupting", "started"]
+    assert user.recorder.outcomes == [Interrupted("new message"), Completed("done")]
+    assert user.recorder.receipt_states("m2") == ["interrupting", "started"]
 
 
-async def test_a_stop_between_the_decision_for_a_turn_and_its_durable_start_stops_that_turn() -> None:
+async def test_a_stop_before_a_turns_start_is_durable_stops_that_turn() -> None:
     store, hang = GatedStore(), Hang()
     provider = ScriptedProvider([[hang], ["never"]])
-    async with running(make_bench(provider, store)) as person:
-        await person.say("first")
+    async with run_session(make_services(provider, store)) as user:
+        await user.say("first")
         await hang.reached.wait()
-        store.journal.hold(TurnEnded)
-        saying = asyncio.create_task(person.say("second"))
-        await store.journal.gate.reached.wait()  # the end of the first and the start of the second
-        stopping = asyncio.create_task(person.stop())
+        store.journal.block_from(TurnEnded)
+        saying = asyncio.create_task(user.say("second"))
+        await store.journal.gate.reached.wait()  # contains the end of the first turn and the start of the second
+        stopping = asyncio.create_task(user.stop())
         await asyncio.sleep(0)
         store.journal.gate.open()
         settled = await stopping
         assert (await saying).state in ("interrupting", "started")
-        await person.door.idle()
+        await user.proxy.idle()
     assert settled is not None
     assert settled.outcome == Interrupted("user")
-    assert person.screen.outcomes == [Interrupted("new message"), Interrupted("user")]
+    assert user.recorder.outcomes == [Interrupted("new message"), Interrupted("user")]
     assert len(provider.requests) == 1
 
 
-async def test_a_close_between_the_decision_for_a_turn_and_its_durable_start_ends_that_turn() -> None:
+async def test_a_close_before_a_turns_start_is_durable_ends_that_turn() -> None:
     store, hangs = GatedStore(), [Hang(), Hang()]
     provider = ScriptedProvider([[hangs[0]], [hangs[1]]])
-    async with running(make_bench(provider, store)) as person:
-        await person.say("first")
+    async with run_session(make_services(provider, store)) as user:
+        await user.say("first")
         await hangs[0].reached.wait()
-        store.journal.hold(TurnEnded)
-        saying = asyncio.create_task(person.say("second"))
+        store.journal.block_from(TurnEnded)
+        saying = asyncio.create_task(user.say("second"))
         await store.journal.gate.reached.wait()
-        person.door.close()
+        user.proxy.close()
         store.journal.gate.open()
         await saying
         async with asyncio.timeout(at_most(1)):
-            await person.screen.closed.wait()
+            await user.recorder.closed.wait()
     assert len(provider.requests) == 1
 
 
-async def test_failure_5_six_messages_during_a_busy_turn_all_run_once_and_in_order() -> None:
+async def test_six_messages_queued_during_a_turn_all_run_once_and_in_order() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], *[[f"r{number}"] for number in range(6)]])
-    async with running(make_bench(provider, rules=Rules(AfterStop.RUN))) as person:
-        await person.say("go")
+    async with run_session(make_services(provider, rules=Rules(AfterStop.RUN))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        receipts = [await person.say(f"q{number}", Delivery.QUEUE) for number in range(6)]
-        await person.stop()
-        assert await person.door.idle() == Completed("r5")
+        receipts = [await user.say(f"q{number}", Delivery.QUEUE) for number in range(6)]
+        await user.stop()
+        assert await user.proxy.idle() == Completed("r5")
     assert [receipt.position for receipt in receipts] == [1, 2, 3, 4, 5, 6]
-    assert said(provider.requests[-1]) == ["go", *[f"q{number}" for number in range(6)]]
+    assert user_texts(provider.requests[-1]) == ["go", *[f"q{number}" for number in range(6)]]
     assert len(provider.requests) == 7
 
 
 async def test_six_interrupting_messages_in_a_burst_start_one_turn_together() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["all"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go")
         await hang.reached.wait()
-        receipts = await asyncio.gather(*(person.say(f"i{number}") for number in range(6)))
-        assert await person.door.idle() == Completed("all")
+        receipts = await asyncio.gather(*(user.say(f"i{number}") for number in range(6)))
+        assert await user.proxy.idle() == Completed("all")
     assert {receipt.state for receipt in receipts} <= {ReceiptState.INTERRUPTING, ReceiptState.STARTED}
-    assert said(provider.requests[1]) == ["go", *[f"i{number}" for number in range(6)]]
+    assert user_texts(provider.requests[1]) == ["go", *[f"i{number}" for number in range(6)]]
 
 
-async def test_failure_6_a_steer_and_then_a_queued_message_both_reach_the_model() -> None:
+async def test_a_steer_and_a_later_queued_message_both_reach_the_model() -> None:
     tool = HangingTool()
-    provider = ScriptedProvider([asks_for("wait"), ["steered"], ["queued"]])
-    async with running(make_bench(provider, tools=[tool])) as person:
-        await person.say("go")
+    provider = ScriptedProvider([call_chunks("wait"), ["steered"], ["queued"]])
+    async with run_session(make_services(provider, tools=[tool])) as user:
+        await user.say("go")
         await tool.started.wait()
-        steer = await person.say("also this", Delivery.STEER, "s")
-        queued = await person.say("then that", Delivery.QUEUE, "q")
+        steer = await user.say("also this", Delivery.STEER, "s")
+        queued = await user.say("then that", Delivery.QUEUE, "q")
         assert (steer.state, queued.state) == ("steering", "queued")
-        await person.say("now", Delivery.INTERRUPT, "i")
-        await person.door.idle()
-    assert said(provider.requests[1]) == ["go", "also this", "now"]
-    assert said(provider.requests[2]) == ["go", "also this", "now", "then that"]
+        await user.say("now", Delivery.INTERRUPT, "i")
+        await user.proxy.idle()
+    assert user_texts(provider.requests[1]) == ["go", "also this", "now"]
+    assert user_texts(provider.requests[2]) == ["go", "also this", "now", "then that"]
 
 
-async def test_a_steer_that_its_turn_did_not_take_starts_the_next_turn() -> None:
+async def test_a_steer_that_its_turn_did_not_accept_starts_the_next_turn() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["next"]])
-    async with running(make_bench(provider, rules=Rules(AfterStop.RUN))) as person:
-        await person.say("go")
+    async with run_session(make_services(provider, rules=Rules(AfterStop.RUN))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        assert (await person.say("more", Delivery.STEER, "s")).state == "steering"
-        await person.stop()
-        assert await person.door.idle() == Completed("next")
-    assert person.screen.states("s")[-1] == "started"
-    assert said(provider.requests[1]) == ["go", "more"]
+        assert (await user.say("more", Delivery.STEER, "s")).state == "steering"
+        await user.stop()
+        assert await user.proxy.idle() == Completed("next")
+    assert user.recorder.receipt_states("s")[-1] == "started"
+    assert user_texts(provider.requests[1]) == ["go", "more"]
 
 
-async def test_a_waiting_tool_hears_of_a_steer() -> None:
+async def test_a_waiting_tool_is_notified_of_a_steer() -> None:
     started = asyncio.Event()
 
     async def work(context: CallContext) -> ToolOutput:
         started.set()
-        await context.steered()
+        await context.wait_for_steer()
         return ToolOutput("ended early")
 
-    provider = ScriptedProvider([asks_for("wait"), ["good"]])
-    async with running(make_bench(provider, tools=[FakeTool("wait", work)])) as person:
-        await person.say("go")
+    provider = ScriptedProvider([call_chunks("wait"), ["good"]])
+    async with run_session(make_services(provider, tools=[FakeTool("wait", work)])) as user:
+        await user.say("go")
         await started.wait()
-        await person.say("hurry", Delivery.STEER, "s")
-        assert await person.door.idle() == Completed("good")
-    assert person.screen.states("s") == ["steering", "steered"]
-    assert said(provider.requests[1]) == ["go", "hurry"]
+        await user.say("hurry", Delivery.STEER, "s")
+        assert await user.proxy.idle() == Completed("good")
+    assert user.recorder.receipt_states("s") == ["steering", "steered"]
+    assert user_texts(provider.requests[1]) == ["go", "hurry"]
 
 
-async def test_failure_3_a_redirect_with_an_image_keeps_its_image() -> None:
+async def test_an_interrupting_message_with_an_image_keeps_its_image() -> None:
     hang, image = Hang(), Attachment("image/png", data="AAAA")
     provider = ScriptedProvider([[hang], ["nice"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.door.say(Say("p", "look at this", Delivery.INTERRUPT, attachments=(image,)))
-        assert await person.door.idle() == Completed("nice")
+        await user.proxy.say(Say("p", "look at this", Delivery.INTERRUPT, attachments=(image,)))
+        assert await user.proxy.idle() == Completed("nice")
     assert UserMessage("p", "look at this", attachments=(image,)) in provider.requests[1].messages
 
 
-async def test_a_steer_with_an_image_that_becomes_the_next_turn_keeps_its_image_even_when_edited() -> None:
+async def test_an_edited_steer_that_starts_the_next_turn_keeps_its_image() -> None:
     hang, image = Hang(), Attachment("image/png", data="AAAA")
     provider = ScriptedProvider([[hang], ["nice"]])
-    async with running(make_bench(provider, rules=Rules(AfterStop.RUN))) as person:
-        await person.say("go")
+    async with run_session(make_services(provider, rules=Rules(AfterStop.RUN))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.door.say(Say("p", "look", Delivery.STEER, attachments=(image,)))
-        assert await person.door.change(Edit("e", "p", "look here")) is None
-        await person.stop()
-        assert await person.door.idle() == Completed("nice")
+        await user.proxy.say(Say("p", "look", Delivery.STEER, attachments=(image,)))
+        assert await user.proxy.change(Edit("e", "p", "look here")) is None
+        await user.stop()
+        assert await user.proxy.idle() == Completed("nice")
     assert UserMessage("p", "look here", attachments=(image,)) in provider.requests[1].messages
 
 
-async def test_an_interrupt_that_lands_after_the_turns_end_does_nothing_to_the_next_turn() -> None:
+async def test_an_interrupt_after_the_turns_end_does_not_affect_the_next_turn() -> None:
     provider = ScriptedProvider([["one"], ["two"]])
-    async with running(make_bench(provider)) as person:
-        first = await person.say("first")
-        await person.door.idle()
-        assert await person.stop() is None
-        assert await person.stop(turn=first.turn or "") is None
-        await person.say("second")
-        assert await person.door.idle() == Completed("two")
+    async with run_session(make_services(provider)) as user:
+        first = await user.say("first")
+        await user.proxy.idle()
+        assert await user.stop() is None
+        assert await user.stop(turn=first.turn or "") is None
+        await user.say("second")
+        assert await user.proxy.idle() == Completed("two")
 
 
 async def test_an_interrupt_that_names_another_turn_has_no_effect() -> None:
     hang = Hang()
     provider = ScriptedProvider([["one"], [hang]])
-    async with running(make_bench(provider)) as person:
-        first = await person.say("first")
-        await person.door.idle()
-        second = await person.say("second")
+    async with run_session(make_services(provider)) as user:
+        first = await user.say("first")
+        await user.proxy.idle()
+        second = await user.say("second")
         await hang.reached.wait()
-        assert await person.stop(turn=first.turn or "") is None
+        assert await user.stop(turn=first.turn or "") is None
         assert not hang.closed.is_set()
-        settled = await person.stop(turn=second.turn or "")
+        settled = await user.stop(turn=second.turn or "")
     assert settled is not None
     assert settled.turn == second.turn
 
 
-async def test_two_stops_at_once_get_the_same_settlement() -> None:
+async def test_two_concurrent_stops_get_the_same_settlement() -> None:
     hang = Hang()
-    async with running(make_bench(ScriptedProvider([[hang]]))) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([[hang]]))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        first, second = await asyncio.gather(person.stop(), person.stop())
+        first, second = await asyncio.gather(user.stop(), user.stop())
     assert first is not None
     assert first == second
-    assert person.screen.outcomes == [Interrupted("user")]
+    assert user.recorder.outcomes == [Interrupted("user")]
 
 
 @pytest.mark.parametrize(
@@ -225,16 +225,18 @@ async def test_two_stops_at_once_get_the_same_settlement() -> None:
         (AfterStop.EDIT, ["queued", "queued", "withdrawn"], False),
     ],
 )
-async def test_a_stop_does_with_the_queue_what_the_rule_says(rule: AfterStop, after: list[str], is_run: bool) -> None:
+async def test_a_stop_holds_runs_or_withdraws_queued_messages_depending_on_after_stop(
+    rule: AfterStop, after: list[str], is_run: bool
+) -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["ran"]])
-    async with running(make_bench(provider, rules=Rules(rule))) as person:
-        await person.say("go")
+    async with run_session(make_services(provider, rules=Rules(rule))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.say("later", Delivery.QUEUE, "q")
-        await person.stop()
-        await person.door.idle()
-        states = person.screen.states("q")
+        await user.say("later", Delivery.QUEUE, "q")
+        await user.stop()
+        await user.proxy.idle()
+        states = user.recorder.receipt_states("q")
     assert (len(provider.requests) == 2) is is_run
     assert states[0] == "queued"
     assert states[-1] == ("started" if is_run else after[-1])
@@ -248,108 +250,108 @@ async def test_a_stop_does_with_the_queue_what_the_rule_says(rule: AfterStop, af
         (Delivery.STEER, ["go", "held", "new"]),
     ],
 )
-async def test_the_next_message_of_any_delivery_releases_what_a_stop_held(delivery: Delivery, order: list[str]) -> None:
+async def test_the_next_message_with_any_delivery_releases_a_held_queue(delivery: Delivery, order: list[str]) -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["a"], ["b"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.say("held", Delivery.QUEUE, "q")
-        await person.stop()
-        await person.door.idle()
-        assert [item.state for item in await person.door.queue()] == ["held"]
-        await person.say("new", delivery)
-        await person.door.idle()
-        assert await person.door.queue() == []
-    assert said(provider.requests[-1]) == order
+        await user.say("held", Delivery.QUEUE, "q")
+        await user.stop()
+        await user.proxy.idle()
+        assert [item.state for item in await user.proxy.queue()] == ["held"]
+        await user.say("new", delivery)
+        await user.proxy.idle()
+        assert await user.proxy.queue() == []
+    assert user_texts(provider.requests[-1]) == order
 
 
-async def test_a_message_queued_right_after_a_stop_is_not_wiped_by_its_settlement() -> None:
+async def test_a_message_queued_right_after_a_stop_is_not_lost_by_the_settlement() -> None:
     tool = HangingTool()
-    provider = ScriptedProvider([asks_for("wait"), ["next"]])
-    async with running(make_bench(provider, tools=[tool])) as person:
-        await person.say("go")
+    provider = ScriptedProvider([call_chunks("wait"), ["next"]])
+    async with run_session(make_services(provider, tools=[tool])) as user:
+        await user.say("go")
         await tool.started.wait()
-        stopping = asyncio.create_task(person.stop())
+        stopping = asyncio.create_task(user.stop())
         await asyncio.sleep(0)
-        receipt = await person.say("then this", Delivery.QUEUE)
+        receipt = await user.say("then this", Delivery.QUEUE)
         await stopping
-        assert await person.door.idle() == Completed("next")
+        assert await user.proxy.idle() == Completed("next")
     assert receipt.state in ("queued", "started")
-    assert said(provider.requests[1]) == ["go", "then this"]
+    assert user_texts(provider.requests[1]) == ["go", "then this"]
 
 
-async def test_the_queue_can_be_edited_moved_and_withdrawn() -> None:
+async def test_queued_messages_can_be_edited_moved_and_withdrawn() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["x"], ["y"]])
-    async with running(make_bench(provider, rules=Rules(AfterStop.RUN))) as person:
-        await person.say("go")
+    async with run_session(make_services(provider, rules=Rules(AfterStop.RUN))) as user:
+        await user.say("go")
         await hang.reached.wait()
         for name in ("a", "b", "c"):
-            await person.say(name, Delivery.QUEUE, name)
-        assert await person.door.change(Edit("1", "a", "A")) is None
-        assert await person.door.change(Move("2", "c", 1)) is None
-        assert await person.door.change(Withdraw("3", "b")) is None
-        assert [item.text for item in await person.door.queue()] == ["c", "A"]
-        gone = await person.door.change(Edit("4", "b", "too late"))
-        await person.stop()
-        await person.door.idle()
-        taken = await person.door.change(Withdraw("5", "a"))
-    assert said(provider.requests[2]) == ["go", "c", "A"]
-    assert gone is not None
-    assert taken is not None
-    assert (gone.code, taken.code) == ("not_waiting", "not_waiting")
-    assert person.screen.states("b") == ["queued", "queued", "withdrawn"]
+            await user.say(name, Delivery.QUEUE, name)
+        assert await user.proxy.change(Edit("1", "a", "A")) is None
+        assert await user.proxy.change(Move("2", "c", 1)) is None
+        assert await user.proxy.change(Withdraw("3", "b")) is None
+        assert [item.text for item in await user.proxy.queue()] == ["c", "A"]
+        withdrawn = await user.proxy.change(Edit("4", "b", "too late"))
+        await user.stop()
+        await user.proxy.idle()
+        consumed = await user.proxy.change(Withdraw("5", "a"))
+    assert user_texts(provider.requests[2]) == ["go", "c", "A"]
+    assert withdrawn is not None
+    assert consumed is not None
+    assert (withdrawn.code, consumed.code) == ("not_waiting", "not_waiting")
+    assert user.recorder.receipt_states("b") == ["queued", "queued", "withdrawn"]
 
 
-async def test_a_known_id_is_a_duplicate_and_changes_nothing() -> None:
+async def test_a_duplicate_id_is_reported_and_changes_nothing() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["next"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go", name="x")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go", message_id="x")
         await hang.reached.wait()
-        assert (await person.say("go", name="x")).state == "duplicate"
+        assert (await user.say("go", message_id="x")).state == "duplicate"
         assert not hang.closed.is_set()
 
 
-async def test_the_next_request_says_once_that_the_turn_was_cut_and_repeats_nothing() -> None:
+async def test_the_next_request_notes_the_interruption_once_without_repeating_the_text() -> None:
     hang = Hang()
     provider = ScriptedProvider([["some words", hang], ["next"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.stop()
-        await person.say("on")
-        await person.door.idle()
+        await user.stop()
+        await user.say("on")
+        await user.proxy.idle()
     notes = [message.text for message in provider.requests[1].messages if isinstance(message, Note)]
     assert len(notes) == 1
     assert "interrupted: user" in notes[0]
     assert "some words" not in notes[0]
 
 
-async def test_a_session_is_busy_in_its_own_and_no_other_session_waits_for_it() -> None:
+async def test_a_busy_session_does_not_block_other_sessions() -> None:
     hang = Hang()
     provider = ScriptedProvider([[hang], ["other"]])
-    bench = make_bench(provider)
-    async with running(bench) as person:
-        await person.say("go")
+    services = make_services(provider)
+    async with run_session(services) as user:
+        await user.say("go")
         await hang.reached.wait()
-        async with running(make_bench(provider, bench.store), "other") as neighbour:
-            await neighbour.say("hi", name="n")
-            assert await neighbour.door.idle() == Completed("other")
+        async with run_session(make_services(provider, services.store), "other") as neighbour:
+            await neighbour.say("hi", message_id="n")
+            assert await neighbour.proxy.idle() == Completed("other")
         assert not hang.closed.is_set()
 
 
-async def test_a_close_settles_the_turn_as_a_shutdown_and_keeps_what_waits() -> None:
+async def test_a_close_interrupts_the_turn_and_keeps_queued_messages_for_the_next_owner() -> None:
     hang, store = Hang(), GatedStore()
     provider = ScriptedProvider([["par", hang]])
-    async with running(make_bench(provider, store)) as person:
-        await person.say("go")
+    async with run_session(make_services(provider, store)) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.say("later", Delivery.QUEUE, "q")
+        await user.say("later", Delivery.QUEUE, "q")
     assert hang.closed.is_set()
     again = ScriptedProvider([["later done"]])
-    async with running(make_bench(again, store), sweeps=True) as person:
-        assert await person.door.idle() == Completed("later done")
-        assert person.screen.outcomes[-1:] == [Completed("later done")]
-    assert said(again.requests[0]) == ["go", "later"]
+    async with run_session(make_services(again, store), adopts_work=True) as user:
+        assert await user.proxy.idle() == Completed("later done")
+        assert user.recorder.outcomes[-1:] == [Completed("later done")]
+    assert user_texts(again.requests[0]) == ["go", "later"]

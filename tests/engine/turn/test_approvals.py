@@ -1,4 +1,4 @@
-"""Approvals: when a person is asked before a call, and what an answer does."""
+"""Approvals: when the user is asked before a call, and the effect of each answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -10,25 +10,25 @@ import pytest
 from msgspec import structs
 
 from hark.command_safety.analysis import ShellAnalyzer
-from hark.engine.turn.approvals import ApprovalDecision, CallForecast, Consent, decide
+from hark.engine.turn.approvals import ApprovalDecision, ApprovalPolicy, CallForecast, decide_approval
 from hark.protocol.commands import Answer, ChooseMode, Delivery
 from hark.protocol.events import CallEnd, Notice, QuestionAsked, QuestionClosed
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import Chunk, Request
 from hark.protocol.rules import ApprovalMode, Approvals, Rules, SteerBefore
-from hark.protocol.tool import CallContext, Foreseen, Judgement, QuestionKind, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, PredictedEffects, QuestionKind, RiskAssessment, ToolOutput, ToolSpec
 from hark.providers.scripted import ScriptedProvider
 from hark.store.memory import MemoryStore, SharedMemory
-from tests.engine.engine_fixture import FakeTool, TestClock, asks_for, make_bench, quick_tool, running
+from tests.engine.engine_fixture import FakeTool, TestClock, call_chunks, make_services, quick_tool, run_session
 from tests.engine.null_services import GrantsInMemory
 
 
-def _foresee(arguments: Mapping[str, Any]) -> Foreseen:
-    return Foreseen(True, arguments["command"], arguments["command"])
+def _predict(arguments: Mapping[str, Any]) -> PredictedEffects:
+    return PredictedEffects(True, arguments["command"], arguments["command"])
 
 
-SHELL = ToolSpec("shell", "Shell.", is_changing=True, foresee=_foresee)
+SHELL = ToolSpec("shell", "Shell.", is_changing=True, predict=_predict)
 LOOK = ToolSpec("look", "Look.")
 ASK, AUTO, ALL = ApprovalMode.ASK, ApprovalMode.AUTO, ApprovalMode.ALL
 
@@ -60,47 +60,51 @@ ASK, AUTO, ALL = ApprovalMode.ASK, ApprovalMode.AUTO, ApprovalMode.ALL
         (Approvals(ALL, deny=("look:*",)), LOOK, "", ApprovalDecision.DENY),
     ],
 )
-async def test_the_verdict(approvals: Approvals, spec: ToolSpec, command: str, expected: ApprovalDecision) -> None:
-    foreseen = spec.foreseen({"command": command})
-    judged = await ShellAnalyzer(Path("/home/person")).analyze(foreseen, Path("/workspace"), None, approvals.writable)
-    forecast = CallForecast(spec.name, foreseen.subject, foreseen, judged)
-    assert decide(Consent(approvals, approvals.mode, ()), forecast) is expected
+async def test_the_approval_decision_depends_on_mode_rules_and_command(
+    approvals: Approvals, spec: ToolSpec, command: str, expected: ApprovalDecision
+) -> None:
+    effects = spec.predict_effects({"command": command})
+    assessment = await ShellAnalyzer(Path("/home/person")).analyze(
+        effects, Path("/workspace"), None, approvals.writable
+    )
+    forecast = CallForecast(spec.name, effects.subject, effects, assessment)
+    assert decide_approval(ApprovalPolicy(approvals, approvals.mode, ()), forecast) is expected
 
 
-def changing(name: str = "change") -> FakeTool:
+def changing_tool(name: str = "change") -> FakeTool:
     async def work(context: CallContext) -> ToolOutput:
         return ToolOutput("changed")
 
-    return FakeTool(name, work, changes=True)
+    return FakeTool(name, work, is_changing=True)
 
 
 RULES = Rules(approvals=Approvals(ASK))
 
 
 @pytest.mark.parametrize(("answer", "runs"), [("yes", 1), (" Y ", 1), ("no", 0), ("rather not", 0)])
-async def test_only_a_yes_runs_the_call(answer: str, runs: int) -> None:
-    tool = changing()
-    bench = make_bench(ScriptedProvider([asks_for("change"), ["ok"]]), tools=[tool], rules=RULES)
-    async with running(bench) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        assert await person.door.answer(Answer("1", asked.question, answer)) is None
-        assert await person.door.idle() == Completed("ok")
-        effect = person.results["c1"].effect
+async def test_a_call_runs_only_if_the_user_answers_yes(answer: str, runs: int) -> None:
+    tool = changing_tool()
+    services = make_services(ScriptedProvider([call_chunks("change"), ["ok"]]), tools=[tool], rules=RULES)
+    async with run_session(services) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        assert await user.proxy.answer(Answer("1", asked.question, answer)) is None
+        assert await user.proxy.idle() == Completed("ok")
+        effect = user.call_results["c1"].effect
     assert tool.runs == runs
     assert effect == (Effect.COMPLETED if runs else Effect.NOT_STARTED)
 
 
-async def test_a_stop_during_an_approval_keeps_what_was_done_and_starts_nothing_more() -> None:
-    tool, look = changing(), quick_tool()
-    bench = make_bench(ScriptedProvider([asks_for("look", "change")]), tools=[tool, look], rules=RULES)
-    async with running(bench) as person:
-        await person.say("go")
-        await person.screen.shows(QuestionAsked)
-        await person.screen.shows(CallEnd)
-        settled = await person.stop()
-        closed = await person.screen.shows(QuestionClosed)
-        effects = [result.effect for result in person.results.values()]
+async def test_a_stop_during_an_approval_keeps_finished_calls_and_starts_no_more() -> None:
+    tool, look = changing_tool(), quick_tool()
+    services = make_services(ScriptedProvider([call_chunks("look", "change")]), tools=[tool, look], rules=RULES)
+    async with run_session(services) as user:
+        await user.say("go")
+        await user.recorder.wait_for(QuestionAsked)
+        await user.recorder.wait_for(CallEnd)
+        settled = await user.stop()
+        closed = await user.recorder.wait_for(QuestionClosed)
+        effects = [result.effect for result in user.call_results.values()]
     assert settled is not None
     assert settled.outcome == Interrupted("user")
     assert closed.reason == "withdrawn"
@@ -108,85 +112,87 @@ async def test_a_stop_during_an_approval_keeps_what_was_done_and_starts_nothing_
     assert effects == [Effect.COMPLETED, Effect.NOT_STARTED]
 
 
-async def test_what_needs_no_approval_runs_while_a_person_is_asked_for_the_rest() -> None:
-    tool, look = changing(), quick_tool()
-    bench = make_bench(ScriptedProvider([asks_for("change", "look"), ["ok"]]), tools=[tool, look], rules=RULES)
-    async with running(bench) as person:
-        await person.say("go")
-        ended = await person.screen.shows(CallEnd)
+async def test_calls_that_need_no_approval_run_while_the_user_is_asked_about_others() -> None:
+    tool, look = changing_tool(), quick_tool()
+    services = make_services(ScriptedProvider([call_chunks("change", "look"), ["ok"]]), tools=[tool, look], rules=RULES)
+    async with run_session(services) as user:
+        await user.say("go")
+        ended = await user.recorder.wait_for(CallEnd)
         assert (ended.name, tool.runs) == ("look", 0)
-        asked = await person.screen.shows(QuestionAsked)
+        asked = await user.recorder.wait_for(QuestionAsked)
         assert (asked.kind, asked.call) == (QuestionKind.APPROVAL, "c1")
-        await person.door.answer(Answer("1", asked.question, "yes"))
-        assert await person.door.idle() == Completed("ok")
+        await user.proxy.answer(Answer("1", asked.question, "yes"))
+        assert await user.proxy.idle() == Completed("ok")
     assert (tool.runs, look.runs) == (1, 1)
 
 
-async def test_calls_are_asked_for_one_by_one_and_each_answer_is_its_own() -> None:
-    first, second = changing("first"), changing("second")
-    bench = make_bench(ScriptedProvider([asks_for("first", "second"), ["ok"]]), tools=[first, second], rules=RULES)
-    async with running(bench) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        await person.door.answer(Answer("1", asked.question, "no"))
-        asked = await person.screen.shows(QuestionAsked, 2)
-        await person.door.answer(Answer("2", asked.question, "yes"))
-        assert await person.door.idle() == Completed("ok")
-        assert [result.effect for result in person.results.values()] == [Effect.NOT_STARTED, Effect.COMPLETED]
+async def test_calls_are_approved_one_by_one_with_separate_answers() -> None:
+    first, second = changing_tool("first"), changing_tool("second")
+    services = make_services(
+        ScriptedProvider([call_chunks("first", "second"), ["ok"]]), tools=[first, second], rules=RULES
+    )
+    async with run_session(services) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        await user.proxy.answer(Answer("1", asked.question, "no"))
+        asked = await user.recorder.wait_for(QuestionAsked, 2)
+        await user.proxy.answer(Answer("2", asked.question, "yes"))
+        assert await user.proxy.idle() == Completed("ok")
+        assert [result.effect for result in user.call_results.values()] == [Effect.NOT_STARTED, Effect.COMPLETED]
     assert (first.runs, second.runs) == (0, 1)
 
 
-async def test_a_grant_for_the_session_is_not_asked_again_and_survives_a_restart() -> None:
-    tool = changing()
+async def test_a_call_granted_for_the_session_needs_no_second_approval_even_after_a_restart() -> None:
+    tool = changing_tool()
     store = SharedMemory()
     for turn in range(2):
-        provider = ScriptedProvider([asks_for("change", "change"), ["ok"]])
-        bench = make_bench(provider, MemoryStore(store, f"owner {turn}", TestClock()), [tool], RULES)
-        async with running(bench) as person:
-            await person.say("go", name=f"m{turn}")
+        provider = ScriptedProvider([call_chunks("change", "change"), ["ok"]])
+        services = make_services(provider, MemoryStore(store, f"owner {turn}", TestClock()), [tool], RULES)
+        async with run_session(services) as user:
+            await user.say("go", message_id=f"m{turn}")
             if not turn:
-                asked = await person.screen.shows(QuestionAsked)
+                asked = await user.recorder.wait_for(QuestionAsked)
                 assert asked.choices == ("yes", "session", "always", "no")
-                await person.door.answer(Answer("1", asked.question, "session"))
-            assert await person.door.idle() == Completed("ok")
-            assert len(person.screen.all(QuestionAsked)) == (0 if turn else 1)
+                await user.proxy.answer(Answer("1", asked.question, "session"))
+            assert await user.proxy.idle() == Completed("ok")
+            assert len(user.recorder.of_kind(QuestionAsked)) == (0 if turn else 1)
     assert tool.runs == 4
 
 
-async def test_what_is_always_allowed_is_allowed_in_every_session() -> None:
-    tool = changing()
-    bench = make_bench(ScriptedProvider([asks_for("change"), ["ok"]]), tools=[tool], rules=RULES)
-    async with running(bench) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        await person.door.answer(Answer("1", asked.question, "always"))
-        assert await person.door.idle() == Completed("ok")
-    assert list(bench.grants.known) == ["change"]
+async def test_allowing_a_call_always_stores_a_grant() -> None:
+    tool = changing_tool()
+    services = make_services(ScriptedProvider([call_chunks("change"), ["ok"]]), tools=[tool], rules=RULES)
+    async with run_session(services) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        await user.proxy.answer(Answer("1", asked.question, "always"))
+        assert await user.proxy.idle() == Completed("ok")
+    assert list(services.grants.all) == ["change"]
 
 
-async def test_a_steer_comes_before_a_call_that_waits_for_approval() -> None:
-    tool, look = changing(), quick_tool()
-    provider = ScriptedProvider([asks_for("change", "look"), ["I do as you say"]])
-    bench = make_bench(provider, tools=[tool, look], rules=RULES)
-    async with running(bench) as person:
-        await person.say("go")
-        await person.screen.shows(QuestionAsked)
-        await person.say("not that, this", Delivery.STEER)
-        closed = await person.screen.shows(QuestionClosed)
-        assert await person.door.idle() == Completed("I do as you say")
-        assert person.results["c1"].effect is Effect.NOT_STARTED
-        assert "said something first" in person.results["c1"].text
+async def test_a_steer_skips_a_call_that_waits_for_approval() -> None:
+    tool, look = changing_tool(), quick_tool()
+    provider = ScriptedProvider([call_chunks("change", "look"), ["I do as you say"]])
+    services = make_services(provider, tools=[tool, look], rules=RULES)
+    async with run_session(services) as user:
+        await user.say("go")
+        await user.recorder.wait_for(QuestionAsked)
+        await user.say("not that, this", Delivery.STEER)
+        closed = await user.recorder.wait_for(QuestionClosed)
+        assert await user.proxy.idle() == Completed("I do as you say")
+        assert user.call_results["c1"].effect is Effect.NOT_STARTED
+        assert "sent a message first" in user.call_results["c1"].text
     assert closed.reason == "withdrawn"
     assert (tool.runs, look.runs) == (0, 1)
 
 
-async def test_a_steer_comes_before_every_tool_where_the_rules_say_so() -> None:
+async def test_a_steer_skips_all_pending_calls_when_it_applies_before_the_next_tool() -> None:
     tool = quick_tool()
-    replies = ScriptedProvider([asks_for("look"), ["I do as you say"]])
+    replies = ScriptedProvider([call_chunks("look"), ["I do as you say"]])
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
-    class Slow:
-        """Answers when it may."""
+    class GatedProvider:
+        """A scripted provider that replies only after `may_answer` is set."""
 
         async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
             asked.set()
@@ -194,103 +200,103 @@ async def test_a_steer_comes_before_every_tool_where_the_rules_say_so() -> None:
             async for chunk in replies.stream(request):
                 yield chunk
 
-    bench = make_bench(Slow(), tools=[tool], rules=Rules(steer_before=SteerBefore.TOOL))
-    async with running(bench) as person:
-        await person.say("go")
+    services = make_services(GatedProvider(), tools=[tool], rules=Rules(steer_before=SteerBefore.TOOL))
+    async with run_session(services) as user:
+        await user.say("go")
         await asked.wait()
-        await person.say("not that, this", Delivery.STEER)
+        await user.say("not that, this", Delivery.STEER)
         may_answer.set()
-        assert await person.door.idle() == Completed("I do as you say")
-        assert person.results["c1"].effect is Effect.NOT_STARTED
+        assert await user.proxy.idle() == Completed("I do as you say")
+        assert user.call_results["c1"].effect is Effect.NOT_STARTED
     assert tool.runs == 0
 
 
-async def test_the_mode_of_a_session_can_be_changed_while_it_runs() -> None:
-    tool = changing()
-    bench = make_bench(ScriptedProvider([asks_for("change"), ["ok"]]), tools=[tool], rules=RULES)
-    async with running(bench) as person:
-        assert await person.door.change(ChooseMode("x", ApprovalMode.ALL)) is None
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
+async def test_the_approval_mode_of_a_session_can_be_changed() -> None:
+    tool = changing_tool()
+    services = make_services(ScriptedProvider([call_chunks("change"), ["ok"]]), tools=[tool], rules=RULES)
+    async with run_session(services) as user:
+        assert await user.proxy.change(ChooseMode("x", ApprovalMode.ALL)) is None
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
     assert tool.runs == 1
 
 
-async def test_with_nobody_there_what_would_be_asked_is_refused() -> None:
-    tool = changing()
+async def test_a_call_that_needs_approval_is_refused_when_no_user_is_available() -> None:
+    tool = changing_tool()
     rules = Rules(approvals=Approvals(ASK), can_ask=False)
-    bench = make_bench(ScriptedProvider([asks_for("change"), ["ok"]]), tools=[tool], rules=rules)
-    async with running(bench) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
-        assert "nobody is there" in person.results["c1"].text
+    services = make_services(ScriptedProvider([call_chunks("change"), ["ok"]]), tools=[tool], rules=rules)
+    async with run_session(services) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
+        assert "no user is available" in user.call_results["c1"].text
     assert tool.runs == 0
 
 
 async def test_a_denied_call_is_refused_without_a_question() -> None:
-    tool = changing()
+    tool = changing_tool()
     rules = Rules(approvals=Approvals(ASK, deny=("change:*",)))
-    bench = make_bench(ScriptedProvider([asks_for("change"), ["ok"]]), tools=[tool], rules=rules)
-    async with running(bench) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
-        assert "denied" in person.results["c1"].text
+    services = make_services(ScriptedProvider([call_chunks("change"), ["ok"]]), tools=[tool], rules=rules)
+    async with run_session(services) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
+        assert "denied" in user.call_results["c1"].text
     assert tool.runs == 0
-    assert person.screen.all(QuestionAsked) == []
+    assert user.recorder.of_kind(QuestionAsked) == []
 
 
 class CountingAnalyzer:
-    """Analyses as the real one does, and keeps what it was asked."""
+    """Wraps the real analyzer and records the analysed commands."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.commands: list[str] = []
         self._analyzer = ShellAnalyzer(Path("/home/person"))
 
     async def analyze(
-        self, foreseen: Foreseen, workspace: Path, folder: Path | None, writable: Sequence[str]
-    ) -> Judgement:
-        self.asked.append(foreseen.command)
-        return await self._analyzer.analyze(foreseen, workspace, folder, writable)
+        self, effects: PredictedEffects, workspace: Path, folder: Path | None, writable: Sequence[str]
+    ) -> RiskAssessment:
+        self.commands.append(effects.command)
+        return await self._analyzer.analyze(effects, workspace, folder, writable)
 
 
 class FakeShell(FakeTool):
-    """A tool whose calls are judged as shell commands."""
+    """A fake tool whose calls are analysed as shell commands."""
 
     def __init__(self) -> None:
         async def work(context: CallContext) -> ToolOutput:
             return ToolOutput("done")
 
-        super().__init__("shell", work, changes=True)
-        self._spec = structs.replace(self._spec, foresee=_foresee, parameters={"type": "object"})
+        super().__init__("shell", work, is_changing=True)
+        self._spec = structs.replace(self._spec, predict=_predict, parameters={"type": "object"})
 
 
-async def test_a_command_is_analysed_once_though_it_is_asked_for() -> None:
+async def test_a_command_is_analysed_once_even_if_it_needs_approval() -> None:
     shell, analyzer = FakeShell(), CountingAnalyzer()
     make = '{"command": "make"}'
-    provider = ScriptedProvider([[*asks_for("shell", "shell", arguments=make)], ["ok"]])
-    bench = replace(make_bench(provider, tools=[shell], rules=RULES), analyzer=analyzer)
-    async with running(bench) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        await person.door.answer(Answer("1", asked.question, "session"))
-        assert await person.door.idle() == Completed("ok")
-    assert shell.runs == 2  # the grant covers the second call, which was waiting to be asked for
-    assert len(person.screen.all(QuestionAsked)) == 1
-    assert analyzer.asked == ["make", "make"]
+    provider = ScriptedProvider([[*call_chunks("shell", "shell", arguments=make)], ["ok"]])
+    services = replace(make_services(provider, tools=[shell], rules=RULES), analyzer=analyzer)
+    async with run_session(services) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        await user.proxy.answer(Answer("1", asked.question, "session"))
+        assert await user.proxy.idle() == Completed("ok")
+    assert shell.runs == 2  # the grant also covers the second call, which was waiting for approval
+    assert len(user.recorder.of_kind(QuestionAsked)) == 1
+    assert analyzer.commands == ["make", "make"]
 
 
-async def test_a_grant_that_cannot_be_stored_is_reported_and_holds_for_the_session() -> None:
+async def test_a_grant_that_cannot_be_stored_is_reported_and_applies_to_the_session() -> None:
     class FullDisk(GrantsInMemory):
-        async def remember(self, grant: str) -> None:
+        async def add(self, grant: str) -> None:
             raise OSError("disk full")
 
-    tool = changing()
-    provider = ScriptedProvider([asks_for("change"), ["ok"]])
-    bench = replace(make_bench(provider, tools=[tool], rules=RULES), grants=FullDisk())
-    async with running(bench) as person:
-        await person.say("go")
-        asked = await person.screen.shows(QuestionAsked)
-        await person.door.answer(Answer("1", asked.question, "always"))
-        notice = await person.screen.shows(Notice)
-        assert await person.door.idle() == Completed("ok")
-    assert "could not be kept for later ones: disk full" in notice.text
+    tool = changing_tool()
+    provider = ScriptedProvider([call_chunks("change"), ["ok"]])
+    services = replace(make_services(provider, tools=[tool], rules=RULES), grants=FullDisk())
+    async with run_session(services) as user:
+        await user.say("go")
+        asked = await user.recorder.wait_for(QuestionAsked)
+        await user.proxy.answer(Answer("1", asked.question, "always"))
+        notice = await user.recorder.wait_for(Notice)
+        assert await user.proxy.idle() == Completed("ok")
+    assert "could not be saved for later sessions: disk full" in notice.text
     assert tool.runs == 1

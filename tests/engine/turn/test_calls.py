@@ -1,4 +1,4 @@
-"""Calls: each has one honest result, whatever its tool does, and none can hold the turn."""
+"""Each call gets one accurate result, whatever its tool does, and none can block the turn."""
 
 import asyncio
 import time
@@ -10,34 +10,38 @@ from hark.protocol.messages import CallResult, Effect, UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk
 from hark.protocol.records import CallStarted, Quarantined
-from hark.protocol.tool import CallContext, NobodyToAsk, Question, ToolOutput, ToolSpec
+from hark.protocol.tool import CallContext, NoUserToAsk, Question, ToolOutput, ToolSpec
 from hark.providers.scripted import Hang, ScriptedProvider
 from tests.engine.engine_fixture import (
-    DeafTool,
     FakeTool,
     GatedStore,
     HangingTool,
-    asks_for,
-    make_bench,
+    UncancellableTool,
+    call_chunks,
+    make_services,
     quick_tool,
-    running,
+    run_session,
 )
 from tests.waiting import at_most
 
 
-async def test_three_parallel_calls_of_which_one_is_done_one_runs_and_one_resists_each_get_an_honest_result() -> None:
-    done, runs, resists = quick_tool("done", "the result"), HangingTool("runs"), DeafTool("resists")
-    provider = ScriptedProvider([asks_for("done", "runs", "resists"), ["next"]])
-    async with running(make_bench(provider, tools=[done, runs, resists])) as person:
-        await person.say("go")
-        await asyncio.gather(runs.started.wait(), resists.started.wait(), person.screen.shows(CallEnd))
-        began = time.perf_counter()
-        settled = await person.stop()
-        seconds = time.perf_counter() - began
-        results = person.results
-        await person.say("on")
-        assert await person.door.idle() == Completed("next")
-        resists.freed.set()
+async def test_a_stop_records_an_accurate_result_for_finished_running_and_uncancellable_calls() -> None:
+    finished, hanging, uncancellable = (
+        quick_tool("done", "the result"),
+        HangingTool("runs"),
+        UncancellableTool("resists"),
+    )
+    provider = ScriptedProvider([call_chunks("done", "runs", "resists"), ["next"]])
+    async with run_session(make_services(provider, tools=[finished, hanging, uncancellable])) as user:
+        await user.say("go")
+        await asyncio.gather(hanging.started.wait(), uncancellable.started.wait(), user.recorder.wait_for(CallEnd))
+        start = time.perf_counter()
+        settled = await user.stop()
+        seconds = time.perf_counter() - start
+        results = user.call_results
+        await user.say("on")
+        assert await user.proxy.idle() == Completed("next")
+        uncancellable.freed.set()
     assert settled is not None
     assert settled.outcome == Interrupted("user", ("resists",))
     assert seconds < at_most(1.0)
@@ -52,7 +56,7 @@ async def test_three_parallel_calls_of_which_one_is_done_one_runs_and_one_resist
     ]
 
 
-async def test_a_result_that_was_reached_in_the_tick_of_the_stop_wins_and_the_tool_does_not_run_twice() -> None:
+async def test_a_result_in_the_same_tick_as_the_stop_wins_over_the_cancel() -> None:
     started, finish = asyncio.Event(), asyncio.Event()
 
     async def work(context: CallContext) -> ToolOutput:
@@ -61,18 +65,18 @@ async def test_a_result_that_was_reached_in_the_tick_of_the_stop_wins_and_the_to
         return ToolOutput("paid")
 
     tool = FakeTool("pay", work)
-    provider = ScriptedProvider([asks_for("pay"), ["next"]])
-    async with running(make_bench(provider, tools=[tool])) as person:
-        await person.say("go")
+    provider = ScriptedProvider([call_chunks("pay"), ["next"]])
+    async with run_session(make_services(provider, tools=[tool])) as user:
+        await user.say("go")
         await started.wait()
         finish.set()
-        await asyncio.sleep(0)  # the tool returns; nobody has looked at it yet
-        await person.stop()
-        assert person.results["c1"] == CallResult("c1", "pay", "paid", Effect.COMPLETED)
+        await asyncio.sleep(0)  # the tool returns, but its result is not read yet
+        await user.stop()
+        assert user.call_results["c1"] == CallResult("c1", "pay", "paid", Effect.COMPLETED)
     assert tool.runs == 1
 
 
-async def test_a_tool_that_tidies_up_and_returns_after_the_cancel_has_its_result_kept() -> None:
+async def test_the_result_of_a_tool_that_cleans_up_after_the_cancel_is_kept() -> None:
     started = asyncio.Event()
 
     async def work(context: CallContext) -> ToolOutput:
@@ -83,46 +87,46 @@ async def test_a_tool_that_tidies_up_and_returns_after_the_cancel_has_its_result
             return ToolOutput("rolled back", effect=Effect.CANCELLED)
         raise AssertionError
 
-    async with running(make_bench(ScriptedProvider([asks_for("x")]), tools=[FakeTool("x", work)])) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([call_chunks("x")]), tools=[FakeTool("x", work)])) as user:
+        await user.say("go")
         await started.wait()
-        settled = await person.stop()
-        assert person.results["c1"] == CallResult("c1", "x", "rolled back", Effect.CANCELLED)
+        settled = await user.stop()
+        assert user.call_results["c1"] == CallResult("c1", "x", "rolled back", Effect.CANCELLED)
     assert settled is not None
     assert settled.outcome == Interrupted("user")
 
 
 @pytest.mark.parametrize(
-    ("chunks", "words"),
+    ("chunks", "expected"),
     [
-        (asks_for("nothing"), "no tool named 'nothing'"),
-        (asks_for("strict", arguments="{}"), "path"),
-        (asks_for("strict", arguments='{"path": 3}'), "path"),
-        (asks_for("strict", arguments='{"path": '), "not a JSON object"),
-        (asks_for("strict", arguments="[1]"), "not a JSON object"),
-        (asks_for("strict", arguments='{"path":' * 100_000), "not a JSON object"),
-        (asks_for("strict", arguments='{"path": "\ud800"}'), "not a JSON object"),
+        (call_chunks("nothing"), "no tool named 'nothing'"),
+        (call_chunks("strict", arguments="{}"), "path"),
+        (call_chunks("strict", arguments='{"path": 3}'), "path"),
+        (call_chunks("strict", arguments='{"path": '), "not a JSON object"),
+        (call_chunks("strict", arguments="[1]"), "not a JSON object"),
+        (call_chunks("strict", arguments='{"path":' * 100_000), "not a JSON object"),
+        (call_chunks("strict", arguments='{"path": "\ud800"}'), "not a JSON object"),
     ],
     ids=["unknown tool", "missing", "wrong type", "broken JSON", "no object", "too deep", "half a surrogate pair"],
 )
-async def test_a_call_that_can_not_run_is_refused_with_a_reason_and_the_turn_goes_on(
-    chunks: list[CallChunk], words: str
+async def test_a_call_that_cannot_run_is_refused_with_a_reason_and_the_turn_continues(
+    chunks: list[CallChunk], expected: str
 ) -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     tool = quick_tool("strict")
     tool._spec = ToolSpec("strict", "strict.", schema)  # pyright: ignore[reportPrivateUsage]
     provider = ScriptedProvider([chunks, ["sorry"]])
-    async with running(make_bench(provider, tools=[tool])) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("sorry")
-        result = person.results["c1"]
+    async with run_session(make_services(provider, tools=[tool])) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("sorry")
+        result = user.call_results["c1"]
     assert tool.runs == 0
-    assert words in result.text
+    assert expected in result.text
     assert (result.effect, result.is_error) == (Effect.NOT_STARTED, True)
 
 
 class OwnBaseException(BaseException):
-    """What no `except Exception` catches."""
+    """An exception that `except Exception` does not catch."""
 
 
 @pytest.mark.parametrize(
@@ -137,73 +141,71 @@ class OwnBaseException(BaseException):
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_tool_that_raises_fails_its_own_call_and_nothing_else(error: BaseException) -> None:
+async def test_a_tool_that_raises_fails_only_its_own_call(error: BaseException) -> None:
     async def work(context: CallContext) -> ToolOutput:
         raise error
 
-    provider = ScriptedProvider([asks_for("bad", "look"), ["so be it"]])
-    async with running(make_bench(provider, tools=[FakeTool("bad", work), quick_tool()])) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("so be it")
-        results = person.results
+    provider = ScriptedProvider([call_chunks("bad", "look"), ["so be it"]])
+    async with run_session(make_services(provider, tools=[FakeTool("bad", work), quick_tool()])) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("so be it")
+        results = user.call_results
     assert type(error).__name__ in results["c1"].text
     assert (results["c1"].effect, results["c1"].is_error) == (Effect.UNKNOWN, True)
     assert results["c2"].text == "seen"
 
 
-async def test_a_tool_that_cancels_itself_is_cancelled_and_the_turn_goes_on() -> None:
+async def test_a_tool_that_cancels_itself_is_recorded_as_cancelled_and_the_turn_continues() -> None:
     async def work(context: CallContext) -> ToolOutput:
         raise asyncio.CancelledError
 
-    provider = ScriptedProvider([asks_for("x"), ["fine"]])
-    async with running(make_bench(provider, tools=[FakeTool("x", work)])) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("fine")
-        assert person.results["c1"].effect == Effect.CANCELLED
+    provider = ScriptedProvider([call_chunks("x"), ["fine"]])
+    async with run_session(make_services(provider, tools=[FakeTool("x", work)])) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("fine")
+        assert user.call_results["c1"].effect == Effect.CANCELLED
 
 
-async def test_failure_4_a_redirect_while_a_tool_resists_runs_the_next_turn_alone_and_the_old_one_never_returns() -> (
-    None
-):
-    deaf = DeafTool()
-    provider = ScriptedProvider([asks_for("deaf"), ["redirected"]])
-    async with running(make_bench(provider, tools=[deaf])) as person:
-        await person.say("go")
-        await deaf.started.wait()
-        await person.say("this instead")
-        assert await person.door.idle() == Completed("redirected")
-        deaf.freed.set()
-        await deaf.ended.wait()
-        await person.screen.shows(Notice)
-    said = [message.text for message in provider.requests[1].messages if isinstance(message, UserMessage)]
-    assert said == ["go", "this instead"]
+async def test_an_interrupting_message_runs_alone_while_an_abandoned_tool_still_runs() -> None:
+    stubborn = UncancellableTool()
+    provider = ScriptedProvider([call_chunks("deaf"), ["redirected"]])
+    async with run_session(make_services(provider, tools=[stubborn])) as user:
+        await user.say("go")
+        await stubborn.started.wait()
+        await user.say("this instead")
+        assert await user.proxy.idle() == Completed("redirected")
+        stubborn.freed.set()
+        await stubborn.ended.wait()
+        await user.recorder.wait_for(Notice)
+    texts = [message.text for message in provider.requests[1].messages if isinstance(message, UserMessage)]
+    assert texts == ["go", "this instead"]
     assert len(provider.requests) == 2
-    assert person.screen.outcomes == [Interrupted("new message", ("deaf",)), Completed("redirected")]
+    assert user.recorder.outcomes == [Interrupted("new message", ("deaf",)), Completed("redirected")]
 
 
-async def test_failure_11_a_late_result_is_quarantined_told_and_in_no_transcript() -> None:
-    deaf, store = DeafTool(), GatedStore()
-    provider = ScriptedProvider([asks_for("deaf"), ["next"], ["third"]])
-    async with running(make_bench(provider, store, [deaf])) as person:
-        await person.say("go")
-        await deaf.started.wait()
-        await person.stop()
-        await person.say("on")
-        await person.door.idle()
-        deaf.freed.set()
-        notice = await person.screen.shows(Notice)
-        await person.say("more")
-        await person.door.idle()
+async def test_a_late_result_is_quarantined_and_reported_but_not_in_the_transcript() -> None:
+    stubborn, store = UncancellableTool(), GatedStore()
+    provider = ScriptedProvider([call_chunks("deaf"), ["next"], ["third"]])
+    async with run_session(make_services(provider, store, [stubborn])) as user:
+        await user.say("go")
+        await stubborn.started.wait()
+        await user.stop()
+        await user.say("on")
+        await user.proxy.idle()
+        stubborn.freed.set()
+        notice = await user.recorder.wait_for(Notice)
+        await user.say("more")
+        await user.proxy.idle()
         records = await store.journal.read("demo")
     assert notice.code == "late_result"
     assert "late" in notice.text
     assert [record.text for record in records if isinstance(record, Quarantined)] == ["late"]
     for request in provider.requests:
         assert "late" not in [getattr(message, "text", "") for message in request.messages]
-    assert "never" not in [event.text for event in person.screen.all(CallOutput)]
+    assert "never" not in [event.text for event in user.recorder.of_kind(CallOutput)]
 
 
-async def test_an_abandoned_tool_can_ask_nobody() -> None:
+async def test_an_abandoned_tool_cannot_ask_the_user() -> None:
     asked: list[str] = []
     started, freed, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -216,66 +218,66 @@ async def test_an_abandoned_tool_can_ask_nobody() -> None:
                 continue
         try:
             asked.append(await context.ask(Question("still there?")))
-        except NobodyToAsk:
-            asked.append("nobody")
+        except NoUserToAsk:
+            asked.append("no user")
         ended.set()
         return ToolOutput("")
 
-    async with running(make_bench(ScriptedProvider([asks_for("x")]), tools=[FakeTool("x", work)])) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([call_chunks("x")]), tools=[FakeTool("x", work)])) as user:
+        await user.say("go")
         await started.wait()
-        await person.stop()
+        await user.stop()
         freed.set()
         async with asyncio.timeout(at_most(1)):
             await ended.wait()
-    assert asked == ["nobody"]
-    assert person.screen.all(QuestionAsked) == []
+    assert asked == ["no user"]
+    assert user.recorder.of_kind(QuestionAsked) == []
 
 
-async def test_a_tool_that_never_returns_does_not_hold_the_close() -> None:
-    deaf = DeafTool()
-    began = time.perf_counter()
-    async with running(make_bench(ScriptedProvider([asks_for("deaf")]), tools=[deaf])) as person:
-        await person.say("go")
-        await deaf.started.wait()
-    assert time.perf_counter() - began < at_most(1.0)
-    assert not deaf.ended.is_set()
+async def test_a_tool_that_never_returns_does_not_block_the_close() -> None:
+    stubborn = UncancellableTool()
+    start = time.perf_counter()
+    async with run_session(make_services(ScriptedProvider([call_chunks("deaf")]), tools=[stubborn])) as user:
+        await user.say("go")
+        await stubborn.started.wait()
+    assert time.perf_counter() - start < at_most(1.0)
+    assert not stubborn.ended.is_set()
 
 
-async def test_a_tool_may_not_take_longer_to_tidy_up_than_a_settlement_may() -> None:
-    deaf = DeafTool(grace=30.0)
-    async with running(make_bench(ScriptedProvider([asks_for("deaf")]), tools=[deaf])) as person:
-        await person.say("go")
-        await deaf.started.wait()
-        settled = await person.stop()
-        deaf.freed.set()
+async def test_the_grace_period_of_a_tool_is_limited_by_settle_seconds() -> None:
+    stubborn = UncancellableTool(grace_seconds=30.0)
+    async with run_session(make_services(ScriptedProvider([call_chunks("deaf")]), tools=[stubborn])) as user:
+        await user.say("go")
+        await stubborn.started.wait()
+        settled = await user.stop()
+        stubborn.freed.set()
     assert settled is not None
     assert settled.timings.settle < 1000 * at_most(1)
 
 
-async def test_ten_megabytes_of_output_are_cut_in_the_middle_and_said_to_be() -> None:
+async def test_ten_megabytes_of_output_are_truncated_in_the_middle_with_a_marker() -> None:
     tool = quick_tool("big", "a" * 5_000_000 + "b" * 5_000_000)
-    provider = ScriptedProvider([asks_for("big"), ["ok"]])
-    async with running(make_bench(provider, tools=[tool])) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
-        text = person.results["c1"].text
+    provider = ScriptedProvider([call_chunks("big"), ["ok"]])
+    async with run_session(make_services(provider, tools=[tool])) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
+        text = user.call_results["c1"].text
     assert len(text) < 101_000
     assert text.startswith("aaa")
     assert text.endswith("bbb")
-    assert "9900000 characters left out" in text
+    assert "9900000 characters omitted" in text
 
 
-async def test_halves_of_surrogate_pairs_in_a_result_are_replaced() -> None:
-    provider = ScriptedProvider([asks_for("odd"), ["ok"]])
-    async with running(make_bench(provider, tools=[quick_tool("odd", "a\ud800b")])) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
-        assert person.results["c1"].text == "a?b"
+async def test_lone_surrogates_in_a_result_are_replaced() -> None:
+    provider = ScriptedProvider([call_chunks("odd"), ["ok"]])
+    async with run_session(make_services(provider, tools=[quick_tool("odd", "a\ud800b")])) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
+        assert user.call_results["c1"].text == "a?b"
 
 
-@pytest.mark.parametrize("is_deaf", [False, True], ids=["cancelled", "abandoned"])
-async def test_halves_of_surrogate_pairs_in_the_output_of_a_cut_call_are_replaced(is_deaf: bool) -> None:
+@pytest.mark.parametrize("is_stubborn", [False, True], ids=["cancelled", "abandoned"])
+async def test_lone_surrogates_in_the_output_of_an_interrupted_call_are_replaced(is_stubborn: bool) -> None:
     started, freed = asyncio.Event(), asyncio.Event()
 
     async def work(context: CallContext) -> ToolOutput:
@@ -285,49 +287,49 @@ async def test_halves_of_surrogate_pairs_in_the_output_of_a_cut_call_are_replace
             try:
                 await freed.wait()
             except asyncio.CancelledError:
-                if not is_deaf:
+                if not is_stubborn:
                     raise
         return ToolOutput("")
 
-    async with running(make_bench(ScriptedProvider([asks_for("x")]), tools=[FakeTool("x", work)])) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([call_chunks("x")]), tools=[FakeTool("x", work)])) as user:
+        await user.say("go")
         await started.wait()
-        await person.stop()
-        assert "a?b" in person.results["c1"].text
+        await user.stop()
+        assert "a?b" in user.call_results["c1"].text
         freed.set()
-        assert [event.text for event in person.screen.all(CallOutput)] == ["a?b"]
+        assert [event.text for event in user.recorder.of_kind(CallOutput)] == ["a?b"]
 
 
-async def test_a_call_that_was_cut_before_it_was_registered_as_running_has_a_result() -> None:
+async def test_a_call_interrupted_before_its_start_is_durable_is_not_started() -> None:
     tool, store = HangingTool(), GatedStore()
-    provider = ScriptedProvider([asks_for("wait"), ["next"]])
-    async with running(make_bench(provider, store, [tool])) as person:
-        store.journal.hold(CallStarted)
-        await person.say("go")
+    provider = ScriptedProvider([call_chunks("wait"), ["next"]])
+    async with run_session(make_services(provider, store, [tool])) as user:
+        store.journal.block_from(CallStarted)
+        await user.say("go")
         await store.journal.gate.reached.wait()
-        stopping = asyncio.create_task(person.stop())
+        stopping = asyncio.create_task(user.stop())
         await asyncio.sleep(0)
         store.journal.gate.open()
         settled = await stopping
-        assert person.results["c1"].effect == Effect.NOT_STARTED
+        assert user.call_results["c1"].effect == Effect.NOT_STARTED
     assert settled is not None
     assert tool.runs == 0
 
 
 async def test_a_call_id_that_was_used_before_is_replaced() -> None:
-    provider = ScriptedProvider([asks_for("look"), asks_for("look"), ["ok"]])
-    async with running(make_bench(provider, tools=[quick_tool()])) as person:
-        await person.say("go")
-        assert await person.door.idle() == Completed("ok")
-        assert len(person.results) == 2
+    provider = ScriptedProvider([call_chunks("look"), call_chunks("look"), ["ok"]])
+    async with run_session(make_services(provider, tools=[quick_tool()])) as user:
+        await user.say("go")
+        assert await user.proxy.idle() == Completed("ok")
+        assert len(user.call_results) == 2
 
 
-async def test_no_tool_starts_after_a_stop_that_came_with_the_end_of_the_reply() -> None:
+async def test_no_tool_starts_after_a_stop_at_the_end_of_the_reply() -> None:
     tool, hang = HangingTool(), Hang()
-    provider = ScriptedProvider([[*asks_for("wait"), hang]])
-    async with running(make_bench(provider, tools=[tool])) as person:
-        await person.say("go")
+    provider = ScriptedProvider([[*call_chunks("wait"), hang]])
+    async with run_session(make_services(provider, tools=[tool])) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.stop()
-        assert person.results == {}
+        await user.stop()
+        assert user.call_results == {}
     assert tool.runs == 0

@@ -1,4 +1,4 @@
-"""A long context: what a step costs grows with what is sent, and with nothing else."""
+"""The cost of a step in a long context grows only with the size of the request."""
 
 import statistics
 import time
@@ -7,14 +7,14 @@ from itertools import pairwise
 
 from hark.protocol.outcomes import Completed
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, Request, TextChunk
-from tests.engine.engine_fixture import make_bench, quick_tool, running
+from tests.engine.engine_fixture import make_services, quick_tool, run_session
 
 STEPS = 45
 CONTEXT = "x" * 200_000
 
 
-class Clocked:
-    """A model that calls a tool at each step, and notes the CPU time at each."""
+class TimedProvider:
+    """A fake model that calls a tool at each step, and records the CPU time of each request."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -30,17 +30,17 @@ class Clocked:
         yield CallChunk(0, f"c{len(self.seconds)}", "look", "{}")
         yield EndChunk("calls")
 
-    def cost(self, step: int) -> float:
-        """The CPU time of the steps around this one: the median is deaf to a pause of the collector."""
+    def step_seconds(self, step: int) -> float:
+        """Return the median CPU time of the steps around this one, to reduce distortion by garbage collection."""
         times = [after - before for before, after in pairwise(self.seconds)]
         return statistics.median(times[step - 4 : step + 4])
 
 
-async def test_step_forty_costs_less_than_three_times_what_step_twenty_costs() -> None:
-    provider = Clocked()
-    async with running(make_bench(provider, tools=[quick_tool(text="y" * 2_000)])) as person:
-        await person.say(CONTEXT)
-        assert await person.door.idle() == Completed("done")
+async def test_step_forty_costs_less_than_three_times_as_much_as_step_twenty() -> None:
+    provider = TimedProvider()
+    async with run_session(make_services(provider, tools=[quick_tool(text="y" * 2_000)])) as user:
+        await user.say(CONTEXT)
+        assert await user.proxy.idle() == Completed("done")
     assert len(provider.seconds) == STEPS
-    assert provider.cost(40) < 3 * provider.cost(20)
-    assert provider.cost(40) < 0.01
+    assert provider.step_seconds(40) < 3 * provider.step_seconds(20)
+    assert provider.step_seconds(40) < 0.01

@@ -1,4 +1,4 @@
-"""One turn: how it ends, and what stays of it."""
+"""One turn: its outcomes, its limits, and the transcript after an interruption or a failure."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -20,17 +20,17 @@ from hark.protocol.provider import (
 )
 from hark.protocol.receipts import Settled
 from hark.protocol.rules import Limits, Rules
-from hark.providers.scripted import Fail, Hang, Reply, ScriptedProvider
-from tests.engine.engine_fixture import HangingTool, asks_for, make_bench, quick_tool, running
+from hark.providers.scripted import Fail, Hang, ScriptedProvider, ScriptedReply
+from tests.engine.engine_fixture import HangingTool, call_chunks, make_services, quick_tool, run_session
 from tests.waiting import at_most
 
 
-async def ending(replies: list[Reply], limits: Limits | None = None) -> tuple[Outcome | None, list[object]]:
-    bench = make_bench(ScriptedProvider(replies), tools=[quick_tool()], rules=Rules(limits=limits or Limits()))
-    async with running(bench) as person:
-        await person.say("go")
-        outcome = await person.door.idle()
-        return outcome, list(person.transcript)
+async def run_turn(replies: list[ScriptedReply], limits: Limits | None = None) -> tuple[Outcome | None, list[object]]:
+    services = make_services(ScriptedProvider(replies), tools=[quick_tool()], rules=Rules(limits=limits or Limits()))
+    async with run_session(services) as user:
+        await user.say("go")
+        outcome = await user.proxy.idle()
+        return outcome, list(user.transcript)
 
 
 @pytest.mark.parametrize(
@@ -42,143 +42,145 @@ async def ending(replies: list[Reply], limits: Limits | None = None) -> tuple[Ou
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_turn_ends_at_its_limit_and_says_which(limits: Limits, name: str) -> None:
-    step = [*asks_for("look"), UsageChunk(Usage(6, 4))]
-    outcome, _ = await ending([step, step, ["word " * 10], ["never"]], limits)
+async def test_a_turn_ends_at_its_limit_and_its_outcome_names_the_limit(limits: Limits, name: str) -> None:
+    step = [*call_chunks("look"), UsageChunk(Usage(6, 4))]
+    outcome, _ = await run_turn([step, step, ["word " * 10], ["never"]], limits)
     assert isinstance(outcome, LimitReached)
     assert outcome.limit == name
 
 
-async def test_failure_10_after_its_time_limit_a_turn_calls_no_model_and_the_next_message_is_taken() -> None:
+async def test_a_turn_at_its_time_limit_makes_no_more_model_calls_and_the_next_message_runs() -> None:
     hang = Hang()
     provider = ScriptedProvider([["par", hang], ["next"]])
-    async with running(make_bench(provider, rules=Rules(limits=Limits(seconds=1.0)))) as person:
-        await person.say("go")
-        outcome = await person.door.idle()
+    async with run_session(make_services(provider, rules=Rules(limits=Limits(seconds=1.0)))) as user:
+        await user.say("go")
+        outcome = await user.proxy.idle()
         assert hang.closed.is_set()
-        assert AssistantMessage("par", is_partial=True) in person.transcript
-        assert (await person.say("on")).state == "started"
-        assert await person.door.idle() == Completed("next")
+        assert AssistantMessage("par", is_partial=True) in user.transcript
+        assert (await user.say("on")).state == "started"
+        assert await user.proxy.idle() == Completed("next")
     assert isinstance(outcome, LimitReached)
     assert outcome.limit == "seconds"
     assert len(provider.requests) == 2
 
 
-async def test_a_tool_is_cancelled_by_the_time_limit_too() -> None:
+async def test_the_time_limit_cancels_a_running_tool() -> None:
     tool = HangingTool()
     rules = Rules(limits=Limits(seconds=1.0))
-    async with running(make_bench(ScriptedProvider([asks_for("wait")]), tools=[tool], rules=rules)) as person:
-        await person.say("go")
-        outcome = await person.door.idle()
-        assert person.results["c1"].effect == "cancelled"
+    async with run_session(make_services(ScriptedProvider([call_chunks("wait")]), tools=[tool], rules=rules)) as user:
+        await user.say("go")
+        outcome = await user.proxy.idle()
+        assert user.call_results["c1"].effect == "cancelled"
     assert isinstance(outcome, LimitReached)
     assert tool.cancelled.is_set()
 
 
-async def test_a_lasting_failure_is_the_outcome_with_the_providers_words_and_the_text_so_far_stays() -> None:
-    outcome, transcript = await ending([["some ", Fail(ProviderError("no such model", "bad_model"))]])
+async def test_a_permanent_failure_is_the_outcome_and_the_partial_reply_is_kept() -> None:
+    outcome, transcript = await run_turn([["some ", Fail(ProviderError("no such model", "bad_model"))]])
     assert isinstance(outcome, Failed)
     assert (outcome.error.code, outcome.error.message) == ("bad_model", "no such model")
     assert AssistantMessage("some ", is_partial=True) in transcript
     assert isinstance(transcript[-1], Note)
 
 
-async def test_a_bug_in_a_provider_fails_the_turn_and_not_the_session() -> None:
+async def test_a_bug_in_a_provider_fails_the_turn_but_not_the_session() -> None:
     provider = ScriptedProvider([[Fail(KeyError("oops"))], ["fine"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go")
-        outcome = await person.door.idle()
-        await person.say("again")
-        assert await person.door.idle() == Completed("fine")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go")
+        outcome = await user.proxy.idle()
+        await user.say("again")
+        assert await user.proxy.idle() == Completed("fine")
     assert isinstance(outcome, Failed)
     assert outcome.error.code == "internal"
 
 
 @pytest.mark.parametrize(("shown", "kept"), [(None, "one two"), (3, "one"), (0, None), (-1, None), (99, "one two")])
-async def test_what_the_person_had_seen_stays(shown: int | None, kept: str | None) -> None:
+async def test_the_text_that_the_user_had_seen_is_kept_after_a_stop(shown: int | None, kept: str | None) -> None:
     hang = Hang()
-    async with running(make_bench(ScriptedProvider([["one ", "two", hang]]))) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([["one ", "two", hang]]))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.stop(shown=shown)
-        replies = [message for message in person.transcript if isinstance(message, AssistantMessage)]
+        await user.stop(shown=shown)
+        replies = [message for message in user.transcript if isinstance(message, AssistantMessage)]
     assert replies == ([] if kept is None else [AssistantMessage(kept, is_partial=True)])
 
 
-async def test_a_cut_in_the_middle_of_thinking_leaves_no_empty_message_and_no_half_signature() -> None:
+async def test_an_interruption_during_reasoning_leaves_no_empty_message() -> None:
     hang = Hang()
     provider = ScriptedProvider([[ReasoningChunk("hm"), hang], ["next"]])
-    async with running(make_bench(provider)) as person:
-        await person.say("go")
+    async with run_session(make_services(provider)) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.stop()
-        await person.say("on")
-        await person.door.idle()
+        await user.stop()
+        await user.say("on")
+        await user.proxy.idle()
     assert [message for message in provider.requests[1].messages if isinstance(message, AssistantMessage)] == []
 
 
-async def test_thinking_that_was_finished_before_the_cut_keeps_its_signature_in_front_of_its_text() -> None:
+async def test_reasoning_finished_before_an_interruption_keeps_its_signature_before_its_text() -> None:
     hang, thought = Hang(), Reasoning("hm", "signature")
-    async with running(make_bench(ScriptedProvider([[ReasoningEnd(thought), "so", hang]]))) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([[ReasoningEnd(thought), "so", hang]]))) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.stop()
-        assert AssistantMessage("so", reasoning=(thought,), is_partial=True) in person.transcript
+        await user.stop()
+        assert AssistantMessage("so", reasoning=(thought,), is_partial=True) in user.transcript
 
 
-async def test_calls_whose_arguments_were_cut_leave_no_call_behind() -> None:
+async def test_calls_with_interrupted_arguments_are_dropped() -> None:
     hang = Hang()
-    async with running(
-        make_bench(ScriptedProvider([["text", *asks_for("look"), hang]]), tools=[quick_tool()])
-    ) as person:
-        await person.say("go")
+    async with run_session(
+        make_services(ScriptedProvider([["text", *call_chunks("look"), hang]]), tools=[quick_tool()])
+    ) as user:
+        await user.say("go")
         await hang.reached.wait()
-        await person.stop()
-        assert AssistantMessage("text", is_partial=True) in person.transcript
-        assert person.results == {}
+        await user.stop()
+        assert AssistantMessage("text", is_partial=True) in user.transcript
+        assert user.call_results == {}
 
 
-async def test_a_stop_in_the_tick_of_the_last_chunk_keeps_the_completed_reply() -> None:
+async def test_a_stop_in_the_same_tick_as_the_last_chunk_keeps_the_completed_reply() -> None:
     stops: list[asyncio.Task[Settled | None]] = []
 
-    class StoppedAtTheEnd:
-        """Has the turn stopped between its last text and its end, without waiting in between."""
+    class StopAtEndProvider:
+        """A fake provider that requests a stop between the last text and the end of its reply, without waiting."""
 
         async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
             yield TextChunk("all of it")
-            stops.append(asyncio.create_task(person.stop()))
+            stops.append(asyncio.create_task(user.stop()))
             yield EndChunk("stop")
 
-    async with running(make_bench(StoppedAtTheEnd())) as person:
-        await person.say("go")
-        outcome = await person.door.idle()
+    async with run_session(make_services(StopAtEndProvider())) as user:
+        await user.say("go")
+        outcome = await user.proxy.idle()
         settled = await stops[0]
-        texts = [message.text for message in person.transcript if isinstance(message, AssistantMessage)]
+        texts = [message.text for message in user.transcript if isinstance(message, AssistantMessage)]
     assert texts == ["all of it"]
     assert outcome == Completed("all of it")
     assert settled is not None
     assert settled.outcome == Completed("all of it")
 
 
-async def test_the_timings_say_where_the_settling_went() -> None:
+async def test_the_timings_show_where_the_settle_time_was_spent() -> None:
     tool = HangingTool()
-    async with running(make_bench(ScriptedProvider([asks_for("wait")]), tools=[tool])) as person:
-        await person.say("go")
+    async with run_session(make_services(ScriptedProvider([call_chunks("wait")]), tools=[tool])) as user:
+        await user.say("go")
         await tool.started.wait()
-        settled = await person.stop()
-        ended = await person.screen.shows(TurnEnd)
+        settled = await user.stop()
+        ended = await user.recorder.wait_for(TurnEnd)
     assert settled is not None
     assert settled.timings == ended.timings
     assert settled.timings.interrupted_at is not None
     assert [(span.kind, span.name) for span in settled.timings.spans] == [("model", "main"), ("tool", "wait")]
 
 
-async def test_an_endless_provider_that_never_waits_can_still_be_stopped() -> None:
-    step = asks_for("look")
+async def test_an_endless_provider_that_never_waits_can_be_stopped() -> None:
+    step = call_chunks("look")
     provider = ScriptedProvider([step] * 100_000)
-    async with running(make_bench(provider, tools=[quick_tool()], rules=Rules(limits=Limits(steps=None)))) as person:
-        await person.say("go")
+    async with run_session(
+        make_services(provider, tools=[quick_tool()], rules=Rules(limits=Limits(steps=None)))
+    ) as user:
+        await user.say("go")
         async with asyncio.timeout(at_most(2)):
-            settled = await person.stop()
+            settled = await user.stop()
     assert settled is not None
     assert settled.outcome == Interrupted("user")

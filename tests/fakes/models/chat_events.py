@@ -1,13 +1,13 @@
-"""The events of OpenAI's chat completions."""
+"""Writes fake replies as events of OpenAI's chat completions API."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from hark.protocol.provider import (
-    AliveChunk,
     CallChunk,
     Chunk,
     EndChunk,
+    KeepAliveChunk,
     ReasoningChunk,
     ReasoningEnd,
     TextChunk,
@@ -38,10 +38,10 @@ def call_part(index: int, arguments: str) -> Wire:
     return {"index": index, "function": {"arguments": arguments}}
 
 
-class ChatSpeaker:
-    """One completion."""
+class ChatEventWriter:
+    """Writes one completion."""
 
-    last = b"data: [DONE]\n\n"
+    terminator = b"data: [DONE]\n\n"
 
     def __init__(self) -> None:
         self._usage: list[Wire] = []
@@ -49,7 +49,7 @@ class ChatSpeaker:
     def events(self, chunks: Iterable[Chunk]) -> list[Wire]:
         return [event for chunk in chunks for event in self._event(chunk)]
 
-    def whole(self, chunks: Iterable[Chunk]) -> Wire:
+    def complete_reply(self, chunks: Iterable[Chunk]) -> Wire:
         message: Wire = {"role": "assistant", "content": None}
         reply: Wire = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "fake"}
         finish = ""
@@ -68,14 +68,14 @@ class ChatSpeaker:
                     reply["usage"] = wire["usage"]
                 case EndChunk(reason):
                     finish = _REASONS[reason]
-                case ReasoningEnd() | AliveChunk():
+                case ReasoningEnd() | KeepAliveChunk():
                     pass
         if calls:
             message["tool_calls"] = list(calls.values())
         return {**reply, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
-    def error(self, status: int, words: str) -> Wire:
-        return {"error": {"message": words, "type": None, "param": None, "code": None}}
+    def error(self, status: int, text: str) -> Wire:
+        return {"error": {"message": text, "type": None, "param": None, "code": None}}
 
     def prompt(self, body: Wire) -> str:
         return str(body["messages"][-1]["content"])
@@ -95,7 +95,7 @@ class ChatSpeaker:
                 return []
             case EndChunk(reason):
                 return [delta(_REASONS[reason]), *self._usage]
-            case AliveChunk():
+            case KeepAliveChunk():
                 return []
             case ReasoningEnd():
-                return []  # this API shows thinking, but takes none back
+                return []  # this API streams reasoning but accepts none back

@@ -1,34 +1,34 @@
-"""Whoever words chunks in the events of one API."""
+"""The interface of a writer that converts chunks into the events of one API."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 from hark.protocol.provider import Chunk
-from tests.fakes.models.anthropic_events import AnthropicSpeaker
-from tests.fakes.models.chat_events import ChatSpeaker
-from tests.fakes.models.responses_events import ResponsesSpeaker
+from tests.fakes.models.anthropic_events import AnthropicEventWriter
+from tests.fakes.models.chat_events import ChatEventWriter
+from tests.fakes.models.responses_events import ResponsesEventWriter
 
 Wire = dict[str, Any]
 
 
-class Speaker(Protocol):
-    """Words one reply. `last` is what the API sends behind the last event.
+class EventWriter(Protocol):
+    """Converts the chunks of one reply into API events. `terminator` is sent after the last event.
 
-    A ReasoningEnd's signature is the part that a client must send back, whatever the API calls it.
+    The signature of a ReasoningEnd is written to the API's own field for data that clients must send back.
     """
 
-    last: bytes
+    terminator: bytes
 
     def events(self, chunks: Iterable[Chunk]) -> list[Wire]:
-        """Return the events of the next chunks; the first have in front of them what begins a reply."""
+        """Return the events for the next chunks. The first call also returns the events that start a reply."""
         ...
 
-    def whole(self, chunks: Iterable[Chunk]) -> Wire:
-        """Return a reply in one piece."""
+    def complete_reply(self, chunks: Iterable[Chunk]) -> Wire:
+        """Return a complete reply as one body."""
         ...
 
-    def error(self, status: int, words: str) -> Wire:
-        """Return the body of an error."""
+    def error(self, status: int, text: str) -> Wire:
+        """Return the body of an error response."""
         ...
 
     def prompt(self, body: Wire) -> str:
@@ -36,10 +36,10 @@ class Speaker(Protocol):
         ...
 
 
-def speaker_for(path: str) -> Speaker:
-    """Return the speaker of the API at a path."""
+def event_writer_for(path: str) -> EventWriter:
+    """Return the event writer for the API at a path."""
     if path.endswith("/messages"):
-        return AnthropicSpeaker()
+        return AnthropicEventWriter()
     if path.endswith("/responses"):
-        return ResponsesSpeaker()
-    return ChatSpeaker()
+        return ResponsesEventWriter()
+    return ChatEventWriter()

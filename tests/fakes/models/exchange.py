@@ -1,4 +1,4 @@
-"""A request to a fake model server, and the socket for its answer."""
+"""A request to a fake model server, and the socket for its response."""
 
 import asyncio
 import json
@@ -10,38 +10,38 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hark.protocol.provider import Chunk
-from tests.fakes.models.event_writer import Speaker, speaker_for
+from tests.fakes.models.event_writer import EventWriter, event_writer_for
 
 
 @dataclass(slots=True)
-class Seen:
-    """A request, when it came and when its client left, on the clock of time.perf_counter: processes share it."""
+class ReceivedRequest:
+    """A received request. Its times are in `time.perf_counter` seconds, which are comparable between processes."""
 
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
     connection: int
-    arrived: float
-    left_at: float | None = None
-    left: asyncio.Event = field(default_factory=asyncio.Event)
+    arrived_at: float
+    disconnected_at: float | None = None
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def note_end(self, watch: "asyncio.Task[bytes]") -> None:
-        """Note what the watch of the socket saw: no byte is the end."""
-        if not watch.cancelled() and not watch.result():
-            self.left_at = time.perf_counter()
-            self.left.set()
+    def record_disconnect(self, reader: "asyncio.Task[bytes]") -> None:
+        """Record a disconnect if the socket read finished without data."""
+        if not reader.cancelled() and not reader.result():
+            self.disconnected_at = time.perf_counter()
+            self.disconnected.set()
 
     def as_json(self) -> dict[str, Any]:
-        times = {"arrived": self.arrived, "left": self.left_at}
+        times = {"arrived": self.arrived_at, "left": self.disconnected_at}
         return {"path": self.path, "body": self.body, "connection": self.connection, **times}
 
 
 class Exchange:
-    """A request and the way to answer it: in bytes, in events of its API, or in chunks that its speaker words."""
+    """A request and its response, which can be written as bytes, API events or chunks."""
 
-    def __init__(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
-        self.seen = seen
-        self.speaker: Speaker = speaker_for(seen.path)
+    def __init__(self, seen: ReceivedRequest, writer: asyncio.StreamWriter) -> None:
+        self.request = seen
+        self.event_writer: EventWriter = event_writer_for(seen.path)
         self.is_dropped = False
         self._writer = writer
 
@@ -53,26 +53,28 @@ class Exchange:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
         await self.send(head.encode())
 
-    async def events(self, *events: Any) -> None:
+    async def send_events(self, *events: Any) -> None:
         await self.send(b"".join(chunked(sse(event)) for event in events))
 
-    async def say(self, *chunks: Chunk) -> None:
-        await self.events(*self.speaker.events(chunks))
+    async def send_chunks(self, *chunks: Chunk) -> None:
+        await self.send_events(*self.event_writer.events(chunks))
 
     async def end(self) -> None:
-        await self.send(chunked(self.speaker.last) + b"0\r\n\r\n" if self.speaker.last else b"0\r\n\r\n")
+        await self.send(
+            chunked(self.event_writer.terminator) + b"0\r\n\r\n" if self.event_writer.terminator else b"0\r\n\r\n"
+        )
 
-    async def answer(self, status: int, body: bytes, headers: str = "Content-Type: application/json\r\n") -> None:
+    async def respond(self, status: int, body: bytes, headers: str = "Content-Type: application/json\r\n") -> None:
         await self.send(f"HTTP/1.1 {status} X\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
-    async def whole(self, chunks: Sequence[Chunk]) -> None:
-        await self.answer(200, json.dumps(self.speaker.whole(chunks)).encode())
+    async def send_complete_reply(self, chunks: Sequence[Chunk]) -> None:
+        await self.respond(200, json.dumps(self.event_writer.complete_reply(chunks)).encode())
 
-    async def refuse(self, status: int, words: str, headers: str = "Content-Type: application/json\r\n") -> None:
-        await self.answer(status, json.dumps(self.speaker.error(status, words)).encode(), headers)
+    async def send_error(self, status: int, text: str, headers: str = "Content-Type: application/json\r\n") -> None:
+        await self.respond(status, json.dumps(self.event_writer.error(status, text)).encode(), headers)
 
     def drop(self, is_reset: bool = False) -> None:
-        """Close the connection: with FIN, or with RST."""
+        """Close the connection with FIN, or with RST if `is_reset`."""
         self.is_dropped = True
         if is_reset:
             raw: socket.socket = self._writer.get_extra_info("socket")
@@ -83,7 +85,7 @@ class Exchange:
 
 
 def sse(event: Any) -> bytes:
-    """Return an event on the wire; one with a type is also named, as the newer APIs do."""
+    """Return an event in wire format. An event with a type also gets a name, as in the newer APIs."""
     name = f"event: {event['type']}\n" if isinstance(event, dict) and "type" in event else ""
     return f"{name}data: {json.dumps(event)}\n\n".encode()
 

@@ -1,4 +1,4 @@
-"""The events of OpenAI's responses."""
+"""Writes fake replies as events of OpenAI's Responses API."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import (
-    AliveChunk,
     CallChunk,
     Chunk,
     EndChunk,
+    KeepAliveChunk,
     ReasoningChunk,
     ReasoningEnd,
     TextChunk,
@@ -20,7 +20,7 @@ Wire = dict[str, Any]
 _INCOMPLETE = {"length": "max_output_tokens", "refusal": "content_filter"}
 
 
-def counted(usage: Usage) -> Wire:
+def usage_fields(usage: Usage) -> Wire:
     totals = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     details = {"input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0}}
     total = usage.input_tokens + usage.output_tokens
@@ -33,34 +33,34 @@ def response(status: str = "in_progress", **fields: Any) -> Wire:
     return {**head, **choices, "error": None, "incomplete_details": None, **fields}
 
 
-class ResponsesSpeaker:
-    """One response: its items are added as they are needed, and done when another one begins."""
+class ResponsesEventWriter:
+    """Writes one response. Items are added on demand and completed when the next one starts."""
 
-    last = b""
+    terminator = b""
 
     def __init__(self) -> None:
         self._items: list[Wire] = []
-        self._open = ""  # the type of the item that the next piece may belong to
-        self._calls: dict[int, int] = {}  # our index by the call's
+        self._open = ""  # the type of the item that the next delta may belong to
+        self._calls: dict[int, int] = {}  # item index by call index
         self._usage = Usage()
         self._number = 0
-        self._end: Wire = {}
+        self._final_response: Wire = {}
 
     def events(self, chunks: Iterable[Chunk]) -> list[Wire]:
         events: list[Wire] = []
         for chunk in chunks:
             if not self._number:
-                events += [self._named("response.created", response=response())]
+                events += [self._new_event("response.created", response=response())]
             events += self._event(chunk)
         return events
 
-    def whole(self, chunks: Iterable[Chunk]) -> Wire:
+    def complete_reply(self, chunks: Iterable[Chunk]) -> Wire:
         for chunk in chunks:
             self._event(chunk)
-        return self._end
+        return self._final_response
 
-    def error(self, status: int, words: str) -> Wire:
-        return {"error": {"message": words, "type": None, "param": None, "code": None}}
+    def error(self, status: int, text: str) -> Wire:
+        return {"error": {"message": text, "type": None, "param": None, "code": None}}
 
     def prompt(self, body: Wire) -> str:
         return str(body["input"][-1].get("content"))
@@ -69,28 +69,28 @@ class ResponsesSpeaker:
         match chunk:
             case TextChunk(text):
                 events = self._begin("message", {"role": "assistant", "content": [], "status": "in_progress"})
-                return [*events, *self._say(text)]
+                return [*events, *self._text_delta(text)]
             case ReasoningChunk(text):
-                return [*self._begin("reasoning", {"summary": []}), *self._summarise(text)]
+                return [*self._begin("reasoning", {"summary": []}), *self._reasoning_delta(text)]
             case ReasoningEnd(reasoning):
-                return self._end_thought(reasoning)
+                return self._end_reasoning(reasoning)
             case CallChunk():
                 return self._call(chunk)
             case UsageChunk(usage):
                 self._usage = usage
                 return []
-            case AliveChunk():
+            case KeepAliveChunk():
                 return []
             case EndChunk(reason):
-                return [*self._close(), self._ended(reason)]
+                return [*self._close(), self._end_event(reason)]
 
-    def _named(self, kind: str, **fields: Any) -> Wire:
+    def _new_event(self, kind: str, **fields: Any) -> Wire:
         self._number += 1
         return {"type": kind, "sequence_number": self._number, **fields}
 
-    def _of_item(self, kind: str, **fields: Any) -> Wire:
+    def _item_event(self, kind: str, **fields: Any) -> Wire:
         index = len(self._items) - 1
-        return self._named(kind, item_id=self._items[index]["id"], output_index=index, **fields)
+        return self._new_event(kind, item_id=self._items[index]["id"], output_index=index, **fields)
 
     def _begin(self, kind: str, item: Wire) -> list[Wire]:
         if self._open == kind:
@@ -103,28 +103,28 @@ class ResponsesSpeaker:
         index = len(self._items)
         item = {"type": kind, "id": f"{kind}_{index}", **item}
         self._items.append(item)
-        return [self._named("response.output_item.added", output_index=index, item=dict(item))]
+        return [self._new_event("response.output_item.added", output_index=index, item=dict(item))]
 
-    def _say(self, text: str) -> list[Wire]:
+    def _text_delta(self, text: str) -> list[Wire]:
         parts: list[Wire] = self._items[-1]["content"]
         events: list[Wire] = []
         if not parts:
             parts.append({"type": "output_text", "text": "", "annotations": []})
-            events.append(self._of_item("response.content_part.added", content_index=0, part=dict(parts[0])))
+            events.append(self._item_event("response.content_part.added", content_index=0, part=dict(parts[0])))
         parts[0]["text"] += text
-        return [*events, self._of_item("response.output_text.delta", content_index=0, delta=text, logprobs=[])]
+        return [*events, self._item_event("response.output_text.delta", content_index=0, delta=text, logprobs=[])]
 
-    def _summarise(self, text: str) -> list[Wire]:
+    def _reasoning_delta(self, text: str) -> list[Wire]:
         parts: list[Wire] = self._items[-1]["summary"]
         events: list[Wire] = []
         if not parts:
             parts.append({"type": "summary_text", "text": ""})
             added = "response.reasoning_summary_part.added"
-            events.append(self._of_item(added, summary_index=0, part=dict(parts[0])))
+            events.append(self._item_event(added, summary_index=0, part=dict(parts[0])))
         parts[0]["text"] += text
-        return [*events, self._of_item("response.reasoning_summary_text.delta", summary_index=0, delta=text)]
+        return [*events, self._item_event("response.reasoning_summary_text.delta", summary_index=0, delta=text)]
 
-    def _end_thought(self, reasoning: Reasoning) -> list[Wire]:
+    def _end_reasoning(self, reasoning: Reasoning) -> list[Wire]:
         events = self._begin("reasoning", {"summary": []})
         self._items[-1]["encrypted_content"] = reasoning.signature or reasoning.data
         return [*events, *self._close()]
@@ -141,7 +141,7 @@ class ResponsesSpeaker:
         item = self._items[index]
         item["arguments"] += chunk.arguments
         kind = "response.function_call_arguments.delta"
-        return [*events, self._named(kind, item_id=item["id"], output_index=index, delta=chunk.arguments)]
+        return [*events, self._new_event(kind, item_id=item["id"], output_index=index, delta=chunk.arguments)]
 
     def _close(self) -> list[Wire]:
         is_calls = self._open == "function_call"
@@ -151,12 +151,12 @@ class ResponsesSpeaker:
             if self._items[index]["type"] != "reasoning":
                 self._items[index]["status"] = "completed"
         done = "response.output_item.done"
-        return [self._named(done, output_index=index, item=dict(self._items[index])) for index in indexes]
+        return [self._new_event(done, output_index=index, item=dict(self._items[index])) for index in indexes]
 
-    def _ended(self, reason: str) -> Wire:
+    def _end_event(self, reason: str) -> Wire:
         incomplete = _INCOMPLETE.get(reason)
         status = "incomplete" if incomplete else "completed"
         details = {"reason": incomplete} if incomplete else None
-        usage = counted(self._usage)
-        self._end = response(status, output=self._items, usage=usage, incomplete_details=details)
-        return self._named(f"response.{status}", response=self._end)
+        usage = usage_fields(self._usage)
+        self._final_response = response(status, output=self._items, usage=usage, incomplete_details=details)
+        return self._new_event(f"response.{status}", response=self._final_response)

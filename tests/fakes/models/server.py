@@ -1,10 +1,11 @@
-"""A fake model server on raw sockets: it can do what no framework lets it, and sees when its client leaves.
+"""A fake model server on raw sockets. It can misbehave in ways that no framework allows, and detects client
+disconnects.
 
 In a test: `async with ModelServer([tokens(3), silent()]) as server`, one behaviour per request, in order.
-As a process: `python -m tests.fakes.models.server --port 0` prints its port as a JSON line; there the request's model
-names the behaviour (see `tests.fakes.models.behaviours.named`), and `GET /_requests` tells what was seen.
-It speaks three APIs, on /v1/chat/completions, /v1/responses and /v1/messages. When it is strict, a request that the
-vendor would refuse is answered with 400 and the reason.
+As a process: `python -m tests.fakes.models.server --port 0` prints its port as a JSON line. The request's model name
+selects the behaviour (see `tests.fakes.models.behaviours.behaviour_named`), and `GET /_requests` lists all requests.
+The server supports three APIs: /v1/chat/completions, /v1/responses and /v1/messages. In strict mode, a request that
+the vendor would refuse gets a 400 response with the reason.
 """
 
 import argparse
@@ -16,13 +17,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tests.fakes.models.behaviours import Behaviour, failing, named
-from tests.fakes.models.exchange import Exchange, Seen
+from tests.fakes.models.behaviours import Behaviour, behaviour_named, failing
+from tests.fakes.models.exchange import Exchange, ReceivedRequest
 from tests.fakes.models.history_rules import check_request
 
 
 class ModelServer:
-    """Plays one behaviour per request; without a script, the one that the model's name says."""
+    """A fake model server that plays one behaviour per request, scripted or selected by the model name."""
 
     def __init__(self, script: Sequence[Behaviour] | None = None, is_strict: bool = False) -> None:
         self._is_strict = is_strict
@@ -32,7 +33,7 @@ class ModelServer:
         self._arrival = asyncio.Condition()
         self.port = 0
         self.connection_count = 0
-        self.requests: list[Seen] = []
+        self.requests: list[ReceivedRequest] = []
 
     @property
     def base_url(self) -> str:
@@ -58,8 +59,8 @@ class ModelServer:
     ) -> None:
         await self.stop()
 
-    async def request(self, number: int) -> Seen:
-        """Wait for the request of that number, from 1."""
+    async def request(self, number: int) -> ReceivedRequest:
+        """Wait for the request with this number, counted from 1."""
         async with self._arrival:
             await self._arrival.wait_for(lambda: len(self.requests) >= number)
         return self.requests[number - 1]
@@ -70,34 +71,36 @@ class ModelServer:
         self._connections.add(task)
         self.connection_count += 1
         try:
-            await self._answer_all(self.connection_count, reader, writer)
+            await self._serve_requests(self.connection_count, reader, writer)
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _answer_all(self, connection: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer request after request; one byte is always being read, for it alone tells that the client left."""
-        watch = asyncio.create_task(_first_byte(reader))
+    async def _serve_requests(
+        self, connection: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Serve requests one by one. A read is always pending, because only a read detects a disconnect."""
+        reading = asyncio.create_task(_read_first_byte(reader))
         try:
-            while byte := await watch:
+            while byte := await reading:
                 method, path, headers = await _read_head(byte, reader)
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 if method == "GET":
                     await self._report(writer)
-                    watch = asyncio.create_task(_first_byte(reader))
+                    reading = asyncio.create_task(_read_first_byte(reader))
                     continue
-                seen = Seen(path, headers, json.loads(body), connection, time.perf_counter())
+                seen = ReceivedRequest(path, headers, json.loads(body), connection, time.perf_counter())
                 behaviour = await self._record(seen)
-                watch = asyncio.create_task(_first_byte(reader))
-                watch.add_done_callback(seen.note_end)
-                if not await _play(behaviour, Exchange(seen, writer), watch):
+                reading = asyncio.create_task(_read_first_byte(reader))
+                reading.add_done_callback(seen.record_disconnect)
+                if not await _play(behaviour, Exchange(seen, writer), reading):
                     return
         finally:
-            watch.cancel()
+            reading.cancel()
 
-    async def _record(self, seen: Seen) -> Behaviour:
+    async def _record(self, seen: ReceivedRequest) -> Behaviour:
         number = len(self.requests)
         async with self._arrival:
             self.requests.append(seen)
@@ -106,8 +109,8 @@ class ModelServer:
             try:
                 check_request(seen.path, seen.headers, seen.body)
             except AssertionError as error:
-                return failing(400, words=str(error))
-        return named(seen.body["model"]) if self._script is None else self._script[number]
+                return failing(400, message=str(error))
+        return behaviour_named(seen.body["model"]) if self._script is None else self._script[number]
 
     async def _report(self, writer: asyncio.StreamWriter) -> None:
         body = json.dumps([seen.as_json() for seen in self.requests]).encode()
@@ -116,12 +119,12 @@ class ModelServer:
         await writer.drain()
 
 
-async def _play(behaviour: Behaviour, exchange: Exchange, watch: "asyncio.Task[bytes]") -> bool:
-    """Play it until it is over or the client has left; say whether the connection can go on."""
+async def _play(behaviour: Behaviour, exchange: Exchange, reading: "asyncio.Task[bytes]") -> bool:
+    """Play the behaviour until it ends or the client disconnects. Return whether the connection can be reused."""
     play = asyncio.create_task(behaviour(exchange))
     try:
-        await asyncio.wait({play, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if watch.done() and watch.result():  # the next request, while this one is being ended
+        await asyncio.wait({play, reading}, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done() and reading.result():  # the next request arrives while this one ends
             await asyncio.wait({play})
         if play.done():
             with contextlib.suppress(OSError):
@@ -133,7 +136,7 @@ async def _play(behaviour: Behaviour, exchange: Exchange, watch: "asyncio.Task[b
         await asyncio.wait({play})
 
 
-async def _first_byte(reader: asyncio.StreamReader) -> bytes:
+async def _read_first_byte(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.read(1)
     except OSError:

@@ -1,31 +1,32 @@
-"""One chat before the audit: what its people did, what the journal says, what the ledger has, and what is shown."""
+"""The data of one chat for the audit: its users' actions, its journal, its ledger, and its visible messages."""
 
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.crash.audit import Findings
-from tests.gateway_kills.audit.journal import Story
-from tests.gateway_kills.expectations import Book, Written
-from tests.gateway_kills.platforms.platform import Shown
+from tests.crash.audit import AuditResults
+from tests.gateway_kills.audit.journal import JournalFacts
+from tests.gateway_kills.expectations import Expectations, UserMessageRecord
+from tests.gateway_kills.platforms.platform import VisibleMessage
 
 LATE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """`sent` is the ledger's: key to the platform's id. `prompt` has the messages of the last prompt that the model
-    got from this chat, each with how often it stood there; None when nobody looked. `delivered` is how often a program
-    was told of each turn's end. `late_seconds`: for so long something that was taken may be under way, as slow as this
-    machine is.
+class ChatCase:
+    """The data of one chat.
+
+    `sent` maps ledger keys to platform ids. `prompt` counts the messages in the last prompt that the model received
+    from this chat; None if it was not recorded. `delivered` counts how often a program received each turn's end.
+    `late_seconds` is how long an accepted action may still be in progress on this machine.
     """
 
-    findings: Findings
+    findings: AuditResults
     session: str
-    book: Book
-    story: Story
-    shown: Sequence[Shown]
+    book: Expectations
+    facts: JournalFacts
+    visible_messages: Sequence[VisibleMessage]
     sent: Mapping[str, str]
     prompt: Counter[str] | None = None
     delivered: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -36,28 +37,28 @@ class Case:
         return self.session.startswith("api-")
 
     @property
-    def written(self) -> list[Written]:
-        return list(self.book.in_chat(self.session))
+    def written(self) -> list[UserMessageRecord]:
+        return list(self.book.messages_in_chat(self.session))
 
-    def count(self, what: str, times: int = 1) -> None:
-        self.findings.counts[what] += times
+    def count(self, name: str, times: int = 1) -> None:
+        self.findings.counts[name] += times
 
-    def wrong(self, kind: str, what: str) -> None:
-        self.findings.wrong(kind, f"{self.session}: {what}")
+    def add_problem(self, kind: str, detail: str) -> None:
+        self.findings.add_problem(kind, f"{self.session}: {detail}")
 
-    def shown_under(self, key: str) -> Shown | None:
-        """Return what stands in the chat of what the ledger says was sent under a key."""
+    def visible_message(self, key: str) -> VisibleMessage | None:
+        """Return the visible message that was sent under a key, according to the ledger."""
         message = self.sent.get(key)
-        return next((shown for shown in self.shown if shown.id == message), None) if message else None
+        return next((shown for shown in self.visible_messages if shown.id == message), None) if message else None
 
-    def shown_with(self, key: str) -> list[Shown]:
-        """Return what was sent under a key, and under those that go on with it by a colon."""
+    def visible_messages_with_prefix(self, key: str) -> list[VisibleMessage]:
+        """Return the visible messages that were sent under a key, or under keys that extend it after a colon."""
         ids = {message for name, message in self.sent.items() if name == key or name.startswith(f"{key}:")}
-        return [shown for shown in self.shown if shown.id in ids]
+        return [shown for shown in self.visible_messages if shown.id in ids]
 
 
-def sent_of(connection: sqlite3.Connection) -> dict[str, dict[str, str]]:
-    """Return what the ledger says was sent, by session: key to the platform's id."""
+def read_sent_messages(connection: sqlite3.Connection) -> dict[str, dict[str, str]]:
+    """Return the sent messages in the ledger: for each session, a mapping from ledger key to platform id."""
     sessions = dict(connection.execute("SELECT address, session FROM lines"))
     found: dict[str, dict[str, str]] = {session: {} for session in sessions.values()}
     for address, key, message in connection.execute("SELECT address, key, message FROM sent"):

@@ -1,4 +1,4 @@
-"""What a session's journal says of messages and turns."""
+"""The facts about messages and turns in a session's journal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ QUEUE, WITHDRAWN, ANSWER = "queue", "withdrawn", "answer"
 
 
 @dataclass(slots=True)
-class Turn:
-    """One turn, as the journal has it."""
+class TurnFacts:
+    """One turn according to the journal."""
 
     id: str
     began: float = 0.0
@@ -39,10 +39,10 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Place:
-    """Where a message came to stand: its words there, when, whose, and its place among all of the session."""
+class MessageLocation:
+    """Where a message ended up, with its text, time, author and position in the session."""
 
-    where: str
+    location: str
     text: str
     at: float
     id: str = ""
@@ -51,40 +51,40 @@ class Place:
 
     @property
     def is_prompt(self) -> bool:
-        return self.where not in (QUEUE, WITHDRAWN, ANSWER)
+        return self.location not in (QUEUE, WITHDRAWN, ANSWER)
 
 
-class Story:
-    """The fold of a journal, made anew here: the product's own fold is not asked."""
+class JournalFacts:
+    """A fold of the journal that is independent of Hark's own fold."""
 
     def __init__(self, records: Sequence[AnyRecord]) -> None:
-        self.turns: dict[str, Turn] = {}
-        self.places: list[Place] = []
-        self._queue: dict[str, Place] = {}
+        self.turns: dict[str, TurnFacts] = {}
+        self.locations: list[MessageLocation] = []
+        self._queue: dict[str, MessageLocation] = {}
         for record in records:
-            self._note(record)
-        self.places += self._queue.values()
+            self._apply(record)
+        self.locations += self._queue.values()
 
-    def _note(self, record: AnyRecord) -> None:
+    def _apply(self, record: AnyRecord) -> None:
         match record:
             case TurnStarted() | Steered():
-                self.turns.setdefault(record.turn, Turn(record.turn, record.at))
+                self.turns.setdefault(record.turn, TurnFacts(record.turn, record.at))
                 for message in record.messages:
-                    self._take(message, record.turn, record.at)
+                    self._add_prompt_message(message, record.turn, record.at)
             case Queued():
                 message = record.message
-                self._queue[message.id] = Place(QUEUE, message.text, record.at, message.id, message.author)
+                self._queue[message.id] = MessageLocation(QUEUE, message.text, record.at, message.id, message.author)
             case Edited() if record.message in self._queue:
                 self._queue[record.message].text = record.text
             case Withdrawn():
                 self._queue.pop(record.message, None)
-                self.places.append(Place(WITHDRAWN, record.text, record.at, record.message))
+                self.locations.append(MessageLocation(WITHDRAWN, record.text, record.at, record.message))
             case Replied():
                 turn = self.turns[record.turn]
                 turn.replies += REPLY.findall(record.message.text)
                 turn.texts.append(record.message.text)
             case CallEnded():
-                self.places.append(Place(ANSWER, record.result.text, record.at))
+                self.locations.append(MessageLocation(ANSWER, record.result.text, record.at))
             case TurnEnded():
                 turn = self.turns[record.turn]
                 turn.outcome, turn.ended = record.outcome, record.at
@@ -92,6 +92,6 @@ class Story:
             case _:
                 pass
 
-    def _take(self, message: UserMessage, turn: str, at: float) -> None:
+    def _add_prompt_message(self, message: UserMessage, turn: str, at: float) -> None:
         self._queue.pop(message.id, None)
-        self.places.append(Place(turn, message.text, at, message.id, message.author, len(self.places)))
+        self.locations.append(MessageLocation(turn, message.text, at, message.id, message.author, len(self.locations)))

@@ -1,4 +1,6 @@
-"""A Discord with many direct chats, a channel of several people, and bad days; it hears no ack, but replays."""
+"""A fake Discord with many direct chats, a group channel and injected failures. It gets no acknowledgements but
+replays events.
+"""
 
 import random
 from collections import defaultdict
@@ -9,126 +11,126 @@ from aiohttp import web
 
 from tests.fakes.discord_payloads import BOT, DIRECT, GENERAL, ROBOT, Json, user
 from tests.fakes.discord_server import DiscordServer
-from tests.gateway_kills.expectations import Deed
+from tests.gateway_kills.expectations import UserAction
 from tests.gateway_kills.kill_points import EDITED, FETCHED, SENT, KillPoint
-from tests.gateway_kills.platforms.platform import Habits, Shown
+from tests.gateway_kills.platforms.platform import PlatformFeatures, VisibleMessage
 
-FIRST_PERSON = 2000
+FIRST_USER_ID = 2000
 VOICE = 1 << 13
 NAME = f"<@{BOT}>"
 
 
 class FakeDiscord(DiscordServer):
-    """The servers. Whether something was taken is in our ledger alone: Discord hears nothing of it."""
+    """Fake Discord servers. They get no acknowledgements, so only Hark's ledger shows which events were accepted."""
 
     def __init__(self, chats: int, seed: int, kill_point: KillPoint) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
         self.is_calm = False
-        self.places |= {f"{DIRECT}{number}" for number in range(chats)}
-        self.said: dict[str, list[Json]] = defaultdict(list)
+        self.channels |= {f"{DIRECT}{number}" for number in range(chats)}
+        self.bot_messages_by_channel: dict[str, list[Json]] = defaultdict(list)
         self._random = random.Random(seed)
         self._kill_point = kill_point
 
-    async def told_again(self) -> None:
-        """Now and then the same event comes twice."""
+    async def maybe_redeliver(self) -> None:
+        """Sometimes deliver the same event twice."""
         if self._random.random() < 0.03:
             self._count("events delivered twice")
-            with suppress(ConnectionError):  # it is being killed, and gets it when it resumes
+            with suppress(ConnectionError):  # the gateway is being killed and receives the event when it resumes
                 await self.gateway.redeliver()
 
     async def _create(self, request: web.Request) -> web.Response:
-        self._bring_trouble("POST")
+        self._maybe_inject_failure("POST")
         known = len(self.messages)
         answer = await super()._create(request)
         if len(self.messages) > known:
-            self.said[request.match_info["channel"]].append(list(self.messages.values())[-1])
-        self._kill_point.at(SENT)
+            self.bot_messages_by_channel[request.match_info["channel"]].append(list(self.messages.values())[-1])
+        self._kill_point.reach(SENT)
         return answer
 
     async def _edit(self, request: web.Request) -> web.Response:
-        self._bring_trouble("PATCH")
+        self._maybe_inject_failure("PATCH")
         answer = await super()._edit(request)
-        self._kill_point.at(EDITED)
+        self._kill_point.reach(EDITED)
         return answer
 
     async def _file(self, request: web.Request) -> web.Response:
-        self._kill_point.at(FETCHED)
+        self._kill_point.reach(FETCHED)
         return await super()._file(request)
 
-    def _bring_trouble(self, method: str) -> None:
-        """The next request of this kind may go wrong."""
+    def _maybe_inject_failure(self, method: str) -> None:
+        """Sometimes make the next request with this method fail."""
         chance = self._random.random()
         if self.is_calm or chance > 0.012:
             return
         if chance < 0.004:
             self._count("429s")
-            self.limit(method, "/messages", 0.5)
+            self.rate_limit(method, "/messages", 0.5)
         elif chance < 0.008:
             self._count("answers of 502")
             self.fail(method, "/messages", 502)
         else:
             self._count("answers lost")
-            self.fail(method, "/messages", 502, takes=True)
+            self.fail(method, "/messages", 502, is_processed=True)
 
-    def _count(self, what: str) -> None:
-        self.counts[what] = self.counts.get(what, 0) + 1
+    def _count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
 
 
 class DiscordFixture:
-    """A person in a direct chat with the bot, or among others in a channel."""
+    """A simulated user in a direct chat with the bot, or in a channel."""
 
     author_id = ""
 
-    def __init__(self, server: FakeDiscord, number: int, place: str) -> None:
-        self.session = f"discord:{place}"
-        self.author = f"Person{FIRST_PERSON + number}"
-        self.habits = Habits(is_group=place == GENERAL, full_characters=1800)
+    def __init__(self, server: FakeDiscord, number: int, channel_id: str) -> None:
+        self.session = f"discord:{channel_id}"
+        self.author = f"Person{FIRST_USER_ID + number}"
+        self.features = PlatformFeatures(is_group=channel_id == GENERAL, split_characters=1800)
         self._server = server
-        self._place = place
-        self._me = user(self.author, str(FIRST_PERSON + number))
+        self._channel_id = channel_id
+        self._me = user(self.author, str(FIRST_USER_ID + number))
 
-    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
-        named = self.habits.is_group and not is_aside
+    async def write(self, text: str, action: UserAction, token: str, *, is_aside: bool = False) -> str:
+        named = self.features.is_group and not is_aside
         more = {"mentions": [ROBOT]} if named else {}
-        return await self._write(f"{NAME} {text}" if named else text, deed, **more)
+        return await self._write(f"{NAME} {text}" if named else text, action, **more)
 
-    async def picture(self, text: str, deed: Deed, album: str) -> str:
+    async def send_picture(self, text: str, action: UserAction, album: str) -> str:
         raise NotImplementedError
 
-    async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
-        file = self._server.file("voice-message.ogg", recording, "audio/ogg")
+    async def send_recording(self, recording: bytes, action: UserAction, token: str) -> str:
+        file = self._server.add_file("voice-message.ogg", recording, "audio/ogg")
         file |= {"duration_secs": 1.0, "waveform": "AAAA"}
-        named: Json = {"mentions": [ROBOT]} if self.habits.is_group else {}
+        named: Json = {"mentions": [ROBOT]} if self.features.is_group else {}
         text = NAME if named else ""
-        return await self._write(text, deed, attachments=[file], flags=VOICE, **named)
+        return await self._write(text, action, attachments=[file], flags=VOICE, **named)
 
-    async def rewrite(self, message: str, text: str, deed: Deed) -> None:
-        deed.name = ("Rewritten", message, text)
-        is_group = self.habits.is_group
+    async def edit(self, message: str, text: str, action: UserAction) -> None:
+        action.name = ("Rewritten", message, text)
+        is_group = self.features.is_group
         named: Json = {"mentions": [ROBOT]} if is_group else {}
-        await self._server.rewrite(message, f"{NAME} {text}" if is_group else text, **named)
-        await self._server.told_again()
+        await self._server.edit(message, f"{NAME} {text}" if is_group else text, **named)
+        await self._server.maybe_redeliver()
 
-    async def delete(self, message: str, deed: Deed) -> None:
-        deed.name = ("Removed", message, "")
-        await self._server.remove(message)
-        await self._server.told_again()
+    async def delete(self, message: str, action: UserAction) -> None:
+        action.name = ("Removed", message, "")
+        await self._server.delete(message)
+        await self._server.maybe_redeliver()
 
-    async def press(self, label: str, deed: Deed) -> Shown | None:
-        for message in reversed(self._server.said[self._place][-20:]):
+    async def press(self, label: str, action: UserAction) -> VisibleMessage | None:
+        for message in reversed(self._server.bot_messages_by_channel[self._channel_id][-20:]):
             if any(label in button for button in _buttons(message)):
-                deed.name = ("Pressed", await self._server.press(message, label, self._me), "")
-                return _shown(message)
+                action.name = ("Pressed", await self._server.press(message, label, self._me), "")
+                return _visible_message(message)
         return None
 
-    def shown(self) -> list[Shown]:
-        return [_shown(message) for message in self._server.said[self._place]]
+    def visible_messages(self) -> list[VisibleMessage]:
+        return [_visible_message(message) for message in self._server.bot_messages_by_channel[self._channel_id]]
 
-    async def _write(self, text: str, deed: Deed, **more: object) -> str:
-        name = await self._server.write(text, self._place, self._me, **more)
-        deed.name = ("Written", name, "")
-        await self._server.told_again()
+    async def _write(self, text: str, action: UserAction, **more: object) -> str:
+        name = await self._server.write(text, self._channel_id, self._me, **more)
+        action.name = ("Written", name, "")
+        await self._server.maybe_redeliver()
         return name
 
 
@@ -136,13 +138,13 @@ def _buttons(message: Json) -> tuple[str, ...]:
     return tuple(str(button["label"]) for row in message["components"] for button in row["components"])
 
 
-def _shown(message: Json) -> Shown:
-    return Shown(message["id"], message["content"], _buttons(message))
+def _visible_message(message: Json) -> VisibleMessage:
+    return VisibleMessage(message["id"], message["content"], _buttons(message))
 
 
 @asynccontextmanager
 async def fake_discord(chats: int, seed: int, kill_point: KillPoint) -> AsyncGenerator[FakeDiscord]:
-    """Serve until the end."""
+    """Serve the fake Discord until the context ends."""
     server = FakeDiscord(chats, seed, kill_point)
     async with server.serving():
         yield server

@@ -1,4 +1,4 @@
-"""A program that reads a session's events, comes back where it was, and reads the transcript when it is told to."""
+"""A program that reads a session's events, resumes after a reconnect, and reads the transcript on a resync."""
 
 import asyncio
 import json
@@ -11,12 +11,12 @@ import aiohttp
 PAUSE_SECONDS = 0.2
 
 
-class Stream:
-    """What it heard of the ends of turns, over all lives of the gateway."""
+class EventReader:
+    """Counts the turn ends that it receives, across all processes of the gateway."""
 
     def __init__(self, http: aiohttp.ClientSession, address: str) -> None:
-        self.ended: Counter[str] = Counter()  # turns, by how often their end was told
-        self.read: set[str] = set()  # turns that stood in a transcript
+        self.ended: Counter[str] = Counter()  # turns, by the number of received end events
+        self.read: set[str] = set()  # turns that were in a transcript
         self.resyncs = 0
         self._http = http
         self._address = address
@@ -24,20 +24,20 @@ class Stream:
 
     @property
     def delivered(self) -> Counter[str]:
-        """Return how often each turn was delivered: by an event, or else by the transcript."""
+        """How often each turn's end was delivered. A turn without end events counts once if in a transcript."""
         return self.ended + Counter(self.read - self.ended.keys())
 
     async def run(self) -> None:
-        """Read until cancelled."""
+        """Read events until cancelled, and reconnect after an error."""
         while True:
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
-                await self._follow()
+                await self._read_events()
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _follow(self) -> None:
+    async def _read_events(self) -> None:
         headers = {"Last-Event-ID": self._last} if self._last else {}
-        patient = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
-        async with self._http.get(f"{self._address}/events", headers=headers, timeout=patient) as response:
+        no_timeout = aiohttp.ClientTimeout(total=None, sock_connect=10.0)
+        async with self._http.get(f"{self._address}/events", headers=headers, timeout=no_timeout) as response:
             if response.status != 200:
                 return
             if not self._last:
@@ -48,10 +48,10 @@ class Stream:
                 if field == "id":
                     name = value
                 elif field == "data":
-                    await self._take(json.loads(value))
+                    await self._on_event(json.loads(value))
                     self._last = name or self._last
 
-    async def _take(self, event: dict[str, Any]) -> None:
+    async def _on_event(self, event: dict[str, Any]) -> None:
         if event["type"] == "turn.ended":
             self.ended[event["turn"]] += 1
         elif event["type"] == "notice" and event.get("code") == "resync":

@@ -1,14 +1,14 @@
-"""The port between a person of the gateway kill test and the platform at which they sit."""
+"""The interface through which a simulated user in the gateway kill test uses a platform."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from tests.gateway_kills.expectations import INTERRUPT, Deed
+from tests.gateway_kills.expectations import INTERRUPT, UserAction
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A message of the agent, as the person sees it in the end; `number` is its place where its id does not tell."""
+class VisibleMessage:
+    """The final state of one of the agent's messages. Its position is `number`, or `id` if `number` is 0."""
 
     id: str
     text: str
@@ -16,17 +16,17 @@ class Shown:
     number: float = 0.0
 
     @property
-    def place(self) -> float:
-        """Where it stands in the chat, from the top."""
+    def position(self) -> float:
+        """The position in the chat, from the top."""
         return self.number or float(self.id)
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
-    """What people can do where they sit.
+class PlatformFeatures:
+    """The features of a platform.
 
-    `delivery` is how a message is meant that does not say so; `has_commands`: `/queue TEXT` says so.
-    `full_characters`: from here on a client may have split a text.
+    `delivery` is the default delivery. With `has_commands`, `/queue TEXT` overrides it. A client may split a text
+    that is longer than `split_characters`.
     """
 
     delivery: str = INTERRUPT
@@ -34,48 +34,48 @@ class Habits:
     has_commands: bool = True
     has_albums: bool = False
     is_group: bool = False
-    full_characters: int = 3600
+    split_characters: int = 3600
 
 
 class PlatformFixture(Protocol):
-    """One person at one chat. What is done is delivered until it is taken; `deed` hears of that."""
+    """A simulated user of one chat. Each action is retried until accepted; `action` records when it was."""
 
     @property
     def session(self) -> str:
-        """The session that the chat leads to."""
+        """The session of the chat."""
         ...
 
     @property
     def author(self) -> str:
-        """The name under which the agent knows this person."""
+        """The user's name, as the agent knows it."""
         ...
 
     @property
     def author_id(self) -> str:
-        """What stands for the name where the platform is asked for it, and does not tell in time; else ""."""
+        """The id that replaces the name if the platform could not resolve it in time; otherwise ""."""
         ...
 
     @property
-    def habits(self) -> Habits: ...
+    def features(self) -> PlatformFeatures: ...
 
-    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
-        """Send a text; return the platform's id of it. An aside is said to the others of a group."""
+    async def write(self, text: str, action: UserAction, token: str, *, is_aside: bool = False) -> str:
+        """Send a text message and return the platform's message id. An aside is not addressed to the bot."""
         ...
 
-    async def picture(self, text: str, deed: Deed, album: str) -> str:
-        """Send a picture of an album, with words under it."""
+    async def send_picture(self, text: str, action: UserAction, album: str) -> str:
+        """Send an image with a caption as part of an album."""
         ...
 
-    async def speak(self, recording: bytes, deed: Deed, token: str) -> str: ...
+    async def send_recording(self, recording: bytes, action: UserAction, token: str) -> str: ...
 
-    async def rewrite(self, message: str, text: str, deed: Deed) -> None: ...
+    async def edit(self, message: str, text: str, action: UserAction) -> None: ...
 
-    async def delete(self, message: str, deed: Deed) -> None: ...
+    async def delete(self, message: str, action: UserAction) -> None: ...
 
-    async def press(self, label: str, deed: Deed) -> Shown | None:
-        """Press the newest button with these words; return the message that it is under."""
+    async def press(self, label: str, action: UserAction) -> VisibleMessage | None:
+        """Press the newest button with this label. Return its message, or None if there is no such button."""
         ...
 
-    def shown(self) -> list[Shown]:
-        """Return what the agent said here, the oldest first."""
+    def visible_messages(self) -> list[VisibleMessage]:
+        """Return the agent's messages, oldest first."""
         ...

@@ -1,4 +1,4 @@
-"""Programs behind a signed hook, each with its own chat: they post until they are answered, and take each key once."""
+"""Programs that use a signed webhook, each with its own chat. They retry posts and accept each key once."""
 
 import asyncio
 import base64
@@ -11,112 +11,114 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.webhook_program import Json, Program, Trouble, signed
-from tests.gateway_kills.expectations import Deed
+from tests.fakes.webhook_program import Json, WebhookFailure, WebhookProgram, signature_headers
+from tests.gateway_kills.expectations import UserAction
 from tests.gateway_kills.kill_points import SENT, KillPoint
 from tests.gateway_kills.platforms.api import ApiClient
-from tests.gateway_kills.platforms.platform import Habits, Shown
+from tests.gateway_kills.platforms.platform import PlatformFeatures, VisibleMessage
 
 HOOK = "ci"
 
 
-class Programs(Program):
-    """What they were told, by session: messages as they are after their edits."""
+class WebhookPrograms(WebhookProgram):
+    """Fake programs behind the webhook. `received` holds their messages by session, with edits applied."""
 
     def __init__(self, seed: int, kill_point: KillPoint) -> None:
         super().__init__()
         self.counts: dict[str, int] = {}
         self.is_calm = False
-        self.told: dict[str, dict[str, Shown]] = defaultdict(dict)
+        self.received: dict[str, dict[str, VisibleMessage]] = defaultdict(dict)
         self._random = random.Random(seed)
         self._kill_point = kill_point
-        self.gate.set()
+        self.may_answer.set()
 
-    async def take(self, request: web.Request) -> web.StreamResponse:
+    async def receive(self, request: web.Request) -> web.StreamResponse:
         if not self.is_calm and self._random.random() < 0.01:
             self.counts["answers lost"] = self.counts.get("answers lost", 0) + 1
-            self.troubles.append(Trouble(is_done=True))
-        answer = await super().take(request)
+            self.failures.append(WebhookFailure(is_done=True))
+        answer = await super().receive(request)
         self.requests.clear()
         return answer
 
-    async def _keep(self, event: Json) -> None:
+    async def _store(self, event: Json) -> None:
         if event["key"] in self.keys:
             return
         self.keys.add(event["key"])
         if event["type"] in ("message", "edit"):
-            told = self.told[event["session"]]
+            received = self.received[event["session"]]
             name = event.get("message") or event["key"]
-            number = told[name].place if name in told else len(told) + 1.0
-            told[name] = Shown(name, event["text"], tuple(one["text"] for one in event["choices"]), number)
-            self._kill_point.at(SENT)
+            number = received[name].position if name in received else len(received) + 1.0
+            received[name] = VisibleMessage(name, event["text"], tuple(one["text"] for one in event["choices"]), number)
+            self._kill_point.reach(SENT)
 
 
 class WebhookFixture:
-    """One program. What it was not answered it posts again."""
+    """A simulated webhook client. It retries POST requests that got no response."""
 
     author_id = ""
-    habits = Habits(full_characters=90_000)
+    features = PlatformFeatures(split_characters=90_000)
 
-    def __init__(self, programs: Programs, client: ApiClient, number: int) -> None:
+    def __init__(self, programs: WebhookPrograms, client: ApiClient, number: int) -> None:
         self.session = f"webhook:{HOOK}@{number}"
         self.author = f"Program {number}"
         self._programs = programs
         self._client = client
         self._chat = str(number)
-        self._doing: set[asyncio.Task[None]] = set()
+        self._running_tasks: set[asyncio.Task[None]] = set()
         self._last = asyncio.create_task(asyncio.sleep(0))
 
     @property
-    def is_at_rest(self) -> bool:
-        return not self._doing
+    def is_idle(self) -> bool:
+        return not self._running_tasks
 
-    async def write(self, text: str, deed: Deed, token: str, *, is_aside: bool = False) -> str:
-        return self._post(deed, text=text)
+    async def write(self, text: str, action: UserAction, token: str, *, is_aside: bool = False) -> str:
+        return self._post(action, text=text)
 
-    async def picture(self, text: str, deed: Deed, album: str) -> str:
+    async def send_picture(self, text: str, action: UserAction, album: str) -> str:
         raise NotImplementedError
 
-    async def speak(self, recording: bytes, deed: Deed, token: str) -> str:
+    async def send_recording(self, recording: bytes, action: UserAction, token: str) -> str:
         file = {"media_type": "audio/ogg", "name": "voice.ogg", "data": base64.b64encode(recording).decode()}
-        return self._post(deed, attachments=[file])
+        return self._post(action, attachments=[file])
 
-    async def rewrite(self, message: str, text: str, deed: Deed) -> None:
-        self._post(deed, id=message, type="edit", text=text, at=deed.at)
+    async def edit(self, message: str, text: str, action: UserAction) -> None:
+        self._post(action, id=message, type="edit", text=text, at=action.at)
 
-    async def delete(self, message: str, deed: Deed) -> None:
-        self._post(deed, id=message, type="delete")
+    async def delete(self, message: str, action: UserAction) -> None:
+        self._post(action, id=message, type="delete")
 
-    async def press(self, label: str, deed: Deed) -> Shown | None:
+    async def press(self, label: str, action: UserAction) -> VisibleMessage | None:
         return None
 
-    def shown(self) -> list[Shown]:
-        return list(self._programs.told[self.session].values())
+    def visible_messages(self) -> list[VisibleMessage]:
+        return list(self._programs.received[self.session].values())
 
-    def _post(self, deed: Deed, **body: Any) -> str:
-        told = {"id": f"p{next(self._programs.numbers)}", "chat": self._chat, "author": self.author, **body}
-        self._last = self._begin(self._posting(json.dumps(told).encode(), deed, self._last))
-        return str(told["id"])
+    def _post(self, action: UserAction, **body: Any) -> str:
+        message = {"id": f"p{next(self._programs.numbers)}", "chat": self._chat, "author": self.author, **body}
+        self._last = self._start_task(self._post_in_order(json.dumps(message).encode(), action, self._last))
+        return str(message["id"])
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
+        self._running_tasks.add(task)
+        task.add_done_callback(self._running_tasks.discard)
         return task
 
-    async def _posting(self, body: bytes, deed: Deed, before: "asyncio.Task[None]") -> None:
+    async def _post_in_order(self, body: bytes, action: UserAction, before: "asyncio.Task[None]") -> None:
         await asyncio.wait([before])
-        status, answer = await self._client.ask("POST", f"/hooks/{HOOK}", data=body, headers=signed(body))
+        status, answer = await self._client.request(
+            "POST", f"/hooks/{HOOK}", data=body, headers=signature_headers(body)
+        )
         assert status == 202, answer
-        deed.take()
+        action.mark_accepted()
 
 
 @asynccontextmanager
-async def running_programs(seed: int, kill_point: KillPoint) -> AsyncGenerator[Programs]:
-    """Serve until the end."""
-    programs = Programs(seed, kill_point)
+async def run_programs(seed: int, kill_point: KillPoint) -> AsyncGenerator[WebhookPrograms]:
+    """Serve the programs until the context ends."""
+    programs = WebhookPrograms(seed, kill_point)
     app = web.Application(client_max_size=50_000_000)
-    app.router.add_post("/hark", programs.take)
+    app.router.add_post("/hark", programs.receive)
     runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -16,30 +16,30 @@ from hark.protocol.provider import (
     TextChunk,
     UsageChunk,
 )
-from hark.providers.anthropic.reply import AnthropicDialect
-from hark.providers.reply_fold import ReplyFold
-from tests.fakes.models.anthropic_events import closed, ended, message, opened, piece
+from hark.providers.anthropic.reply import AnthropicDecoder
+from hark.providers.reply_parser import ReplyParser
+from tests.fakes.models.anthropic_events import block_delta, block_start, block_stop, message, message_end
 
 Wire = dict[str, Any]
 STOP = {"type": "message_stop"}
 THINKING = {"type": "thinking", "thinking": "", "signature": ""}
 
 
-def encoded(*events: Wire) -> list[bytes]:
+def encode_events(*events: Wire) -> list[bytes]:
     return [json.dumps(event).encode() for event in events]
 
 
-def fold(*events: Wire, reason: str = "end_turn") -> list[Chunk]:
-    reply = ReplyFold(AnthropicDialect())
-    end = {"type": "message_delta", "delta": {"stop_reason": reason}}
-    chunks = reply.take(encoded(*events, end, STOP))
+def parse_chunks(*events: Wire, stop_reason: str = "end_turn") -> list[Chunk]:
+    reply = ReplyParser(AnthropicDecoder())
+    end = {"type": "message_delta", "delta": {"stop_reason": stop_reason}}
+    chunks = reply.parse_events(encode_events(*events, end, STOP))
     assert reply.draft.error is None
     assert reply.draft.is_done
-    return chunks + reply.end()
+    return chunks + reply.finish()
 
 
 @pytest.mark.parametrize(
-    ("reason", "ours"),
+    ("stop_reason", "expected"),
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
@@ -50,86 +50,96 @@ def fold(*events: Wire, reason: str = "end_turn") -> list[Chunk]:
         ("something_new", "stop"),
     ],
 )
-def test_a_stop_reason(reason: str, ours: str) -> None:
-    assert fold(reason=reason) == [EndChunk(ours)]
+def test_a_stop_reason_is_mapped_to_an_end_reason(stop_reason: str, expected: str) -> None:
+    assert parse_chunks(stop_reason=stop_reason) == [EndChunk(expected)]
 
 
-def test_thinking_that_is_cut_before_its_signature_is_not_kept() -> None:
-    chunks = fold(opened(0, THINKING), piece(0, "thinking_delta", thinking="hm"), closed(0), reason="max_tokens")
+def test_reasoning_that_ends_before_its_signature_is_not_stored() -> None:
+    chunks = parse_chunks(
+        block_start(0, THINKING),
+        block_delta(0, "thinking_delta", thinking="hm"),
+        block_stop(0),
+        stop_reason="max_tokens",
+    )
     assert chunks == [ReasoningChunk("hm"), EndChunk("length")]
 
 
-def test_a_signature_is_kept_only_once_its_block_is_closed() -> None:
-    events = [opened(0, THINKING), piece(0, "thinking_delta", thinking="hm")]
-    signed = [piece(0, "signature_delta", signature="ab"), piece(0, "signature_delta", signature="cd")]
-    assert fold(*events, *signed) == [ReasoningChunk("hm"), EndChunk("stop")]
-    assert fold(*events, *signed, closed(0)) == [
+def test_signed_reasoning_is_stored_only_when_its_block_is_closed() -> None:
+    events = [block_start(0, THINKING), block_delta(0, "thinking_delta", thinking="hm")]
+    signed = [block_delta(0, "signature_delta", signature="ab"), block_delta(0, "signature_delta", signature="cd")]
+    assert parse_chunks(*events, *signed) == [ReasoningChunk("hm"), EndChunk("stop")]
+    assert parse_chunks(*events, *signed, block_stop(0)) == [
         ReasoningChunk("hm"),
         ReasoningEnd(Reasoning("hm", "abcd")),
         EndChunk("stop"),
     ]
 
 
-def test_thinking_whose_text_is_hidden_is_kept_by_its_signature() -> None:
-    chunks = fold(opened(0, THINKING), piece(0, "signature_delta", signature="s"), closed(0))
+def test_reasoning_without_visible_text_is_stored_if_it_has_a_signature() -> None:
+    chunks = parse_chunks(block_start(0, THINKING), block_delta(0, "signature_delta", signature="s"), block_stop(0))
     assert chunks == [ReasoningEnd(Reasoning("", "s")), EndChunk("stop")]
 
 
-def test_pings_and_what_is_not_known_mean_nothing() -> None:
+def test_pings_and_unknown_events_are_ignored() -> None:
     unknown = [
         {"type": "ping"},
         {"type": "something_new", "index": 3},
-        opened(0, {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"a": 1}}),
-        piece(0, "input_json_delta", partial_json="{}"),
-        piece(1, "citations_delta", citation={"type": "char_location"}),
-        closed(0),
+        block_start(0, {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"a": 1}}),
+        block_delta(0, "input_json_delta", partial_json="{}"),
+        block_delta(1, "citations_delta", citation={"type": "char_location"}),
+        block_stop(0),
     ]
-    assert fold(*unknown) == [EndChunk("stop")]
+    assert parse_chunks(*unknown) == [EndChunk("stop")]
 
 
-def test_an_input_that_comes_with_its_block_is_the_arguments() -> None:
+def test_a_call_whose_input_is_already_in_its_block_gets_its_arguments() -> None:
     block = {"type": "tool_use", "id": "t", "name": "look", "input": {"at": 1}}
-    assert fold(opened(0, block), closed(0)) == [CallChunk(0, "t", "look", '{"at":1}'), EndChunk("calls")]
+    assert parse_chunks(block_start(0, block), block_stop(0)) == [
+        CallChunk(0, "t", "look", '{"at":1}'),
+        EndChunk("calls"),
+    ]
 
 
-def test_a_call_that_the_limit_cut_is_told_as_that() -> None:
+def test_a_reply_whose_call_is_truncated_by_the_token_limit_has_the_end_reason_length() -> None:
     block: Wire = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
-    assert fold(opened(0, block), reason="max_tokens")[-1] == EndChunk("length")
+    assert parse_chunks(block_start(0, block), stop_reason="max_tokens")[-1] == EndChunk("length")
 
 
-def test_a_call_without_a_name_is_an_error() -> None:
-    reply = ReplyFold(AnthropicDialect())
-    assert reply.take(encoded(opened(0, {"type": "tool_use", "id": "t"}))) == []
+def test_a_call_without_a_name_is_reported_as_an_error() -> None:
+    reply = ReplyParser(AnthropicDecoder())
+    assert reply.parse_events(encode_events(block_start(0, {"type": "tool_use", "id": "t"}))) == []
     assert reply.draft.error is not None
     assert reply.draft.error.code == "bad_stream"
 
 
-def test_what_was_cached_counts_as_input_and_the_last_figures_win() -> None:
+def test_cached_tokens_count_as_input_and_the_last_counts_are_used() -> None:
     usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}
     start = {"type": "message_start", "message": message(usage=usage)}
     late = {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {"output_tokens": 9}}
-    assert fold(start, late) == [UsageChunk(Usage(125, 9, 100)), EndChunk("stop")]
+    assert parse_chunks(start, late) == [UsageChunk(Usage(125, 9, 100)), EndChunk("stop")]
 
 
-def test_an_error_event_ends_the_reply_behind_what_came_before() -> None:
-    reply = ReplyFold(AnthropicDialect())
+def test_an_error_event_ends_the_reply_after_the_earlier_chunks() -> None:
+    reply = ReplyParser(AnthropicDecoder())
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    chunks = reply.take(encoded(opened(0, {"type": "text", "text": "so"}), error, *ended("end_turn", Usage())))
+    chunks = reply.parse_events(
+        encode_events(block_start(0, {"type": "text", "text": "so"}), error, *message_end("end_turn", Usage()))
+    )
     assert chunks == [TextChunk("so")]
     assert isinstance(reply.draft.error, Overloaded)
     assert "Overloaded" in str(reply.draft.error)
 
 
-def test_an_error_in_the_place_of_a_whole_message_is_one() -> None:
-    reply = ReplyFold(AnthropicDialect())
+def test_an_error_instead_of_a_complete_message_is_reported() -> None:
+    reply = ReplyParser(AnthropicDecoder())
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
-    assert reply.take_whole(json.dumps(error).encode()) == []
+    assert reply.parse_reply(json.dumps(error).encode()) == []
     assert isinstance(reply.draft.error, BadRequest)
 
 
-def test_a_reason_without_the_last_event_is_a_good_end() -> None:
-    reply = ReplyFold(AnthropicDialect())
-    reply.take(encoded(*ended("end_turn", Usage())[:1]))
+def test_a_reply_with_a_stop_reason_is_complete_without_the_last_event() -> None:
+    reply = ReplyParser(AnthropicDecoder())
+    reply.parse_events(encode_events(*message_end("end_turn", Usage())[:1]))
     assert reply.is_complete
     assert not reply.draft.is_done
-    assert reply.end() == [UsageChunk(Usage()), EndChunk("stop")]
+    assert reply.finish() == [UsageChunk(Usage()), EndChunk("stop")]

@@ -18,108 +18,114 @@ from hark.protocol.provider import (
     TransientProviderError,
     UsageChunk,
 )
-from hark.providers.openai.responses_reply import ResponsesDialect
-from hark.providers.reply_fold import ReplyFold
-from tests.fakes.models.responses_events import counted, response
+from hark.providers.openai.responses_reply import ResponsesDecoder
+from hark.providers.reply_parser import ReplyParser
+from tests.fakes.models.responses_events import response, usage_fields
 
 Wire = dict[str, Any]
 CALL: Wire = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": ""}
-THOUGHT: Wire = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz"}
+REASONING: Wire = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz"}
 
 
-def encoded(*events: Wire) -> list[bytes]:
+def encode_events(*events: Wire) -> list[bytes]:
     return [json.dumps(event).encode() for event in events]
 
 
-def ending(status: str = "completed", **fields: Any) -> Wire:
+def make_end_event(status: str = "completed", **fields: Any) -> Wire:
     return {"type": f"response.{status}", "response": response(status, **fields)}
 
 
-def added(item: Wire, index: int = 0) -> Wire:
+def make_item_added(item: Wire, index: int = 0) -> Wire:
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 
-def done(item: Wire, index: int = 0) -> Wire:
+def make_item_done(item: Wire, index: int = 0) -> Wire:
     return {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def fold(*events: Wire, end: Wire | None = None) -> list[Chunk]:
-    reply = ReplyFold(ResponsesDialect())
-    chunks = reply.take(encoded(*events, end or ending()))
+def parse_chunks(*events: Wire, end: Wire | None = None) -> list[Chunk]:
+    reply = ReplyParser(ResponsesDecoder())
+    chunks = reply.parse_events(encode_events(*events, end or make_end_event()))
     assert reply.draft.error is None
     assert reply.draft.is_done
-    return chunks + reply.end()
+    return chunks + reply.finish()
 
 
-def failure(*events: Wire) -> ProviderError:
-    reply = ReplyFold(ResponsesDialect())
-    reply.take(encoded(*events))
+def parse_error(*events: Wire) -> ProviderError:
+    reply = ReplyParser(ResponsesDecoder())
+    reply.parse_events(encode_events(*events))
     assert reply.draft.error is not None
     return reply.draft.error
 
 
 @pytest.mark.parametrize(
-    ("why", "ours"), [("max_output_tokens", "length"), ("content_filter", "refusal"), ("something_new", "length")]
+    ("reason", "expected"),
+    [("max_output_tokens", "length"), ("content_filter", "refusal"), ("something_new", "length")],
 )
-def test_an_incomplete_response_tells_why(why: str, ours: str) -> None:
-    assert fold(end=ending("incomplete", incomplete_details={"reason": why})) == [EndChunk(ours)]
+def test_the_reason_of_an_incomplete_response_is_mapped_to_an_end_reason(reason: str, expected: str) -> None:
+    assert parse_chunks(end=make_end_event("incomplete", incomplete_details={"reason": reason})) == [EndChunk(expected)]
 
 
-def test_a_refusal_is_shown_and_is_the_reason() -> None:
+def test_a_refusal_is_shown_and_becomes_the_end_reason() -> None:
     pieces = [{"type": "response.refusal.delta", "delta": delta} for delta in ("I", " won't")]
-    assert fold(*pieces) == [TextChunk("I"), TextChunk(" won't"), EndChunk("refusal")]
+    assert parse_chunks(*pieces) == [TextChunk("I"), TextChunk(" won't"), EndChunk("refusal")]
 
 
-def test_a_refusal_in_a_whole_response_is_the_reason() -> None:
-    reply = ReplyFold(ResponsesDialect())
+def test_a_refusal_in_a_complete_response_becomes_the_end_reason() -> None:
+    reply = ReplyParser(ResponsesDecoder())
     refused: Wire = {"type": "message", "content": [{"type": "refusal", "refusal": "I won't"}]}
-    chunks = reply.take_whole(encoded(response("completed", output=[refused]))[0])
-    assert chunks + reply.end() == [TextChunk("I won't"), EndChunk("refusal")]
+    chunks = reply.parse_reply(encode_events(response("completed", output=[refused]))[0])
+    assert chunks + reply.finish() == [TextChunk("I won't"), EndChunk("refusal")]
 
 
-def test_arguments_in_one_piece_come_once() -> None:
-    whole = {**CALL, "arguments": "{}"}
+def test_arguments_sent_in_one_piece_are_yielded_once() -> None:
+    complete_call = {**CALL, "arguments": "{}"}
     expected = [CallChunk(0, "call_1", "look"), CallChunk(0, arguments="{}"), EndChunk("calls")]
-    assert fold(added(CALL), done(whole)) == expected
-    assert fold(done(whole)) == expected
+    assert parse_chunks(make_item_added(CALL), make_item_done(complete_call)) == expected
+    assert parse_chunks(make_item_done(complete_call)) == expected
     delta = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"}
-    assert fold(added(CALL), delta, done(whole)) == expected
+    assert parse_chunks(make_item_added(CALL), delta, make_item_done(complete_call)) == expected
 
 
-def test_arguments_of_no_call_mean_nothing() -> None:
-    assert fold({"type": "response.function_call_arguments.delta", "output_index": 4, "delta": "{}"}) == [
+def test_arguments_for_an_unknown_call_are_ignored() -> None:
+    assert parse_chunks({"type": "response.function_call_arguments.delta", "output_index": 4, "delta": "{}"}) == [
         EndChunk("stop")
     ]
 
 
-def test_a_call_without_a_name_is_an_error() -> None:
-    assert failure(added({**CALL, "name": ""})).code == "bad_stream"
+def test_a_call_without_a_name_is_reported_as_an_error() -> None:
+    assert parse_error(make_item_added({**CALL, "name": ""})).code == "bad_stream"
 
 
-@pytest.mark.parametrize("lack", [{"encrypted_content": None}, {"id": None}, {"status": "incomplete"}])
-def test_reasoning_that_can_not_be_sent_back_is_not_kept(lack: Wire) -> None:
-    assert fold(done({**THOUGHT, **lack})) == [EndChunk("stop")]
+@pytest.mark.parametrize("missing", [{"encrypted_content": None}, {"id": None}, {"status": "incomplete"}])
+def test_reasoning_that_cannot_be_sent_back_is_not_stored(missing: Wire) -> None:
+    assert parse_chunks(make_item_done({**REASONING, **missing})) == [EndChunk("stop")]
 
 
-def test_reasoning_is_kept_when_it_is_done_and_without_its_status() -> None:
-    assert fold(added(THOUGHT)) == [EndChunk("stop")]
-    (kept, _) = fold(done({**THOUGHT, "status": "completed", "content": [{"type": "reasoning_text", "text": "hm"}]}))
-    assert isinstance(kept, ReasoningEnd)
+def test_completed_reasoning_is_stored_without_its_status() -> None:
+    assert parse_chunks(make_item_added(REASONING)) == [EndChunk("stop")]
+    (stored, _) = parse_chunks(
+        make_item_done({**REASONING, "status": "completed", "content": [{"type": "reasoning_text", "text": "hm"}]})
+    )
+    assert isinstance(stored, ReasoningEnd)
     content = [{"type": "reasoning_text", "text": "hm"}]
-    assert json.loads(kept.reasoning.data) == {**THOUGHT, "content": content}
+    assert json.loads(stored.reasoning.data) == {**REASONING, "content": content}
 
 
-def test_plain_reasoning_of_an_open_model_is_shown() -> None:
-    assert fold({"type": "response.reasoning_text.delta", "delta": "hm"})[0] == ReasoningChunk("hm")
+def test_plain_text_reasoning_from_an_open_model_is_shown() -> None:
+    assert parse_chunks({"type": "response.reasoning_text.delta", "delta": "hm"})[0] == ReasoningChunk("hm")
 
 
-def test_the_usage_comes_with_the_end() -> None:
-    assert fold(end=ending(usage=counted(Usage(9, 3, 5)))) == [UsageChunk(Usage(9, 3, 5)), EndChunk("stop")]
+def test_the_usage_is_yielded_before_the_end() -> None:
+    assert parse_chunks(end=make_end_event(usage=usage_fields(Usage(9, 3, 5)))) == [
+        UsageChunk(Usage(9, 3, 5)),
+        EndChunk("stop"),
+    ]
 
 
-def test_what_follows_the_end_is_not_heard() -> None:
-    reply = ReplyFold(ResponsesDialect())
-    assert reply.take([*encoded(ending()), b"[DONE]", b"nonsense"]) == []
+def test_events_after_the_end_are_ignored() -> None:
+    reply = ReplyParser(ResponsesDecoder())
+    assert reply.parse_events([*encode_events(make_end_event()), b"[DONE]", b"nonsense"]) == []
     assert reply.draft.error is None
 
 
@@ -133,10 +139,10 @@ def test_what_follows_the_end_is_not_heard() -> None:
         (None, TransientProviderError),
     ],
 )
-def test_a_failed_response_says_why(error: Wire | None, kind: type[ProviderError]) -> None:
-    told = failure(ending("failed", error=error))
-    assert type(told) is kind
-    assert ("it broke" if error else "no reason given") in str(told)
+def test_a_failed_response_is_reported_with_its_reason(error: Wire | None, kind: type[ProviderError]) -> None:
+    reported = parse_error(make_end_event("failed", error=error))
+    assert type(reported) is kind
+    assert ("it broke" if error else "no reason given") in str(reported)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_a_failed_response_says_why(error: Wire | None, kind: type[ProviderError
         {"error": {"code": "rate_limit_exceeded", "message": "slow down"}},
     ],
 )
-def test_an_error_event_in_any_of_its_shapes_is_an_error(event: Wire) -> None:
-    told = failure(event)
-    assert isinstance(told, RateLimited)
-    assert "slow down" in str(told)
+def test_an_error_event_in_any_form_is_reported(event: Wire) -> None:
+    reported = parse_error(event)
+    assert isinstance(reported, RateLimited)
+    assert "slow down" in str(reported)

@@ -1,4 +1,4 @@
-"""Known bugs, put back in: the simulation must find each of them."""
+"""Known bugs that are planted in the engine. The simulation must detect each of them."""
 
 from tests.simulation.mutants import announcements, calls, queue, stops, writes
 from tests.simulation.mutants.mutant import Mutant

@@ -1,31 +1,34 @@
-"""Bugs of telling: too early, or never."""
+"""Planted bugs in publishing: events are published too early or never."""
 
 from typing import Any
 
-from hark.engine.session import follower as guest_module
+from hark.engine.session import follower as follower_module
 from hark.engine.session.follower import Follower
-from hark.engine.session.log import Log
-from tests.simulation.mutants.mutant import Mutant, nothing
+from hark.engine.session.journal_writer import JournalWriter
+from tests.simulation.mutants.mutant import Mutant, do_nothing
 
-_append = Log.append
+_append = JournalWriter.append
 
 
-def _tell_at_once(self: Any, *records: Any) -> Any:
+def _publish_before_durable(self: Any, *records: Any) -> Any:
     done = _append(self, *records)
     for batch in self._pending:
-        news, batch.news = batch.news, []
-        for record, announced in news:
-            for told in self._told:
-                told(record, announced)
+        announced, batch.announced = batch.announced, []
+        for record, announcements in announced:
+            for callback in self._durable_callbacks:
+                callback(record, announcements)
     return done
 
 
-def _is_not(_: Any) -> bool:
+def _return_false(_: Any) -> bool:
     return False
 
 
 MUTANTS = (
-    Mutant("People are told before it is durable", ((Log, "append", _tell_at_once),)),
-    Mutant("A guest who comes late hears no receipt", ((guest_module, "tell_receipts", nothing),), near=235),
-    Mutant("An heir forgets who had asked the owner before it", ((Follower, "is_asking", property(_is_not)),)),
+    Mutant("Events are published before they are durable", ((JournalWriter, "append", _publish_before_durable),)),
+    Mutant("A late follower gets no receipt", ((follower_module, "set_receipts", do_nothing),), first_seed=235),
+    Mutant(
+        "A new owner forgets the pending commands of the old one",
+        ((Follower, "has_pending_commands", property(_return_false)),),
+    ),
 )

@@ -1,32 +1,32 @@
-"""Bugs of calls: left open, started too early, or heard of too late."""
+"""Planted bugs in tool calls: calls are left open, started too early, or recorded too late."""
 
 from collections.abc import Callable
 from typing import Any
 
-from hark.engine.session.log import Log
+from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.turn import turn as turn_module
-from hark.engine.turn.calls import Calls
+from hark.engine.turn.calls import CallRunner
 from hark.protocol.messages import Call, UserMessage
 from hark.protocol.records import CallStarted, Steered
-from tests.simulation.mutants.mutant import Mutant, nothing
+from tests.simulation.mutants.mutant import Mutant, do_nothing
 
-_append = Log.append
+_append = JournalWriter.append
 
 
-def _late_into_transcript(self: Any, call: Call) -> Callable[[Any], None]:
+def _record_late_result(self: Any, call: Call) -> Callable[[Any], None]:
     def record(output: Any) -> None:
         late = UserMessage(f"late {call.id}", output.text)
-        self._log.append(Steered(turn=self._lines.turn, step=0, messages=(late,)))
+        self._journal.append(Steered(turn=self._io.turn, step=0, messages=(late,)))
 
     return record
 
 
-def no_results(*_: Any) -> list[Any]:
+def return_no_results(*_: Any) -> list[Any]:
     return []
 
 
-class _Done:
-    """A write that nobody waits for."""
+class _CompletedWrite:
+    """A fake write that completes immediately."""
 
     def __await__(self) -> Any:
         return iter(())
@@ -34,14 +34,16 @@ class _Done:
 
 def _start_before_durable(self: Any, *records: Any) -> Any:
     done = _append(self, *records)
-    return _Done() if records and isinstance(records[0], CallStarted) else done
+    return _CompletedWrite() if records and isinstance(records[0], CallStarted) else done
 
 
 MUTANTS = (
     Mutant(
-        "Calls that a cut found open get no result",
-        ((Calls, "_close_unstarted", nothing), (turn_module, "close_calls", no_results)),
+        "Calls that are open at an interrupt get no result",
+        ((CallRunner, "_close_unstarted", do_nothing), (turn_module, "close_calls", return_no_results)),
     ),
-    Mutant("A late result is written into the transcript", ((Calls, "_late", _late_into_transcript),)),
-    Mutant("A tool starts before that is durable", ((Log, "append", _start_before_durable),)),
+    Mutant(
+        "A late result is written into the transcript", ((CallRunner, "_late_result_recorder", _record_late_result),)
+    ),
+    Mutant("A tool starts before its start record is durable", ((JournalWriter, "append", _start_before_durable),)),
 )

@@ -1,4 +1,4 @@
-"""What a mutant is: a story, and the patches that make the engine or the store do it."""
+"""A mutant: the description of a bug, and the patches that plant it in the engine or the store."""
 
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -9,25 +9,25 @@ from unittest import mock
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A bug. Each patch is an owner, the name of its attribute, and what takes its place."""
+    """A bug to plant. Each patch is an owner, the name of the attribute to replace, and the replacement."""
 
-    story: str
+    description: str
     patches: tuple[tuple[object, str, Any], ...]
-    near: int = 0  # the seed at which the search for it begins; it may be found anywhere
+    first_seed: int = 0  # the seed at which the search starts; the bug may be found at any seed
 
     @property
     def name(self) -> str:
-        """A name for tests and tables."""
-        return "-".join(self.story.lower().replace(",", "").replace("'", "").split()[:7])
+        """The mutant's name in test ids and tables."""
+        return "-".join(self.description.lower().replace(",", "").replace("'", "").split()[:7])
 
     @contextmanager
-    def alive(self) -> Generator[None]:
-        """Have the bug, for a while."""
+    def planted(self) -> Generator[None]:
+        """Plant the bug for the duration of the context."""
         with ExitStack() as patched:
             for owner, attribute, buggy in self.patches:
                 patched.enter_context(mock.patch.object(owner, attribute, buggy))
             yield
 
 
-def nothing(*_: Any) -> None:
-    """Do nothing, in place of something."""
+def do_nothing(*_: Any) -> None:
+    """Do nothing."""

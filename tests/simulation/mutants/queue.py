@@ -1,81 +1,87 @@
-"""Bugs of the queue: messages get lost, doubled, wiped, stuck or out of order."""
+"""Planted bugs in the queue: messages are lost, duplicated, deleted, stuck or reordered."""
 
 import asyncio
 from typing import Any
 
-from hark.engine.session.queue_rule import Waiting
+from hark.engine.session.queue_rule import QueuedMessage
 from hark.engine.session.session import Session, decide
 from hark.engine.session.state import SessionState
-from hark.engine.turn.step import Steps
+from hark.engine.turn.step import StepRunner
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
-from hark.protocol.records import Handled, Queued, Released, TurnStarted
+from hark.protocol.records import CommandHandled, Queued, QueueReleased, TurnStarted
 from tests.simulation.mutants.mutant import Mutant
 
 _on_say = decide.on_say
 _on_load = decide.on_load
-_session_say = Session._say
+_session_say = Session._process_say
 _queue = SessionState._queue
 
 
-def _drain_first(self: Any, say: Say, moment: decide.Moment) -> None:
-    self._append(Handled(command=say.id, inbox=moment.inbox, at=moment.at))
+def _acknowledge_early(self: Any, say: Say, context: decide.DecisionContext) -> None:
+    self._append(CommandHandled(command=say.id, inbox=context.inbox, at=context.at))
 
-    async def take() -> None:
+    async def append_later() -> None:
         await asyncio.sleep(0.005)
         if not self._is_closing:
-            _session_say(self, say, decide.Moment(moment.at, moment.session))
+            _session_say(self, say, decide.DecisionContext(context.at, context.session))
 
-    self.state.taking = asyncio.create_task(take())
+    self.state.taking = asyncio.create_task(append_later())
 
 
 async def _drop_steers(self: Any) -> None:
-    self._log.state._take(tuple(message.id for message in self._log.state.steers()))
-    self._lines.steering.clear()
+    self._journal.state._dequeue(tuple(message.id for message in self._journal.state.pending_steers()))
+    self._io.steering.clear()
 
 
-def _run_again(state: SessionState, moment: decide.Moment) -> list[Any]:
-    records = _on_load(state, moment)
+def _rerun_crashed_turn(state: SessionState, context: decide.DecisionContext) -> list[Any]:
+    records = _on_load(state, context)
     if state.turn is None:
         return records
-    asked = [one for one in state.transcript.messages if isinstance(one, UserMessage)][-1:]
-    turn = f"{moment.session}.t{state.turns + 1}"
+    last_prompt = [one for one in state.transcript.messages if isinstance(one, UserMessage)][-1:]
+    turn = f"{context.session}.t{state.turns + 1}"
     return [
         *(one for one in records if not isinstance(one, TurnStarted)),
-        TurnStarted(turn=turn, messages=tuple(asked)),
+        TurnStarted(turn=turn, messages=tuple(last_prompt)),
     ]
 
 
-def _one_slot(self: Any, record: Queued) -> None:
-    self.queue = [Waiting(record.message, record.delivery, record.turn)]
+def _keep_last_only(self: Any, record: Queued) -> None:
+    self.queue = [QueuedMessage(record.message, record.delivery, record.turn)]
 
 
-def _wipe(self: Any, record: Queued) -> None:
+def _clear_on_interrupt(self: Any, record: Queued) -> None:
     if record.is_first:
         self.queue = []
     _queue(self, record)
 
 
-def _never_release(state: SessionState, say: Say, moment: decide.Moment, *, is_stopped: bool = False) -> list[Any]:
-    records = _on_say(state, say, moment, is_stopped=is_stopped)
+def _never_release_held(
+    state: SessionState, say: Say, context: decide.DecisionContext, *, is_stopped: bool = False
+) -> list[Any]:
+    records = _on_say(state, say, context, is_stopped=is_stopped)
     if not state.is_held or not any(isinstance(one, Queued) for one in records):
         return records
-    return [one for one in records if not isinstance(one, Released | TurnStarted)]
+    return [one for one in records if not isinstance(one, QueueReleased | TurnStarted)]
 
 
-def _jump(state: SessionState, say: Say, moment: decide.Moment, *, is_stopped: bool = False) -> list[Any]:
+def _overtake_held(
+    state: SessionState, say: Say, context: decide.DecisionContext, *, is_stopped: bool = False
+) -> list[Any]:
     if state.turn is None and say.delivery is Delivery.INTERRUPT and not is_stopped:
-        start = decide._start(state, (UserMessage(say.id, say.text, say.author),), moment)
-        return [Released(at=moment.at), start] if state.is_held else [start]
-    return _on_say(state, say, moment, is_stopped=is_stopped)
+        start = decide._start_turn(state, (UserMessage(say.id, say.text, say.author),), context)
+        return [QueueReleased(at=context.at), start] if state.is_held else [start]
+    return _on_say(state, say, context, is_stopped=is_stopped)
 
 
 MUTANTS = (
-    Mutant("The inbox is drained before the message is in the journal", ((Session, "_say", _drain_first),)),
-    Mutant("A steer is taken from the queue, and put nowhere", ((Steps, "_take_steers", _drop_steers),)),
-    Mutant("A turn that a crash left open is run again", ((decide, "on_load", _run_again),)),
-    Mutant("The queue has one slot, and the last message wins", ((SessionState, "_queue", _one_slot),)),
-    Mutant("An interrupting message wipes the queue", ((SessionState, "_queue", _wipe),)),
-    Mutant("What a stop held is never released", ((decide, "on_say", _never_release),)),
-    Mutant("An interrupting message runs before an earlier one that is held", ((decide, "on_say", _jump),), near=195),
+    Mutant("A message is acknowledged before it is in the journal", ((Session, "_process_say", _acknowledge_early),)),
+    Mutant("A steer is removed from the queue and lost", ((StepRunner, "_accept_steers", _drop_steers),)),
+    Mutant("A turn that a crash left open runs again", ((decide, "on_load", _rerun_crashed_turn),)),
+    Mutant("The queue has one slot, and the last message wins", ((SessionState, "_queue", _keep_last_only),)),
+    Mutant("An interrupting message wipes the queue", ((SessionState, "_queue", _clear_on_interrupt),)),
+    Mutant("Messages held by a stop are never released", ((decide, "on_say", _never_release_held),)),
+    Mutant(
+        "An interrupting message overtakes an earlier held one", ((decide, "on_say", _overtake_held),), first_seed=195
+    ),
 )

@@ -1,26 +1,26 @@
-"""Bugs of writing: fences that are down, and doors that take the same message twice."""
+"""Planted bugs in journal and inbox writes: missing fences, and messages that are accepted twice."""
 
 import itertools
 from collections.abc import Sequence
 from typing import Any
 
 from hark.protocol.commands import Command
-from hark.protocol.store import Accepted, Entry, Lease
-from hark.store import rows
-from hark.store.memory import MemoryInbox, MemoryJournal, _Kept
+from hark.protocol.store import InboxEntry, Lease, PutResult
+from hark.store import sqlite_statements
+from hark.store.memory import MemoryInbox, MemoryJournal, _StoredSession
 from tests.simulation.mutants.mutant import Mutant
 
-_put = rows.put
+_put = sqlite_statements.put
 _names = itertools.count()
 
 
-async def _append_anyway(self: Any, lease: Lease, expected: int, records: Sequence[Any], summary: Any) -> None:
-    kept = self._kept.setdefault(lease.session, _Kept())
+async def _append_without_fence(self: Any, lease: Lease, expected: int, records: Sequence[Any], summary: Any) -> None:
+    kept = self._kept.setdefault(lease.session, _StoredSession())
     kept.records.extend(records)
     kept.summary = summary
 
 
-def _insert_anyway(self: rows.Append, connection: Any) -> None:
+def _insert_without_fence(self: sqlite_statements.AppendOperation, connection: Any) -> None:
     session, summary = self.lease.session, self.summary
     [length] = connection.execute("SELECT count(*) FROM journal WHERE session = ?", (session,)).fetchone()
     end = length + len(self.bodies)
@@ -30,18 +30,18 @@ def _insert_anyway(self: rows.Append, connection: Any) -> None:
         connection.execute("INSERT INTO journal (session, seq, body) VALUES (?, ?, ?)", (session, seq, body))
 
 
-def _one_by_one(connection: Any, appends: Sequence[rows.Append]) -> bool:
+def _refuse_batch(connection: Any, appends: Sequence[sqlite_statements.AppendOperation]) -> bool:
     return False
 
 
-async def _put_anyway(self: Any, session: str, command: Command) -> Accepted:
-    kept = self._kept.setdefault(session, _Kept())
+async def _put_without_duplicate_check(self: Any, session: str, command: Command) -> PutResult:
+    kept = self._kept.setdefault(session, _StoredSession())
     seq = len(kept.entries) + 1
-    kept.entries.append(Entry(seq, command))
-    return Accepted(seq, is_new=True)
+    kept.entries.append(InboxEntry(seq, command))
+    return PutResult(seq, is_new=True)
 
 
-def _put_row_anyway(connection: Any, session: str, command: str, body: bytes) -> Accepted:
+def _put_row_under_new_id(connection: Any, session: str, command: str, body: bytes) -> PutResult:
     return _put(connection, session, f"{command} {next(_names)}", body)
 
 
@@ -49,10 +49,13 @@ MUTANTS = (
     Mutant(
         "A machine that lost its lease still writes",
         (
-            (MemoryJournal, "append", _append_anyway),
-            (rows.Append, "__call__", _insert_anyway),
-            (rows.Append, "together", _one_by_one),
+            (MemoryJournal, "append", _append_without_fence),
+            (sqlite_statements.AppendOperation, "__call__", _insert_without_fence),
+            (sqlite_statements.AppendOperation, "execute_all", _refuse_batch),
         ),
     ),
-    Mutant("A redelivered message is taken twice", ((MemoryInbox, "put", _put_anyway), (rows, "put", _put_row_anyway))),
+    Mutant(
+        "A redelivered message is accepted twice",
+        ((MemoryInbox, "put", _put_without_duplicate_check), (sqlite_statements, "put", _put_row_under_new_id)),
+    ),
 )

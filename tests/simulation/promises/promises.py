@@ -1,4 +1,4 @@
-"""The promises, checked after a run against the journal and all that was seen: one sentence for each violation."""
+"""Checks of all guarantees after a run, against the journal and the observations. Each violation is a sentence."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,189 +9,199 @@ from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Failed
 from hark.protocol.records import Edited, Moved, Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from hark.protocol.rules import Rules
-from tests.simulation.history import History
-from tests.simulation.network_link import Link
-from tests.simulation.observations import Ledger, Stopped
-from tests.simulation.promises.cuts import check_calls, check_cuts, check_endings
+from tests.simulation.history import TurnHistory
+from tests.simulation.network_link import NetworkLink
+from tests.simulation.observations import Observations, StopRequest
+from tests.simulation.promises.interrupts import check_calls, check_interrupt_sources, check_interrupts
 from tests.simulation.promises.stops import check_stops
 from tests.simulation.storage import LEASE_SECONDS
 
 RETRIES_PER_TURN = 6
-FOLLOW_SECONDS = 0.6  # a guest's look at the journal, and its try to adopt
+FOLLOW_SECONDS = 0.6  # the time for a follower to read the journal and to try to become the owner
 RECOVER_SECONDS = 1.5
 SLACK_SECONDS = 0.1
 
 
-def check(ledger: Ledger, links: Mapping[str, Link], rules: Rules) -> None:
-    """Add what is broken to the ledger's violations."""
-    history = History(ledger)
-    _conservation(ledger)
-    _order(ledger)
-    _prompts(ledger, history)
-    _receipts(ledger)
-    _one_turn_at_a_time(ledger)
-    _no_accidents(ledger)
-    _retries(ledger, history)
-    _bounded(ledger, history, links, rules.limits.settle_seconds)
-    has_errors = any(link.errors for link in links.values())
-    check_endings(ledger, history, has_errors=has_errors)
-    check_stops(ledger, history, is_alone=len(links) == 1 and not has_errors, has_errors=has_errors)
-    check_cuts(ledger, history)
-    check_calls(ledger, history)
+def check(observations: Observations, links: Mapping[str, NetworkLink], rules: Rules) -> None:
+    """Check all guarantees and add each violation to the observations."""
+    history = TurnHistory(observations)
+    _check_each_message_processed_once(observations)
+    _check_order(observations)
+    _check_prompts(observations, history)
+    _check_receipts(observations)
+    _check_one_turn_at_a_time(observations)
+    _check_internal_errors(observations)
+    _check_retries(observations, history)
+    _check_stop_times(observations, history, links, rules.limits.settle_seconds)
+    has_errors = any(link.error_times for link in links.values())
+    check_interrupt_sources(observations, history, has_errors=has_errors)
+    check_stops(observations, history, is_alone=len(links) == 1 and not has_errors, has_errors=has_errors)
+    check_interrupts(observations, history)
+    check_calls(observations, history)
 
 
-def _conservation(ledger: Ledger) -> None:
-    accepted = {entry.command.id: entry.command for _, entry in ledger.entries if isinstance(entry.command, Say)}
-    taken: Counter[str] = Counter()
+def _check_each_message_processed_once(observations: Observations) -> None:
+    accepted = {entry.command.id: entry.command for _, entry in observations.entries if isinstance(entry.command, Say)}
+    processed_counts: Counter[str] = Counter()
     text = {message: say.text for message, say in accepted.items()}
-    for one in ledger.records:
+    for one in observations.records:
         match one.record:
             case TurnStarted(messages=messages) | Steered(messages=messages):
                 for message in messages:
-                    taken[message.id] += 1
+                    processed_counts[message.id] += 1
                     if message.text != text.get(message.id):
-                        ledger.violate(f"conservation: {message.id} ran as {message.text!r}")
+                        observations.add_violation(f"conservation: {message.id} ran as {message.text!r}")
             case Withdrawn(message=name):
-                taken[name] += 1
+                processed_counts[name] += 1
             case Edited(message=name, text=new):
                 text[name] = new
             case _:
                 pass
-    for name, times in taken.items():
+    for name, times in processed_counts.items():
         if times > 1:
-            ledger.violate(f"conservation: {name} was taken {times} times")
+            observations.add_violation(f"conservation: {name} was processed {times} times")
         if name not in accepted:
-            ledger.violate(f"conservation: {name} was taken, and is in no inbox")
+            observations.add_violation(f"conservation: {name} was processed, and is in no inbox")
     for name in accepted:
-        if not taken[name]:
-            ledger.violate(f"conservation: {name} was accepted, and is in no turn and not withdrawn")
-    for name, posted in ledger.posted.items():
+        if not processed_counts[name]:
+            observations.add_violation(f"conservation: {name} was accepted, and is in no turn and not withdrawn")
+    for name, posted in observations.messages.items():
         if posted.receipts and name not in accepted:
-            ledger.violate(f"conservation: {name} got {posted.receipts[0][1].state}, and is in no inbox")
+            observations.add_violation(f"conservation: {name} got {posted.receipts[0][1].state}, and is in no inbox")
 
 
-def _no_accidents(ledger: Ledger) -> None:
-    """A turn that failed for a reason of our own would keep every other promise, doing nothing."""
-    for one in ledger.records:
+def _check_internal_errors(observations: Observations) -> None:
+    """Check that no turn failed with an internal error. All other checks would pass for a turn that does nothing."""
+    for one in observations.records:
         if isinstance(one.record, TurnEnded) and isinstance(one.record.outcome, Failed):
             error = one.record.outcome.error
             if error.code == "internal":
-                ledger.violate(f"accident: {one.record.turn} failed: {error.message}")
+                observations.add_violation(f"accident: {one.record.turn} failed: {error.message}")
 
 
-def _order(ledger: Ledger) -> None:
-    """Queued messages start in the order of the inbox, and so do interrupting ones, unless somebody moved them."""
-    place = {entry.command.id: entry.seq for _, entry in ledger.entries}
-    moved = {one.record.message for one in ledger.records if isinstance(one.record, Moved)}
+def _check_order(observations: Observations) -> None:
+    """Check that queued and interrupting messages each start in inbox order, unless a user moved them."""
+    position = {entry.command.id: entry.seq for _, entry in observations.entries}
+    moved = {one.record.message for one in observations.records if isinstance(one.record, Moved)}
     started = [
-        message.id for one in ledger.records if isinstance(one.record, TurnStarted) for message in one.record.messages
+        message.id
+        for one in observations.records
+        if isinstance(one.record, TurnStarted)
+        for message in one.record.messages
     ]
     for delivery in (Delivery.QUEUE, Delivery.INTERRUPT):
         names = [
             name
             for name in started
-            if name not in moved and name in ledger.posted and ledger.posted[name].delivery is delivery
+            if name not in moved and name in observations.messages and observations.messages[name].delivery is delivery
         ]
         for first, second in pairwise(names):
-            if place[first] > place[second]:
-                ledger.violate(f"order: {first} ran before {second}, which came first ({delivery})")
+            if position[first] > position[second]:
+                observations.add_violation(f"order: {first} ran before {second}, which came first ({delivery})")
 
 
-def _prompts(ledger: Ledger, history: History) -> None:
-    """Every request has exactly the messages that turns had taken by then, in order."""
-    taken: list[tuple[int, str]] = []
-    for one in ledger.records:
+def _check_prompts(observations: Observations, history: TurnHistory) -> None:
+    """Check that every request contains exactly the messages from all turns so far, in order."""
+    processed: list[tuple[int, str]] = []
+    for one in observations.records:
         if isinstance(one.record, TurnStarted | Steered):
-            taken.extend((one.mark, message.id) for message in one.record.messages)
-    for streamed in ledger.streams:
-        seen = [message.id for message in streamed.request.messages if isinstance(message, UserMessage)]
-        due = [name for mark, name in taken if mark < streamed.began]
-        if seen != due:
-            ledger.violate(f"prompt: a request of {streamed.turn} has the messages {seen}, not {due}")
+            processed.extend((one.mark, message.id) for message in one.record.messages)
+    for stream in observations.streams:
+        actual = [message.id for message in stream.request.messages if isinstance(message, UserMessage)]
+        expected = [name for mark, name in processed if mark < stream.began_mark]
+        if actual != expected:
+            observations.add_violation(f"prompt: a request of {stream.turn} has the messages {actual}, not {expected}")
 
 
-def _receipts(ledger: Ledger) -> None:
-    """The first receipt agrees with how the message entered the journal."""
-    queued = {one.record.message.id for one in ledger.records if isinstance(one.record, Queued)}
-    for name, posted in ledger.posted.items():
+def _check_receipts(observations: Observations) -> None:
+    """Check that a message is accepted as new at most once, and that its receipt matches the journal."""
+    queued = {one.record.message.id for one in observations.records if isinstance(one.record, Queued)}
+    for name, posted in observations.messages.items():
         states = [receipt for _, receipt in posted.receipts if receipt.state != "duplicate"]
         if len(states) > 1:
-            ledger.violate(f"honest: {name} was accepted as new {len(states)} times")
+            observations.add_violation(f"honest: {name} was accepted as new {len(states)} times")
         for receipt in states:
-            if receipt.state == "started" and ledger.turn_of.get(name) != receipt.turn:
-                ledger.violate(f"honest: {name} was told {receipt.turn}, and ran in {ledger.turn_of.get(name)}")
+            if receipt.state == "started" and observations.turn_of.get(name) != receipt.turn:
+                observations.add_violation(
+                    f"honest: {name} got a receipt for {receipt.turn} and ran in {observations.turn_of.get(name)}"
+                )
             if receipt.state != "started" and receipt.position is not None and name not in queued:
-                ledger.violate(f"honest: {name} was told {receipt.state}, and was never queued")
+                observations.add_violation(f"honest: {name} got the receipt {receipt.state} and was never queued")
 
 
-def _one_turn_at_a_time(ledger: Ledger) -> None:
+def _check_one_turn_at_a_time(observations: Observations) -> None:
     open_turn = ""
-    for one in ledger.records:
+    for one in observations.records:
         tag = str(one.record.__struct_config__.tag)
         turn: str = getattr(one.record, "turn", "")
         if tag == "turn.started":
             if open_turn:
-                ledger.violate(f"one turn: {turn} started while {open_turn} was open")
+                observations.add_violation(f"one turn: {turn} started while {open_turn} was open")
             open_turn = turn
         elif tag in ("steered", "replied", "progress", "call.started", "call.ended", "turn.ended"):
             if turn != open_turn:
-                ledger.violate(f"one turn: {tag} of {turn} was written while {open_turn or 'no turn'} was open")
+                observations.add_violation(
+                    f"one turn: {tag} of {turn} was written while {open_turn or 'no turn'} was open"
+                )
             if tag == "turn.ended":
                 open_turn = ""
 
 
-def _retries(ledger: Ledger, history: History) -> None:
-    """A passing failure is tried again, within the budget; our own cut never is."""
+def _check_retries(observations: Observations, history: TurnHistory) -> None:
+    """Check that transient failures are retried within the budget, and that cancelled requests are never retried."""
     for turn, streams in history.streams.items():
-        cut = next((one for one in streams if one.end == "cut"), None)
-        if cut is not None and cut is not streams[-1]:
-            ledger.violate(f"cancel: {turn} asked the model again after its stream was cut")
-        if cut is not None and any(
-            mark > (cut.ended or 0) and of == turn and code == "retry" for mark, of, code in ledger.notices
+        interrupted = next((one for one in streams if one.end == "cut"), None)
+        if interrupted is not None and interrupted is not streams[-1]:
+            observations.add_violation(f"cancel: {turn} asked the model again after its stream was cancelled")
+        if interrupted is not None and any(
+            mark > (interrupted.ended_mark or 0) and of == turn and code == "retry"
+            for mark, of, code in observations.notices
         ):
-            ledger.violate(f"cancel: people were told of a retry after {turn} was cut")
+            observations.add_violation(f"cancel: a retry notice was published after {turn} was interrupted")
         failures = sum(one.end == "transient" for one in streams)
         end = history.end_of(turn)
         if end and isinstance(end.outcome, Failed) and streams[-1].end == "transient" and failures <= RETRIES_PER_TURN:
-            ledger.violate(f"retry: {turn} failed after {failures} passing failures, within its budget")
+            observations.add_violation(f"retry: {turn} failed after {failures} transient failures, within its budget")
         if end and isinstance(end.outcome, Failed) and end.outcome.error.code == "internal":
-            ledger.violate(f"error: {turn} failed: {end.outcome.error.message}")
+            observations.add_violation(f"error: {turn} failed: {end.outcome.error.message}")
 
 
-def _bounded(ledger: Ledger, history: History, links: Mapping[str, Link], settle_seconds: float) -> None:
-    """A stop returns within the settle time, plus what the store took meanwhile."""
-    for stop in ledger.stops.values():
+def _check_stop_times(
+    observations: Observations, history: TurnHistory, links: Mapping[str, NetworkLink], settle_seconds: float
+) -> None:
+    """Check that each stop returns within the settle time plus the time that store operations took."""
+    for stop in observations.stops.values():
         took = stop.returned_at - stop.called_at
-        if stop.returned is None or stop.is_lost or took <= settle_seconds:
+        if stop.returned_mark is None or stop.is_lost or took <= settle_seconds:
             continue
         started = history.started.get(stop.settled.turn) if stop.settled else None
-        is_here = started is not None and started.writer == stop.machine and started.mark < stop.called
-        spans = _spans_here(links[stop.machine]) if is_here else _spans_anywhere(links.values())
-        bound = settle_seconds + (SLACK_SECONDS if is_here else FOLLOW_SECONDS) + _seconds(spans, stop)
+        is_local = started is not None and started.writer == stop.machine and started.mark < stop.called_mark
+        spans = _local_spans(links[stop.machine]) if is_local else _all_spans(links.values())
+        bound = settle_seconds + (SLACK_SECONDS if is_local else FOLLOW_SECONDS) + _overlap_seconds(spans, stop)
         if took > bound:
-            ledger.violate(f"bounded: stop {stop.id} took {took:.3f} s, and {bound:.3f} s is what it may")
+            observations.add_violation(f"bounded: stop {stop.id} took {took:.3f} s, the limit is {bound:.3f} s")
 
 
 Spans = list[tuple[float, float]]
 
 
-def _spans_here(link: Link) -> Spans:
-    """The owner waits for its own store, and recovers from its errors."""
-    return [*link.store_time, *((at, at + RECOVER_SECONDS) for at in link.errors)]
+def _local_spans(link: NetworkLink) -> Spans:
+    """Return the time spans in which the owner waited for its own store or recovered from store errors."""
+    return [*link.store_spans, *((at, at + RECOVER_SECONDS) for at in link.error_times)]
 
 
-def _spans_anywhere(links: Iterable[Link]) -> Spans:
-    """A stop at a guest waits for wakes too, and for the leases of the dead: nobody can tell earlier that they are."""
+def _all_spans(links: Iterable[NetworkLink]) -> Spans:
+    """Return the time spans that may delay a stop on a follower, including wake-ups and lease expiry of dead owners."""
     spans: Spans = []
     for link in links:
-        spans.extend([*_spans_here(link), *link.wake_time])
+        spans.extend([*_local_spans(link), *link.wake_spans])
         if link.died_at is not None:
             spans.append((link.died_at, link.died_at + LEASE_SECONDS + FOLLOW_SECONDS))
     return spans
 
 
-def _seconds(spans: Spans, stop: Stopped) -> float:
-    """Return how much of the stop's time lies in these spans."""
+def _overlap_seconds(spans: Spans, stop: StopRequest) -> float:
+    """Return for how many seconds the stop overlaps these time spans."""
     total, end = 0.0, stop.called_at
     for begin, until in sorted(spans):
         begin, until = max(begin, end), min(until, stop.returned_at)

@@ -1,4 +1,4 @@
-"""A prompt's blocks as a message."""
+"""Converting the blocks of an ACP prompt to a message."""
 
 from acp import (
     audio_block,
@@ -14,7 +14,7 @@ from hark.protocol.messages import Attachment
 from hark.surfaces.acp.prompt import PromptMessage, read_prompt
 
 
-def test_links_stay_in_their_place_and_files_come_behind() -> None:
+def test_links_keep_their_position_and_embedded_text_follows_the_message() -> None:
     blocks = [
         text_block("See "),
         resource_link_block("a b.py", "file:///x/a%20b.py"),
@@ -26,7 +26,7 @@ def test_links_stay_in_their_place_and_files_come_behind() -> None:
     assert read_prompt(blocks) == PromptMessage(text)
 
 
-def test_pictures_and_other_files_are_attached() -> None:
+def test_images_and_other_files_are_attached() -> None:
     blocks = [
         image_block("AAAA", "image/png", uri="file:///x/p.png"),
         resource_block(embedded_blob_resource("file:///x/d.bin", "BBBB")),
@@ -39,5 +39,5 @@ def test_pictures_and_other_files_are_attached() -> None:
     )
 
 
-def test_another_address_than_a_file_stays_as_it_is() -> None:
+def test_link_with_a_web_url_is_passed_on_unchanged() -> None:
     assert read_prompt([resource_link_block("issue", "https://host/a?b=1")]).text == "[issue](https://host/a?b=1)"

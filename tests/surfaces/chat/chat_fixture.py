@@ -1,4 +1,4 @@
-"""A chat platform that lives in the test, on a real agent and a real ledger."""
+"""A fake chat platform in the test process, with a real agent and a real ledger."""
 
 import asyncio
 import base64
@@ -12,17 +12,27 @@ from typing import Any
 import anyio
 
 import hark
-from hark.app.pairing import Pairing
-from hark.cli.serve.chat_surfaces import house_of
-from hark.protocol.chat import Address, Author, ChatGone, Deliver, Incoming, Outgoing, PlatformLimits, Pressed, Written
+from hark.app.pairing import PairingFile
+from hark.cli.serve.chat_surfaces import chat_services
+from hark.protocol.chat import (
+    Address,
+    Author,
+    ButtonPressed,
+    ChatGone,
+    Deliver,
+    IncomingEvent,
+    IncomingMessage,
+    OutgoingMessage,
+    PlatformLimits,
+)
 from hark.protocol.messages import Attachment
 from hark.protocol.speech import Transcriber
-from hark.providers.scripted import Reply, ScriptedProvider
+from hark.providers.scripted import ScriptedProvider, ScriptedReply
 from hark.store.chat_ledger import SqliteChatLedger
-from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
+from hark.surfaces.chat.sender_policy import SenderPolicy
 from hark.surfaces.chat.settings import ChatSettings
-from hark.voice.inbox import VoiceIngress
+from hark.voice.inbox import TranscribingVoiceInbox
 from hark.voice.pending_recordings import PendingRecordings
 from hark.voice.settings import VoiceSettings
 from tests.waiting import until
@@ -32,110 +42,110 @@ HOME = Address("test", "home")
 
 
 @dataclass
-class Shown:
-    """A message of ours, as people see it now."""
+class ShownMessage:
+    """A sent message as users currently see it."""
 
     id: str
     address: Address
-    message: Outgoing
+    message: OutgoingMessage
     edits: int = 0
 
 
 @dataclass
 class TestChat:
-    """A platform: what is put into `inbox` is delivered, what is sent is shown."""
+    """A fake chat platform that delivers the events in `inbox` and records the sent messages in `shown`."""
 
     __test__ = False
     limits: PlatformLimits = field(default_factory=lambda: PlatformLimits(260, 0.01, has_reactions=True))
     name: str = "test"
-    shown: list[Shown] = field(default_factory=list[Shown])
-    signs: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    failing: list[Exception] = field(default_factory=list[Exception])
-    failing_edits: list[Exception] = field(default_factory=list[Exception])
-    slow_signs: asyncio.Event = field(default_factory=asyncio.Event)
-    inbox: "asyncio.Queue[tuple[Incoming, asyncio.Event]]" = field(
-        default_factory=asyncio.Queue[tuple[Incoming, asyncio.Event]]
+    shown: list[ShownMessage] = field(default_factory=list[ShownMessage])
+    reactions: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    send_errors: list[Exception] = field(default_factory=list[Exception])
+    edit_errors: list[Exception] = field(default_factory=list[Exception])
+    reactions_open: asyncio.Event = field(default_factory=asyncio.Event)
+    inbox: "asyncio.Queue[tuple[IncomingEvent, asyncio.Event]]" = field(
+        default_factory=asyncio.Queue[tuple[IncomingEvent, asyncio.Event]]
     )
     agent: "hark.Agent | None" = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    names: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     async def run(self, deliver: Deliver) -> None:
         while True:
-            incoming, acked = await self.inbox.get()
+            incoming, is_acked = await self.inbox.get()
             await deliver(incoming)
-            acked.set()
+            is_acked.set()
 
-    async def send(self, address: Address, message: Outgoing) -> str:
-        if self.failing:
-            self._change()
-            raise self.failing.pop(0)
+    async def send(self, address: Address, message: OutgoingMessage) -> str:
+        if self.send_errors:
+            self._notify()
+            raise self.send_errors.pop(0)
         assert len(message.text) <= self.limits.characters
-        self.shown.append(Shown(f"m{next(self.names)}", address, message))
-        self._change()
+        self.shown.append(ShownMessage(f"m{next(self.ids)}", address, message))
+        self._notify()
         return self.shown[-1].id
 
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
+    async def edit(self, address: Address, message: str, new: OutgoingMessage) -> None:
         assert len(new.text) <= self.limits.characters
-        if self.failing_edits:
-            self._change()
-            raise self.failing_edits.pop(0)
-        one = next((one for one in self.shown if one.id == message), None)
-        if one is None:
-            raise ChatGone("it was deleted")
-        one.message = new
-        one.edits += 1
-        self._change()
+        if self.edit_errors:
+            self._notify()
+            raise self.edit_errors.pop(0)
+        shown = next((one for one in self.shown if one.id == message), None)
+        if shown is None:
+            raise ChatGone("the message was deleted")
+        shown.message = new
+        shown.edits += 1
+        self._notify()
 
-    async def typing(self, address: Address) -> None:
+    async def show_typing(self, address: Address) -> None:
         return
 
     def __post_init__(self) -> None:
-        self.slow_signs.set()
+        self.reactions_open.set()
 
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        await self.slow_signs.wait()
-        self.signs.append((message, sign))
-        self._change()
+    async def react(self, address: Address, message: str, reaction: str) -> None:
+        await self.reactions_open.wait()
+        self.reactions.append((message, reaction))
+        self._notify()
 
-    # For the test.
+    # Methods for the tests.
 
-    async def put(self, incoming: Incoming) -> None:
-        """Deliver, and return when it was acked."""
-        acked = asyncio.Event()
-        self.inbox.put_nowait((incoming, acked))
-        await acked.wait()
+    async def deliver(self, incoming: IncomingEvent) -> None:
+        """Deliver an event and wait until the surface has acknowledged it."""
+        is_acked = asyncio.Event()
+        self.inbox.put_nowait((incoming, is_acked))
+        await is_acked.wait()
 
-    async def write(self, text: str, name: str = "", author: Author = ANN, address: Address = HOME) -> None:
-        await self.put(Written(name or f"p{next(self.names)}", address, author, text))
+    async def write(self, text: str, message_id: str = "", author: Author = ANN, address: Address = HOME) -> None:
+        await self.deliver(IncomingMessage(message_id or f"p{next(self.ids)}", address, author, text))
 
-    async def speak(self, words: str, name: str = "", address: Address = HOME) -> None:
-        """Send a recording; the ears of the test hear its bytes as its words."""
-        voice = Attachment("audio/ogg", data=base64.b64encode(words.encode()).decode())
-        await self.put(Written(name or f"p{next(self.names)}", address, ANN, voice=voice))
+    async def send_voice(self, transcript: str, message_id: str = "", address: Address = HOME) -> None:
+        """Send a voice message. The fake transcribers return its bytes as the transcript."""
+        voice = Attachment("audio/ogg", data=base64.b64encode(transcript.encode()).decode())
+        await self.deliver(IncomingMessage(message_id or f"p{next(self.ids)}", address, ANN, voice=voice))
 
     async def press(self, text: str) -> None:
-        """Press the newest button that has these words."""
-        for one in reversed(self.shown):
-            for button in one.message.buttons:
+        """Press the newest button whose label contains this text."""
+        for shown in reversed(self.shown):
+            for button in shown.message.buttons:
                 if text in button.text:
-                    await self.put(Pressed(f"b{next(self.names)}", one.address, ANN, button.value))
+                    await self.deliver(ButtonPressed(f"b{next(self.ids)}", shown.address, ANN, button.value))
                     return
         raise AssertionError(f"no button {text}")
 
     @property
     def texts(self) -> list[str]:
-        return [one.message.text for one in self.shown]
+        return [shown.message.text for shown in self.shown]
 
-    async def until(self, is_true: Callable[[], bool]) -> None:
-        await until(is_true, changed=self.changed, shows=lambda: self.texts)
+    async def until(self, is_done: Callable[[], bool]) -> None:
+        await until(is_done, changed=self.changed, shows=lambda: self.texts)
 
-    async def says(self, *texts: str) -> None:
-        """Wait until the newest messages are these."""
+    async def until_last_texts(self, *texts: str) -> None:
+        """Wait until the newest messages have these texts."""
         await self.until(lambda: self.texts[-len(texts) :] == list(texts))
 
-    async def steers(self, text: str) -> None:
-        """Wait until a message with that text waits at the session."""
+    async def until_queued(self, text: str) -> None:
+        """Wait until a message with this text is queued in the session."""
         assert self.agent is not None
         session = self.agent.session("test:home")
 
@@ -144,31 +154,33 @@ class TestChat:
 
         await until(is_queued, shows=lambda: self.texts)
 
-    def _change(self) -> None:
+    def _notify(self) -> None:
         self.changed.set()
 
 
 @asynccontextmanager
-async def chatting(
+async def chat_platform(
     home: Path,
-    script: Sequence[Reply],
+    script: Sequence[ScriptedReply],
     chat: TestChat | None = None,
     settings: ChatSettings | None = None,
-    ears: Transcriber | None = None,
+    transcriber: Transcriber | None = None,
     timing: Mapping[str, float] | None = None,
     **sections: Any,
 ) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
-    """A platform on a real agent, whose owner has let Ann in by the settings; `timing` is that of ChatServices."""
+    """Run a fake platform with a real agent. The settings allow Ann. `timing` overrides fields of ChatServices."""
     chat = chat or TestChat()
     settings = settings or ChatSettings(allow=("1",))
     provider = ScriptedProvider(script)
 
     async with hark.open(home=home, workspace=home, routes=[{"provider": provider}], **sections) as agent:
         ledger = SqliteChatLedger(home / "gateway.db")
-        people = People("test", settings.allow, Pairing(home / "pairing.json"), settings.per_minute)
-        ingress = VoiceIngress(ears, PendingRecordings(home / "voice"), VoiceSettings())
-        platform = Platform(chat, settings, people, replace(house_of(agent, ledger), ingress=ingress, **(timing or {})))
-        agent.bench.starts.listen(platform.turn_started)
+        senders = SenderPolicy("test", settings.allow, PairingFile(home / "pairing.json"), settings.per_minute)
+        ingress = TranscribingVoiceInbox(transcriber, PendingRecordings(home / "voice"), VoiceSettings())
+        platform = Platform(
+            chat, settings, senders, replace(chat_services(agent, ledger), ingress=ingress, **(timing or {}))
+        )
+        agent.engine.turn_started.add(platform.on_turn_started)
         chat.agent = agent
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(platform.run)

@@ -1,6 +1,6 @@
-"""Interfaces that the platforms' libraries don't document, as the surfaces use them: a change fails here, by name.
+"""Checks the undocumented library interfaces that the chat surfaces use. A failing test names the changed interface.
 
-The versions are bounded in pyproject.toml; raise a bound together with this test.
+The library versions are bounded in pyproject.toml. Raise a bound together with this test.
 """
 
 import inspect
@@ -13,32 +13,36 @@ from aiogram import types
 from pydantic import BaseModel
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 
-from hark.surfaces.telegram.surface import CALLED, USED, load_library
+from hark.surfaces.telegram.surface import USED_METHODS, USED_TYPES, load_library
 
-BOUNDED = ("aiogram", "pydantic", "discord-py", "slack-bolt", "slack-sdk", "matrix-nio")
+BOUNDED_LIBRARIES = ("aiogram", "pydantic", "discord-py", "slack-bolt", "slack-sdk", "matrix-nio")
 
 
-def parameters(function: object) -> set[str]:
+def parameter_names(function: object) -> set[str]:
     assert callable(function)
     return set(inspect.signature(function).parameters)
 
 
-@pytest.mark.parametrize("name", BOUNDED)
-def test_a_library_whose_internals_are_used_has_an_upper_bound(name: str) -> None:
-    wanted = [text for text in metadata.requires("hark-agent") or [] if re.match(rf"{re.escape(name)}\b(?!-)", text)]
-    assert any(re.search(r"<\d", text) for text in wanted), wanted
+@pytest.mark.parametrize("name", BOUNDED_LIBRARIES)
+def test_each_library_whose_internals_are_used_has_an_upper_version_bound(name: str) -> None:
+    requirements = [
+        text for text in metadata.requires("hark-agent") or [] if re.match(rf"{re.escape(name)}\b(?!-)", text)
+    ]
+    assert any(re.search(r"<\d", text) for text in requirements), requirements
 
 
-async def test_discord_has_the_internals_that_its_surface_overrides_and_calls() -> None:
-    with warnings.catch_warnings():  # of the sound library for calls
+async def test_discord_py_has_the_internals_that_the_surface_overrides_and_calls() -> None:
+    with warnings.catch_warnings():  # from the audio library for voice calls
         warnings.simplefilter("ignore", DeprecationWarning)
         import discord
         from discord import gateway, http
-    assert parameters(discord.Client.dispatch) == {"self", "event", "args", "kwargs"}
-    assert parameters(discord.Client.before_identify_hook) == {"self", "shard_id", "initial"}
-    assert {"client", "gateway", "session", "sequence", "resume"} <= parameters(gateway.DiscordWebSocket.from_client)
+    assert parameter_names(discord.Client.dispatch) == {"self", "event", "args", "kwargs"}
+    assert parameter_names(discord.Client.before_identify_hook) == {"self", "shard_id", "initial"}
+    assert {"client", "gateway", "session", "sequence", "resume"} <= parameter_names(
+        gateway.DiscordWebSocket.from_client
+    )
     assert {"poll_event", "open", "close"} <= set(dir(gateway.DiscordWebSocket))
-    assert "resume" in parameters(gateway.ReconnectWebSocket)
+    assert "resume" in parameter_names(gateway.ReconnectWebSocket)
     assert {"stop", "is_alive"} <= set(dir(gateway.KeepAliveHandler))
     assert {"payload", "multipart", "files"} == set(http.MultipartParameters._fields)
     assert http.Route.BASE.startswith("https://")
@@ -51,7 +55,7 @@ async def test_discord_has_the_internals_that_its_surface_overrides_and_calls() 
     await client.close()
 
 
-async def test_slack_has_the_internals_that_its_socket_mode_overrides_and_calls() -> None:
+async def test_the_slack_library_has_the_internals_that_socket_mode_overrides_and_calls() -> None:
     overridden = ("receive_messages", "process_message", "connect_to_new_endpoint")
     assert all(inspect.iscoroutinefunction(inspect.getattr_static(SocketModeClient, name)) for name in overridden)
     called = {"connect", "disconnect", "enqueue_message", "run_message_listeners", "send_socket_mode_response"}
@@ -63,13 +67,13 @@ async def test_slack_has_the_internals_that_its_socket_mode_overrides_and_calls(
     await client.close()
 
 
-def test_aiogram_is_loaded_without_its_unused_types_and_pydantic_is_left_as_it_was() -> None:
+def test_aiogram_loads_without_its_unused_types_and_leaves_pydantic_unpatched() -> None:
     before = vars(BaseModel)["model_rebuild"].__func__
     load_library()
     assert vars(BaseModel)["model_rebuild"].__func__ is before
-    assert set(USED) <= set(dir(types))
+    assert set(USED_TYPES) <= set(dir(types))
     from aiogram import methods
 
-    assert set(CALLED) <= set(dir(methods))
+    assert set(USED_METHODS) <= set(dir(methods))
     update = types.Update.model_validate({"update_id": 1})
     assert update.update_id == 1

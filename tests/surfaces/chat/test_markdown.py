@@ -1,4 +1,4 @@
-"""One parse tree for all platforms: each writer spells the same text its own way, in bounded time."""
+"""All Markdown writers share one parse tree. Each renders the same text in its platform's markup in bounded time."""
 
 import random
 import time
@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from hark.surfaces.chat.markdown import MAX_CHARACTERS
-from hark.surfaces.discord.markup import shown as discord_text
-from hark.surfaces.matrix.outgoing import html as matrix_html
-from hark.surfaces.slack.mrkdwn import mrkdwn
-from hark.surfaces.telegram.markup import as_html
-from tests.fakes.telegram_markup import shown as telegram_text
+from hark.surfaces.discord.markup import to_discord_markdown as discord_text
+from hark.surfaces.matrix.outgoing import to_html as matrix_html
+from hark.surfaces.slack.mrkdwn import to_mrkdwn
+from hark.surfaces.telegram.markup import to_html
+from tests.fakes.telegram_markup import visible_text as telegram_text
 
 WRITERS: dict[str, Callable[[str], str]] = {
-    "telegram": as_html,
-    "slack": mrkdwn,
+    "telegram": to_html,
+    "slack": to_mrkdwn,
     "discord": lambda text: discord_text(text, 10**9),
     "matrix": matrix_html,
 }
@@ -83,25 +83,25 @@ def test_each_platform_gets_the_same_text_in_its_own_markup(
 
 
 @pytest.mark.parametrize("name", ["telegram", "slack", "discord"])
-def test_text_nested_too_deeply_stays_plain_and_complete(name: str) -> None:
+def test_too_deeply_nested_markdown_is_sent_as_plain_text_without_loss(name: str) -> None:
     assert "innermost" in WRITERS[name]("> " * 60 + "innermost")
     assert "innermost" in WRITERS[name]("\n".join("  " * depth + "- innermost" for depth in range(40)))
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_text_beyond_the_limit_stays_plain(name: str) -> None:
+def test_markdown_beyond_the_size_limit_is_sent_as_plain_text(name: str) -> None:
     written = WRITERS[name]("**a** " * (MAX_CHARACTERS // 6 + 1))
     assert not any(mark in written for mark in ("<b>", "<strong>")), written[:100]
 
 
 @pytest.mark.parametrize("size", [14_000, HUGE])
 @pytest.mark.parametrize("name", WRITERS)
-def test_no_text_takes_long_to_render(name: str, size: int) -> None:
-    pieces = (
+def test_rendering_time_is_bounded_for_every_text(name: str, size: int) -> None:
+    fragments = (
         *("*", "**a", "[", "`", "_a", "~~", "[a](", "**a ", "> ", "](", "`` ` ", "<", "&", "\\", "|", "![", "a**b_"),
         *("a|b\n-|-\n", "- ", "- a\n", "[a]: b\n", "[a]:\n", "[[]", "<http:", "# a\n", "```\n", "a\n=\n", "[x](<"),
     )
-    texts = [(piece * size)[:size] for piece in pieces]
+    texts = [(piece * size)[:size] for piece in fragments]
     texts += ["# " + " " * size + "a", "# a" + " " * size + "#" * size, "1" * size, "a" * size, "https://" + "_" * size]
     for text in texts:
         began = time.process_time()
@@ -109,8 +109,8 @@ def test_no_text_takes_long_to_render(name: str, size: int) -> None:
         assert time.process_time() - began < 2.0, text[:20]
 
 
-def test_random_marks_render_on_every_platform() -> None:
-    pieces = (
+def test_random_markup_renders_on_every_platform() -> None:
+    fragments = (
         *(
             "<",
             ">",
@@ -136,8 +136,8 @@ def test_random_marks_render_on_every_platform() -> None:
     )
     chance = random.Random(12)
     for _ in range(1500):
-        text = "".join(chance.choices(pieces, k=chance.randint(1, 40)))
-        telegram_text(as_html(text))  # raises if Telegram would refuse it
-        assert "<!" not in mrkdwn(text), text
+        text = "".join(chance.choices(fragments, k=chance.randint(1, 40)))
+        telegram_text(to_html(text))  # raises an error if Telegram would refuse the markup
+        assert "<!" not in to_mrkdwn(text), text
         for write in WRITERS.values():
             write(text)

@@ -1,4 +1,4 @@
-"""Replies that meet with trouble on their way: limits, deletions, slow reactions, a platform that is down."""
+"""Replies are delivered despite rate limits, deleted messages, slow reactions and an unreachable platform."""
 
 import asyncio
 import logging
@@ -13,97 +13,99 @@ from hark.protocol.outcomes import Completed
 from hark.providers.scripted import Hang
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.reply import GrowingReply
-from tests.surfaces.chat.chat_fixture import HOME, TestChat, chatting
+from hark.surfaces.chat.streaming_reply import StreamingReply
+from tests.surfaces.chat.chat_fixture import HOME, TestChat, chat_platform
 
 
 @asynccontextmanager
-async def growing(home: Path, chat: TestChat) -> AsyncGenerator[tuple[GrowingReply, Outbox, asyncio.Task[None]]]:
-    """A reply that grows, and has said its first words."""
+async def streaming_reply(
+    home: Path, chat: TestChat
+) -> AsyncGenerator[tuple[StreamingReply, Outbox, asyncio.Task[None]]]:
+    """Yield a streaming reply whose first text is already shown, with its outbox and its task."""
     ledger = SqliteChatLedger(home / "gateway.db")
     outbox = Outbox(chat, HOME, ledger)
-    reply = GrowingReply("s.t1", chat.limits, outbox)
-    growing = asyncio.create_task(reply.grow())
+    reply = StreamingReply("s.t1", chat.limits, outbox)
+    task = asyncio.create_task(reply.stream())
     try:
         reply.add("some")
-        await chat.says("some ▌")
-        yield reply, outbox, growing
+        await chat.until_last_texts("some ▌")
+        yield reply, outbox, task
     finally:
-        growing.cancel()
-        await asyncio.wait([growing])
+        task.cancel()
+        await asyncio.wait([task])
         await outbox.close()
         await ledger.close()
 
 
-async def test_a_growing_reply_that_must_wait_is_shown_whole_as_soon_as_it_may(tmp_path: Path) -> None:
-    chat = TestChat(failing_edits=[ChatError("slow down", 0.05), ConnectionResetError("lost")])
-    async with growing(tmp_path, chat) as (reply, _, _):
+async def test_a_rate_limited_streaming_reply_is_shown_completely_as_soon_as_possible(tmp_path: Path) -> None:
+    chat = TestChat(edit_errors=[ChatError("slow down", 0.05), ConnectionResetError("lost")])
+    async with streaming_reply(tmp_path, chat) as (reply, _, _):
         reply.add(" words")
-        await chat.says("some words ▌")
-    assert not chat.failing_edits
+        await chat.until_last_texts("some words ▌")
+    assert not chat.edit_errors
 
 
-async def test_an_edit_that_must_wait_holds_nothing_else_of_its_chat(tmp_path: Path) -> None:
-    chat = TestChat(failing_edits=[ChatError("slow down", 3600.0)])
-    async with growing(tmp_path, chat) as (reply, outbox, task):
+async def test_a_rate_limited_edit_does_not_delay_other_messages_in_the_chat(tmp_path: Path) -> None:
+    chat = TestChat(edit_errors=[ChatError("slow down", 3600.0)])
+    async with streaming_reply(tmp_path, chat) as (reply, outbox, task):
         reply.add(" words")
-        await chat.until(lambda: not chat.failing_edits)
-        await outbox.tell("note", "something else")
+        await chat.until(lambda: not chat.edit_errors)
+        await outbox.send_text("note", "something else")
         task.cancel()
         await asyncio.wait([task])
         await reply.finish("some words", Completed("some words"))
     assert chat.texts == ["some words", "something else"]
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(3600.0, ""), (0.0, "(This may have reached you before.)\n")])
-async def test_a_doubtful_sending_is_told_of_where_the_platform_knows_our_key_no_longer(
-    tmp_path: Path, seconds: float, told: str
+@pytest.mark.parametrize(("seconds", "mark"), [(3600.0, ""), (0.0, "(This may have reached you before.)\n")])
+async def test_a_possible_duplicate_is_marked_only_if_the_platform_no_longer_knows_its_key(
+    tmp_path: Path, seconds: float, mark: str
 ) -> None:
     chat = TestChat(PlatformLimits(260, 0.01, knows_keys=True, key_seconds=seconds))
     ledger = SqliteChatLedger(tmp_path / "gateway.db")
-    await ledger.sending(HOME, "note")  # by a process that is gone
+    await ledger.begin_send(HOME, "note")  # by an earlier process
     outbox = Outbox(chat, HOME, ledger)
-    await outbox.tell("note", "hello")
+    await outbox.send_text("note", "hello")
     await ledger.close()
-    assert chat.texts == [f"{told}hello"]
+    assert chat.texts == [f"{mark}hello"]
 
 
-async def test_pieces_that_were_taken_back_lose_their_words_and_button(tmp_path: Path) -> None:
+async def test_surplus_messages_of_a_streamed_reply_become_a_notice_without_buttons(tmp_path: Path) -> None:
     chat = TestChat()
-    async with growing(tmp_path, chat) as (reply, _, task):
+    async with streaming_reply(tmp_path, chat) as (reply, _, task):
         reply.add(" words" * 50)
         await chat.until(lambda: len(chat.shown) == 2 and bool(chat.shown[1].message.buttons))
         task.cancel()
         await asyncio.wait([task])
         await reply.finish("few words", Completed("few words"))
-    assert chat.texts == ["few words", "(This part was taken back.)"]
-    assert not any(one.message.buttons for one in chat.shown)
+    assert chat.texts == ["few words", "(This part was removed from the reply.)"]
+    assert not any(shown.message.buttons for shown in chat.shown)
 
 
-async def test_a_reply_whose_message_was_deleted_is_said_anew_at_its_end(tmp_path: Path) -> None:
+async def test_a_reply_whose_message_was_deleted_is_sent_again_when_it_ends(tmp_path: Path) -> None:
     hang = Hang()
-    async with chatting(tmp_path, [["half of it", hang], ["next"]]) as (chat, _):
+    async with chat_platform(tmp_path, [["half of it", hang], ["next"]]) as (chat, _):
         await chat.write("hi")
         await chat.until(lambda: any("half of it" in text for text in chat.texts))
         chat.shown.clear()
         await chat.write("stop")
-        await chat.says("half of it\n\n⏹ stopped")
-        await chat.write("go on")
-        await chat.says("half of it\n\n⏹ stopped", "next")
+        await chat.until_last_texts("half of it\n\n⏹ stopped")
+        await chat.write("continue")
+        await chat.until_last_texts("half of it\n\n⏹ stopped", "next")
 
 
-async def test_a_slow_reaction_holds_no_reply(tmp_path: Path) -> None:
-    async with chatting(tmp_path, [["at once"]]) as (chat, _):
-        chat.slow_signs.clear()
+async def test_a_slow_reaction_does_not_delay_the_reply(tmp_path: Path) -> None:
+    async with chat_platform(tmp_path, [["hello"]]) as (chat, _):
+        chat.reactions_open.clear()
         await chat.write("hi")
-        await chat.says("at once")
-        assert chat.signs == []
-        chat.slow_signs.set()
-        await chat.until(lambda: [sign for _, sign in chat.signs][:1] == ["👀"])
+        await chat.until_last_texts("hello")
+        assert chat.reactions == []
+        chat.reactions_open.set()
+        await chat.until(lambda: [reaction for _, reaction in chat.reactions][:1] == ["👀"])
 
 
-class Down(TestChat):
-    """A platform that can't be reached, a few times."""
+class UnreachableChat(TestChat):
+    """A fake platform whose first three connection attempts fail."""
 
     tries = 0
 
@@ -114,10 +116,10 @@ class Down(TestChat):
         await super().run(deliver)
 
 
-async def test_a_platform_that_is_down_is_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    timing = {"first_pause_seconds": 0.01}
-    async with asyncio.timeout(60), chatting(tmp_path, [["here"]], Down(), timing=timing) as (chat, _):
+async def test_an_unreachable_platform_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    timing = {"first_retry_seconds": 0.01}
+    async with asyncio.timeout(60), chat_platform(tmp_path, [["here"]], UnreachableChat(), timing=timing) as (chat, _):
         await chat.write("hi")
-        await chat.says("here")
-    told = [record for record in caplog.records if record.levelno >= logging.INFO and "reached" in record.message]
-    assert len(told) == 1
+        await chat.until_last_texts("here")
+    logged = [record for record in caplog.records if record.levelno >= logging.INFO and "reached" in record.message]
+    assert len(logged) == 1

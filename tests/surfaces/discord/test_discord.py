@@ -1,4 +1,4 @@
-"""Discord, by its own client library: what comes in is kept before it is passed by, what goes out is shown once."""
+"""The Discord surface: an event is stored before the resume position passes it, and messages are shown once."""
 
 import asyncio
 import base64
@@ -14,335 +14,375 @@ from hark.protocol.chat import (
     Address,
     Author,
     Button,
+    ButtonPressed,
     ChatError,
     ChatGone,
-    Outgoing,
-    Pressed,
-    Removed,
-    Rewritten,
-    Written,
+    IncomingMessage,
+    MessageDeleted,
+    MessageEdited,
+    OutgoingMessage,
 )
 from hark.surfaces.discord.platform import DiscordSettings
 from hark.surfaces.discord.surface import DiscordSurface
 from tests.fakes.discord_payloads import BEN, DIRECT, GENERAL, GUILD, ROBOT, THREAD, Json, message
-from tests.fakes.discord_server import TOKEN, DiscordServer, idle_tasks
-from tests.surfaces.discord.discord_fixture import HOME, ROOM, SIDE, Taken, discord_world, running, surface_for
+from tests.fakes.discord_server import TOKEN, DiscordServer, other_tasks
+from tests.surfaces.discord.discord_fixture import (
+    CHANNEL_ADDRESS,
+    DIRECT_ADDRESS,
+    THREAD_ADDRESS,
+    DeliveryRecorder,
+    make_discord_surface,
+    running_discord,
+    running_surface,
+)
 
-END_SECONDS = 20  # less than a second on an idle machine
+SHUTDOWN_SECONDS = 20  # takes less than a second on an idle machine
 
 
-def edited_at(one: Json) -> float:
-    return datetime.fromisoformat(one["edited_timestamp"]).timestamp()
+def edited_at(message: Json) -> float:
+    return datetime.fromisoformat(message["edited_timestamp"]).timestamp()
 
 
-# In.
+# Receiving.
 
 
-async def test_a_direct_message_comes_in_with_its_author() -> None:
-    async with discord_world() as world:
-        number = await world.server.write("hello")
-        [written] = await world.taken.count(1)
-        assert isinstance(written, Written)
+async def test_a_direct_message_is_delivered_with_its_author() -> None:
+    async with running_discord() as discord:
+        number = await discord.server.write("hello")
+        [written] = await discord.recorder.wait_for(1)
+        assert isinstance(written, IncomingMessage)
         assert written.at == pytest.approx(time.time(), abs=60)
-    assert (written.id, written.address, written.text) == (number, HOME, "hello")
+    assert (written.id, written.address, written.text) == (number, DIRECT_ADDRESS, "hello")
     assert (written.author, written.is_for_us) == (Author("1001", "Ann"), True)
 
 
-async def test_in_a_server_it_is_for_us_when_it_names_us_or_our_role_or_replies_to_us() -> None:
-    async with discord_world() as world:
-        server = world.server
+async def test_a_server_message_is_addressed_to_the_bot_by_mention_role_or_reply() -> None:
+    async with running_discord() as discord:
+        server = discord.server
         ours = message("5", GENERAL, ROBOT, "I think so")
         reference = {"type": 0, "message_id": "5", "channel_id": GENERAL, "guild_id": GUILD}
         await server.write("just chatting", GENERAL)
         await server.write("<@9000> do it, <@1002>", GENERAL, mentions=[ROBOT, BEN])
         await server.write("<@&510> you too", GENERAL, mention_roles=["510"])
         await server.write("really?", GENERAL, type=19, message_reference=reference, referenced_message=ours)
-        taken = await world.taken.count(4)
-    written = [one for one in taken if isinstance(one, Written)]
+        events = await discord.recorder.wait_for(4)
+    written = [one for one in events if isinstance(one, IncomingMessage)]
     assert [one.is_for_us for one in written] == [False, True, True, True]
     assert [one.text for one in written] == ["just chatting", "do it, @Ben", "@Hark you too", "really?"]
     assert written[3].quoted == "I think so"
-    assert {one.address for one in written} == {ROOM}
+    assert {one.address for one in written} == {CHANNEL_ADDRESS}
 
 
-async def test_bots_ourselves_and_notices_are_not_heard() -> None:
-    async with discord_world() as world:
-        await world.surface.send(HOME, Outgoing("our own"))
-        await world.server.write("beep", author={**BEN, "bot": True})
-        await world.server.write("", GENERAL, type=7)
-        await world.server.write("hook", GENERAL, webhook_id="77")
-        await world.server.write("a person")
-        await world.taken.count(1)
-    assert world.taken.texts == ["a person"]
+async def test_own_bot_webhook_and_system_messages_are_ignored() -> None:
+    async with running_discord() as discord:
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("our own"))
+        await discord.server.write("beep", author={**BEN, "bot": True})
+        await discord.server.write("", GENERAL, type=7)
+        await discord.server.write("hook", GENERAL, webhook_id="77")
+        await discord.server.write("a user")
+        await discord.recorder.wait_for(1)
+    assert discord.recorder.texts == ["a user"]
 
 
-async def test_a_thread_is_a_place_of_its_own_even_when_it_is_not_known_yet(tmp_path: Path) -> None:
+async def test_a_thread_has_its_own_address_even_if_it_is_not_cached(tmp_path: Path) -> None:
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server, tmp_path / "p"), server, Taken()) as world:
+        async with running_surface(make_discord_surface(server, tmp_path / "p"), server, DeliveryRecorder()) as discord:
             await server.write("in the thread", THREAD)
-            [first] = await world.taken.count(1)
-            await world.surface.send(SIDE, Outgoing("answer"))
-            assert server.ours[-1]["channel_id"] == THREAD
-        async with running(surface_for(server, tmp_path / "p"), server, Taken()) as world:  # resumed: nothing is cached
+            [first] = await discord.recorder.wait_for(1)
+            await discord.surface.send(THREAD_ADDRESS, OutgoingMessage("answer"))
+            assert server.bot_messages[-1]["channel_id"] == THREAD
+        # resumed, so nothing is cached
+        async with running_surface(make_discord_surface(server, tmp_path / "p"), server, DeliveryRecorder()) as discord:
             await server.write("again", THREAD)
             await server.write("and outside", GENERAL)
-            later = await world.taken.count(2)  # two places: which of them is told first is not known
-    assert first.address == SIDE
-    assert {one.text: one.address for one in later if isinstance(one, Written)} == {"again": SIDE, "and outside": ROOM}
+            later = await discord.recorder.wait_for(2)  # Two addresses: their order is undefined.
+    assert first.address == THREAD_ADDRESS
+    assert {one.text: one.address for one in later if isinstance(one, IncomingMessage)} == {
+        "again": THREAD_ADDRESS,
+        "and outside": CHANNEL_ADDRESS,
+    }
 
 
-async def test_an_edit_comes_in_and_a_preview_of_a_link_does_not() -> None:
-    async with discord_world() as world:
-        number = await world.server.write("see http://a.example")
-        await world.server.gateway.dispatch("MESSAGE_UPDATE", world.server.messages[number])
-        await world.server.rewrite(number, "see http://b.example")
-        taken = await world.taken.count(2)
-        at = edited_at(world.server.messages[number])
-        await world.server.rewrite(number, "see http://a.example")
-        await world.server.rewrite(number, "see http://b.example")
-        later = await world.taken.count(4)
-    assert taken[1] == Rewritten(number, HOME, Author("1001", "Ann"), "see http://b.example", at)
-    assert later[3] != taken[1]  # the same text, but another edit
+async def test_an_edit_is_delivered_but_a_link_preview_is_not() -> None:
+    async with running_discord() as discord:
+        number = await discord.server.write("see http://a.example")
+        await discord.server.gateway.dispatch("MESSAGE_UPDATE", discord.server.messages[number])
+        await discord.server.edit(number, "see http://b.example")
+        events = await discord.recorder.wait_for(2)
+        at = edited_at(discord.server.messages[number])
+        await discord.server.edit(number, "see http://a.example")
+        await discord.server.edit(number, "see http://b.example")
+        later = await discord.recorder.wait_for(4)
+    assert events[1] == MessageEdited(number, DIRECT_ADDRESS, Author("1001", "Ann"), "see http://b.example", at)
+    assert later[3] != events[1]  # the same text, but another edit
 
 
-async def test_edits_and_deletions_of_what_was_not_for_us_are_no_business_of_ours() -> None:
-    async with discord_world() as world:
-        server = world.server
+async def test_edits_and_deletions_of_messages_not_addressed_to_the_bot_are_ignored() -> None:
+    async with running_discord() as discord:
+        server = discord.server
         chat = await server.write("chat", GENERAL)
         named = await server.write("<@9000> hi", GENERAL, mentions=[ROBOT])
-        await world.taken.count(2)
-        await server.rewrite(chat, "chat!")
-        await server.remove(chat)
-        await server.rewrite(named, "<@9000> hi!")
+        await discord.recorder.wait_for(2)
+        await server.edit(chat, "chat!")
+        await server.delete(chat)
+        await server.edit(named, "<@9000> hi!")
         at = edited_at(server.messages[named])
-        await server.remove(named)
-        taken = await world.taken.count(4)
-    assert taken[2:] == [Rewritten(named, ROOM, Author("1001", "Ann"), "hi!", at), Removed(named, ROOM)]
+        await server.delete(named)
+        events = await discord.recorder.wait_for(4)
+    assert events[2:] == [
+        MessageEdited(named, CHANNEL_ADDRESS, Author("1001", "Ann"), "hi!", at),
+        MessageDeleted(named, CHANNEL_ADDRESS),
+    ]
 
 
-async def test_an_edit_that_first_names_us_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.surfaces.discord.gateway.CLOCKS_DIFFER", timedelta(seconds=-1))
-    async with discord_world() as world:
-        server = world.server
+async def test_an_edit_that_first_mentions_the_bot_is_delivered_as_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.surfaces.discord.gateway.MAX_CLOCK_SKEW", timedelta(seconds=-1))
+    async with running_discord() as discord:
+        server = discord.server
         number = await server.write("do it", GENERAL)
-        await server.rewrite(number, "<@9000> do it", mentions=[ROBOT])
-        await server.rewrite(number, "<@9000> do it now", mentions=[ROBOT])
-        taken = await world.taken.count(3)
-    assert [(type(one), one.id) for one in taken] == [(Written, number), (Written, number), (Rewritten, number)]
-    assert [one.is_for_us for one in taken if isinstance(one, Written)] == [False, True]
+        await server.edit(number, "<@9000> do it", mentions=[ROBOT])
+        await server.edit(number, "<@9000> do it now", mentions=[ROBOT])
+        events = await discord.recorder.wait_for(3)
+    assert [(type(one), one.id) for one in events] == [
+        (IncomingMessage, number),
+        (IncomingMessage, number),
+        (MessageEdited, number),
+    ]
+    assert [one.is_for_us for one in events if isinstance(one, IncomingMessage)] == [False, True]
 
 
-async def test_an_edit_and_a_deletion_right_behind_a_slow_message_are_not_lost() -> None:
-    async with discord_world() as world:
-        server = world.server
-        world.taken.gate.clear()
+async def test_an_edit_and_a_deletion_right_after_a_slow_message_are_not_lost() -> None:
+    async with running_discord() as discord:
+        server = discord.server
+        discord.recorder.gate.clear()
         number = await server.write("<@9000> do it", GENERAL, mentions=[ROBOT])
-        await server.rewrite(number, "<@9000> do that", mentions=[ROBOT])
-        await server.remove(number)
+        await server.edit(number, "<@9000> do that", mentions=[ROBOT])
+        await server.delete(number)
         last = await server.write("<@9000> end", GENERAL, mentions=[ROBOT])
-        world.taken.gate.set()
-        taken = await world.taken.count(4)
-    assert [type(one) for one in taken] == [Written, Rewritten, Removed, Written]
-    assert taken[3].id == last
+        discord.recorder.gate.set()
+        events = await discord.recorder.wait_for(4)
+    assert [type(one) for one in events] == [IncomingMessage, MessageEdited, MessageDeleted, IncomingMessage]
+    assert events[3].id == last
 
 
-async def test_a_deletion_in_a_server_is_heard_by_the_process_after_the_one_that_heard_the_message(
+async def test_a_deletion_after_a_restart_is_delivered_for_a_message_from_the_earlier_process(
     tmp_path: Path,
 ) -> None:
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
             number = await server.write("<@9000> do it", GENERAL, mentions=[ROBOT])
-            await world.taken.count(1)
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
-            await server.remove(number)
-            assert await world.taken.count(1) == [Removed(number, ROOM)]
+            await discord.recorder.wait_for(1)
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
+            await server.delete(number)
+            assert await discord.recorder.wait_for(1) == [MessageDeleted(number, CHANNEL_ADDRESS)]
 
 
-async def test_a_deletion_in_a_direct_chat_and_many_at_once() -> None:
-    async with discord_world() as world:
-        one, two, three = [await world.server.write(text, THREAD, mentions=[ROBOT]) for text in ("1", "2", "3")]
-        await world.taken.count(3)
-        await world.server.remove(one)
+async def test_deletions_in_direct_chats_and_bulk_deletions_are_delivered() -> None:
+    async with running_discord() as discord:
+        one, two, three = [await discord.server.write(text, THREAD, mentions=[ROBOT]) for text in ("1", "2", "3")]
+        await discord.recorder.wait_for(3)
+        await discord.server.delete(one)
         many = {"ids": [three, two], "channel_id": THREAD, "guild_id": GUILD}
-        await world.server.gateway.dispatch("MESSAGE_DELETE_BULK", many)
-        direct = await world.server.write("direct")
-        await world.server.remove(direct)
-        taken = await world.taken.count(8)
-    gone = [(each.id, each.address) for each in taken if isinstance(each, Removed)]
-    assert sorted(gone) == sorted([(one, SIDE), (two, SIDE), (three, SIDE), (direct, HOME)], key=lambda pair: pair[0])
+        await discord.server.gateway.dispatch("MESSAGE_DELETE_BULK", many)
+        direct = await discord.server.write("direct")
+        await discord.server.delete(direct)
+        events = await discord.recorder.wait_for(8)
+    deletions = [(each.id, each.address) for each in events if isinstance(each, MessageDeleted)]
+    assert sorted(deletions) == sorted(
+        [(one, THREAD_ADDRESS), (two, THREAD_ADDRESS), (three, THREAD_ADDRESS), (direct, DIRECT_ADDRESS)],
+        key=lambda pair: pair[0],
+    )
 
 
-async def test_files_come_along_under_safe_names_and_those_that_do_not_are_told() -> None:
-    async with discord_world() as world:
-        server = world.server
-        picture = server.file("../../etc/pass\u0000wd.png", b"picture", "image/png")
-        text = server.file("notes.txt", b"notes", None)
-        big = server.file("big.iso", b"x", "application/octet-stream", size=21 * 1024 * 1024)
-        gone = {**server.file("gone.txt", b"x", "text/plain"), "url": f"{server.root}/cdn-not-there"}
+async def test_files_are_downloaded_with_safe_names_and_failures_are_named_in_the_text() -> None:
+    async with running_discord() as discord:
+        server = discord.server
+        picture = server.add_file("../../etc/pass\u0000wd.png", b"picture", "image/png")
+        text = server.add_file("notes.txt", b"notes", None)
+        big = server.add_file("big.iso", b"x", "application/octet-stream", size=21 * 1024 * 1024)
+        gone = {**server.add_file("gone.txt", b"x", "text/plain"), "url": f"{server.root}/cdn-not-there"}
         await server.write("look", attachments=[picture, text, big, gone])
-        [written] = await world.taken.count(1)
-    assert isinstance(written, Written)
+        [written] = await discord.recorder.wait_for(1)
+    assert isinstance(written, IncomingMessage)
     names = [(file.name, file.media_type, base64.b64decode(file.data)) for file in written.attachments]
     assert names == [("passwd.png", "image/png", b"picture"), ("notes.txt", "text/plain", b"notes")]
     assert written.text.split("\n") == [
         "look",
-        "[The file big.iso was not fetched: it is larger than 20 MB.]",
-        "[The file gone.txt was not fetched: Discord answered 404.]",
+        "[The file big.iso was not downloaded: the file is larger than 20 MB.]",
+        "[The file gone.txt was not downloaded: Discord answered 404.]",
     ]
 
 
-async def test_a_voice_message_is_a_voice() -> None:
-    async with discord_world() as world:
-        file = world.server.file("voice-message.ogg", b"OggS...", "audio/ogg")
-        await world.server.write("", flags=1 << 13, attachments=[{**file, "waveform": "AA==", "duration_secs": 2.0}])
-        [written] = await world.taken.count(1)
-    assert isinstance(written, Written)
+async def test_a_voice_message_is_delivered_as_voice() -> None:
+    async with running_discord() as discord:
+        file = discord.server.add_file("voice-message.ogg", b"OggS...", "audio/ogg")
+        await discord.server.write("", flags=1 << 13, attachments=[{**file, "waveform": "AA==", "duration_secs": 2.0}])
+        [written] = await discord.recorder.wait_for(1)
+    assert isinstance(written, IncomingMessage)
     assert written.voice is not None
     assert (written.voice.media_type, written.attachments, written.text) == ("audio/ogg", (), "")
 
 
-async def test_a_forwarded_message_comes_with_its_words_and_files() -> None:
-    async with discord_world() as world:
-        file = world.server.file("plan.txt", b"the plan", "text/plain")
+async def test_a_forwarded_message_is_delivered_with_its_text_and_files() -> None:
+    async with running_discord() as discord:
+        file = discord.server.add_file("plan.txt", b"the plan", "text/plain")
         inner = {**message("1", DIRECT, BEN, "look at this"), "attachments": [file]}
         reference = {"type": 1, "message_id": "1", "channel_id": DIRECT}
-        await world.server.write("", message_reference=reference, message_snapshots=[{"message": inner}])
-        [written] = await world.taken.count(1)
-    assert isinstance(written, Written)
+        await discord.server.write("", message_reference=reference, message_snapshots=[{"message": inner}])
+        [written] = await discord.recorder.wait_for(1)
+    assert isinstance(written, IncomingMessage)
     assert written.text == "[Forwarded]\nlook at this"
     assert [one.name for one in written.attachments] == ["plan.txt"]
 
 
-async def test_texts_keep_their_order_though_a_file_before_them_is_slow() -> None:
-    async with discord_world() as world:
-        server = world.server
-        slow = server.file("slow.bin", b"x", None)
+async def test_text_messages_stay_in_order_after_a_slow_download() -> None:
+    async with running_discord() as discord:
+        server = discord.server
+        slow = server.add_file("slow.bin", b"x", None)
         may_answer = server.slow[slow["id"]] = asyncio.Event()
         await server.write("first", attachments=[slow])
         await server.write("second")
         await server.write("elsewhere", GENERAL, mentions=[ROBOT])
-        await world.taken.count(1)
-        assert world.taken.texts == ["elsewhere"]
+        await discord.recorder.wait_for(1)
+        assert discord.recorder.texts == ["elsewhere"]
         may_answer.set()
-        await world.taken.count(3)
-    assert world.taken.texts == ["elsewhere", "first", "second"]
+        await discord.recorder.wait_for(3)
+    assert discord.recorder.texts == ["elsewhere", "first", "second"]
 
 
-async def test_a_press_is_acknowledged_at_once_and_overtakes_messages() -> None:
-    async with discord_world() as world:
+async def test_a_button_press_is_acknowledged_at_once_and_overtakes_messages() -> None:
+    async with running_discord() as discord:
         long = "answer:" + "q" * 200 + ":1"
         buttons = (Button("⏹ Stop", "stop:t1"), Button("Yes", long))
-        await world.surface.send(SIDE, Outgoing("working", buttons))
-        world.taken.gate.clear()
-        stop = await world.server.press(world.server.ours[-1], "Stop")
-        await world.server.until(lambda: bool(world.server.acks))
-        assert world.taken.all == []
-        world.taken.gate.set()
-        yes = await world.server.press(world.server.ours[-1], "Yes", BEN)
-        await world.server.until(lambda: len(world.server.acks) == 2)
-        taken = await world.taken.count(2)
-    assert taken[0] == Pressed(stop, SIDE, Author("1001", "Ann"), "stop:t1")
-    assert taken[1] == Pressed(yes, SIDE, Author("1002", "Ben"), long)
-    assert [body for _, body in world.server.acks] == [{"type": 6}, {"type": 6}]
+        await discord.surface.send(THREAD_ADDRESS, OutgoingMessage("working", buttons))
+        discord.recorder.gate.clear()
+        stop = await discord.server.press(discord.server.bot_messages[-1], "Stop")
+        await discord.server.until(lambda: bool(discord.server.acks))
+        assert discord.recorder.events == []
+        discord.recorder.gate.set()
+        yes = await discord.server.press(discord.server.bot_messages[-1], "Yes", BEN)
+        await discord.server.until(lambda: len(discord.server.acks) == 2)
+        events = await discord.recorder.wait_for(2)
+    assert events[0] == ButtonPressed(stop, THREAD_ADDRESS, Author("1001", "Ann"), "stop:t1")
+    assert events[1] == ButtonPressed(yes, THREAD_ADDRESS, Author("1002", "Ben"), long)
+    assert [body for _, body in discord.server.acks] == [{"type": 6}, {"type": 6}]
 
 
-async def test_a_button_of_which_nothing_is_known_any_more_is_answered() -> None:
+async def test_a_press_of_an_expired_button_is_answered_with_a_notice() -> None:
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server), server, Taken()) as world:
-            await world.surface.send(HOME, Outgoing("?", (Button("Yes", "x" * 101),)))
-        async with running(surface_for(server), server, Taken()) as world:
-            await server.press(server.ours[-1], "Yes")
+        async with running_surface(make_discord_surface(server), server, DeliveryRecorder()) as discord:
+            await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("?", (Button("Yes", "x" * 101),)))
+        async with running_surface(make_discord_surface(server), server, DeliveryRecorder()) as discord:
+            await server.press(server.bot_messages[-1], "Yes")
             await server.until(lambda: bool(server.acks))
         assert server.acks[0][1]["data"]["flags"] == 64
-        assert world.taken.all == []
+        assert discord.recorder.events == []
 
 
-# What is not kept comes again.
+# Undelivered events arrive again.
 
 
-async def test_what_could_not_be_kept_comes_again_with_the_next_run() -> None:
+async def test_a_message_that_could_not_be_stored_is_delivered_again_by_the_next_run() -> None:
     async with DiscordServer().serving() as server:
-        surface = surface_for(server)
-        taken = Taken(failing=[OSError("the disk is full")])
-        async with running(surface, server, taken) as world:
-            number = await server.write("keep me")
+        surface = make_discord_surface(server)
+        recorder = DeliveryRecorder(errors=[OSError("the disk is full")])
+        async with running_surface(surface, server, recorder) as discord:
+            number = await server.write("store me")
             with pytest.raises(OSError, match="the disk is full"):
-                await world.running
-        async with running(surface, server, taken):
-            [written] = await taken.count(1)
+                await discord.running
+        async with running_surface(surface, server, recorder):
+            [written] = await recorder.wait_for(1)
         assert (written.id, server.gateway.identified, len(server.gateway.resumed)) == (number, 1, 1)
 
 
-async def test_a_restart_resumes_and_misses_nothing(tmp_path: Path) -> None:
+async def test_a_restart_resumes_the_session_and_misses_no_message(tmp_path: Path) -> None:
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
             first = await server.write("before")
-            await world.taken.count(1)
-            world.taken.gate.clear()
-            lost = await server.write("while we end")
-        gone = await server.write("while we are away")
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
-            taken = await world.taken.count(2)
-        assert [one.id for one in taken if one.id != first] == [lost, gone]
+            await discord.recorder.wait_for(1)
+            discord.recorder.gate.clear()
+            lost = await server.write("during shutdown")
+        gone = await server.write("while offline")
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
+            events = await discord.recorder.wait_for(2)
+        assert [one.id for one in events if one.id != first] == [lost, gone]
         assert server.gateway.identified == 1
     assert TOKEN not in (tmp_path / "position").read_text()
     assert (tmp_path / "position").stat().st_mode & 0o077 == 0
 
 
-async def test_after_a_lost_session_what_was_said_meanwhile_is_read(tmp_path: Path) -> None:
+async def test_missed_messages_are_fetched_after_a_lost_session(tmp_path: Path) -> None:
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
             await server.write("before")
             await server.write("hello <@9000>", GENERAL, mentions=[ROBOT])
-            await world.taken.count(2)
+            await discord.recorder.wait_for(2)
         server.gateway.sessions.clear()
         one = await server.write("one")
         await server.write("chatter", GENERAL)
         two = await server.write("<@9000> two", GENERAL, mentions=[ROBOT])
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
-            await world.taken.until(lambda: {"one", "two"} <= set(world.taken.texts))
-        assert {one, two} <= {each.id for each in world.taken.all}
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
+            await discord.recorder.until(lambda: {"one", "two"} <= set(discord.recorder.texts))
+        assert {one, two} <= {each.id for each in discord.recorder.events}
         assert server.gateway.identified == 2
 
 
-async def test_what_was_said_meanwhile_is_asked_for_again_and_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hark.surfaces.discord.incoming.FIRST_PAUSE_SECONDS", 0.01)
+async def test_fetching_missed_messages_retries_until_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.surfaces.discord.incoming.FIRST_RETRY_SECONDS", 0.01)
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
             await server.write("before")
-            await world.taken.count(1)
+            await discord.recorder.wait_for(1)
         server.gateway.sessions.clear()
-        said = [f"message {number}" for number in range(120)]
-        for text in said:
+        texts = [f"message {number}" for number in range(120)]
+        for text in texts:
             await server.write(text)
         server.fail("GET", "/messages", 503)
-        server.limit("GET", "/messages", 0.01)
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
-            await world.taken.until(lambda: said[-1] in world.taken.texts)
-    assert [text for text in world.taken.texts if text != "before"] == said
+        server.rate_limit("GET", "/messages", 0.01)
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
+            await discord.recorder.until(lambda: texts[-1] in discord.recorder.texts)
+    assert [text for text in discord.recorder.texts if text != "before"] == texts
 
 
-async def test_a_chat_that_is_closed_to_us_meanwhile_holds_up_nothing(tmp_path: Path) -> None:
+async def test_a_chat_that_became_inaccessible_does_not_block_others(tmp_path: Path) -> None:
     async with DiscordServer().serving() as server:
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
             await server.write("before")
-            await world.taken.count(1)
+            await discord.recorder.wait_for(1)
         server.gateway.sessions.clear()
         server.fail("GET", "/messages", 403, 50001, "Missing Access")
-        async with running(surface_for(server, tmp_path / "position"), server, Taken()) as world:
+        async with running_surface(
+            make_discord_surface(server, tmp_path / "position"), server, DeliveryRecorder()
+        ) as discord:
             await server.write("after")
-            await world.taken.until(lambda: "after" in world.taken.texts)
+            await discord.recorder.until(lambda: "after" in discord.recorder.texts)
 
 
 @pytest.mark.parametrize("trouble", ["drop", "reconnect", "invalid", "4000", "4009", "1000"])
-async def test_a_lost_connection_comes_back(trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with discord_world() as world:
+async def test_a_lost_connection_is_restored(trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_discord() as discord:
         monkeypatch.setattr("hark.surfaces.discord.client.IDENTIFY_SECONDS", 0.0)
-        gateway = world.server.gateway
-        await world.server.write("first")
-        await world.taken.count(1)
+        gateway = discord.server.gateway
+        await discord.server.write("first")
+        await discord.recorder.wait_for(1)
         seen = len(gateway.closings)
         match trouble:
             case "drop":
@@ -353,295 +393,301 @@ async def test_a_lost_connection_comes_back(trouble: str, monkeypatch: pytest.Mo
                 await gateway.invalidate()
             case _:
                 await gateway.close(int(trouble))
-        await world.server.until(lambda: len(gateway.closings) > seen)
-        await world.server.write("second")
-        await world.taken.until(lambda: "second" in world.taken.texts)
+        await discord.server.until(lambda: len(gateway.closings) > seen)
+        await discord.server.write("second")
+        await discord.recorder.until(lambda: "second" in discord.recorder.texts)
     assert gateway.identified == (2 if trouble in ("invalid", "4009", "1000") else 1)
 
 
-async def test_the_same_event_again_has_the_same_id() -> None:
-    async with discord_world() as world:
-        await world.server.write("once")
-        await world.server.gateway.redeliver()
-        first, again = await world.taken.count(2)
+async def test_a_redelivered_event_has_the_same_id() -> None:
+    async with running_discord() as discord:
+        await discord.server.write("once")
+        await discord.server.gateway.redeliver()
+        first, again = await discord.recorder.wait_for(2)
     assert first == again
 
 
-async def test_heartbeats_are_sent() -> None:
+async def test_heartbeats_are_sent_while_connected() -> None:
     async with DiscordServer().serving() as server:
         server.gateway.heartbeat_ms = 20
-        async with running(surface_for(server), server, Taken()):
-            await server.until(lambda: server.gateway.beats > 3)
+        async with running_surface(make_discord_surface(server), server, DeliveryRecorder()):
+            await server.until(lambda: server.gateway.heartbeats > 3)
 
 
-async def test_an_event_that_nobody_knows_does_no_harm() -> None:
-    async with discord_world() as world:
-        await world.server.gateway.dispatch("MESSAGE_CREATE", {"id": "1"})
-        await world.server.gateway.dispatch("SOMETHING_NEW", {"a": [1]})
-        await world.server.write("still here")
-        await world.taken.count(1)
-    assert world.taken.texts == ["still here"]
+async def test_an_unknown_event_is_ignored() -> None:
+    async with running_discord() as discord:
+        await discord.server.gateway.dispatch("MESSAGE_CREATE", {"id": "1"})
+        await discord.server.gateway.dispatch("SOMETHING_NEW", {"a": [1]})
+        await discord.server.write("still here")
+        await discord.recorder.wait_for(1)
+    assert discord.recorder.texts == ["still here"]
 
 
-# Out.
+# Sending.
 
 
-async def test_a_message_is_sent_and_edited_and_pings_nobody() -> None:
-    async with discord_world() as world:
-        number = await world.surface.send(HOME, Outgoing("@everyone **hi** <@1002>", (Button("⏹ Stop", "stop:1"),)))
-        assert world.server.ours[0]["components"][0]["components"][0]["custom_id"] == "stop:1"
-        await world.surface.edit(HOME, number, Outgoing("done @everyone"))
-        await world.surface.typing(SIDE)
-    assert world.server.texts == ["done @everyone"]
-    assert world.server.ours[0]["components"] == []
-    assert world.server.pings == []
-    assert world.server.typing == [THREAD]
+async def test_a_message_is_sent_and_edited_without_pinging_anyone() -> None:
+    async with running_discord() as discord:
+        number = await discord.surface.send(
+            DIRECT_ADDRESS, OutgoingMessage("@everyone **hi** <@1002>", (Button("⏹ Stop", "stop:1"),))
+        )
+        assert discord.server.bot_messages[0]["components"][0]["components"][0]["custom_id"] == "stop:1"
+        await discord.surface.edit(DIRECT_ADDRESS, number, OutgoingMessage("done @everyone"))
+        await discord.surface.show_typing(THREAD_ADDRESS)
+    assert discord.server.bot_texts == ["done @everyone"]
+    assert discord.server.bot_messages[0]["components"] == []
+    assert discord.server.pings == []
+    assert discord.server.typing == [THREAD]
 
 
-async def test_the_same_key_is_sent_once_and_shows_the_newest_words() -> None:
-    async with discord_world() as world:
-        first = await world.surface.send(HOME, Outgoing("half ▌", (Button("Stop", "stop:1"),), key="turn:1"))
-        second = await world.surface.send(HOME, Outgoing("the whole", key="turn:1"))
-        other = await world.surface.send(ROOM, Outgoing("the whole", key="turn:1"))
+async def test_a_message_with_a_repeated_key_is_sent_once_and_shows_the_newest_text() -> None:
+    async with running_discord() as discord:
+        first = await discord.surface.send(
+            DIRECT_ADDRESS, OutgoingMessage("half ▌", (Button("Stop", "stop:1"),), key="turn:1")
+        )
+        second = await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("complete", key="turn:1"))
+        other = await discord.surface.send(CHANNEL_ADDRESS, OutgoingMessage("complete", key="turn:1"))
     assert first == second != other
-    assert world.server.texts == ["the whole", "the whole"]
+    assert discord.server.bot_texts == ["complete", "complete"]
 
 
-async def test_a_connection_cut_after_sending_doubles_nothing() -> None:
-    async with discord_world() as world:
-        world.server.fail("POST", "/messages", 0, takes=True)
+async def test_a_connection_lost_after_sending_causes_no_duplicate() -> None:
+    async with running_discord() as discord:
+        discord.server.fail("POST", "/messages", 0, is_processed=True)
         with pytest.raises(ChatError):
-            await world.surface.send(HOME, Outgoing("once", key="k"))
-        await world.surface.send(HOME, Outgoing("once", key="k"))
-    assert world.server.texts == ["once"]
+            await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("once", key="k"))
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("once", key="k"))
+    assert discord.server.bot_texts == ["once"]
 
 
-async def test_a_reply_points_at_its_message_and_stands_alone_when_that_is_gone() -> None:
-    async with discord_world() as world:
-        number = await world.server.write("question")
-        await world.surface.send(HOME, Outgoing("answer", reply_to=number))
-        await world.surface.send(HOME, Outgoing("too late", reply_to="123"))
-    assert world.server.ours[0]["message_reference"]["message_id"] == number
-    assert world.server.texts == ["answer", "too late"]
+async def test_a_reply_references_its_message_unless_that_message_was_deleted() -> None:
+    async with running_discord() as discord:
+        number = await discord.server.write("question")
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("answer", reply_to=number))
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("too late", reply_to="123"))
+    assert discord.server.bot_messages[0]["message_reference"]["message_id"] == number
+    assert discord.server.bot_texts == ["answer", "too late"]
 
 
-async def test_long_empty_and_many_buttoned_messages_are_taken() -> None:
-    async with discord_world() as world:
-        await world.surface.send(HOME, Outgoing("a" * 2000))
-        await world.surface.send(HOME, Outgoing("b" * 3000))
-        await world.surface.send(HOME, Outgoing("  \n"))
-        many = tuple(Button("label " * 30, f"v{place}") for place in range(30))
-        await world.surface.send(HOME, Outgoing("choose", many))
-    assert [len(text) for text in world.server.texts] == [2000, 2000, 1, 6]
-    assert sum(len(row["components"]) for row in world.server.ours[-1]["components"]) == 25
+async def test_long_messages_empty_messages_and_many_buttons_are_accepted() -> None:
+    async with running_discord() as discord:
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("a" * 2000))
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("b" * 3000))
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("  \n"))
+        many = tuple(Button("label " * 30, f"v{index}") for index in range(30))
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("choose", many))
+    assert [len(text) for text in discord.server.bot_texts] == [2000, 2000, 1, 6]
+    assert sum(len(row["components"]) for row in discord.server.bot_messages[-1]["components"]) == 25
 
 
-async def test_a_form_that_is_refused_is_sent_plain() -> None:
-    async with discord_world() as world:
+async def test_a_message_whose_format_is_refused_is_sent_as_plain_text() -> None:
+    async with running_discord() as discord:
         twice = (Button("a", "same"), Button("b", "same"))
-        number = await world.surface.send(HOME, Outgoing("#### choose", twice))
-        assert world.server.texts == ["#### choose"]
-        await world.surface.edit(HOME, number, Outgoing("#### again", twice))
-    assert world.server.texts == ["#### again"]
+        number = await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("#### choose", twice))
+        assert discord.server.bot_texts == ["#### choose"]
+        await discord.surface.edit(DIRECT_ADDRESS, number, OutgoingMessage("#### again", twice))
+    assert discord.server.bot_texts == ["#### again"]
 
 
-async def test_a_voice_goes_out_as_a_file() -> None:
-    async with discord_world() as world:
-        await world.surface.send(HOME, Outgoing("spoken", voice=b"OggS-speech", key="v"))
-    assert world.server.uploads == [b"OggS-speech"]
-    assert world.server.texts == ["spoken"]
+async def test_a_voice_recording_is_sent_as_a_file() -> None:
+    async with running_discord() as discord:
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("spoken", voice=b"OggS-speech", key="v"))
+    assert discord.server.uploads == [b"OggS-speech"]
+    assert discord.server.bot_texts == ["spoken"]
 
 
-async def test_signs_are_put_in_the_form_that_discord_knows_each_in_place_of_the_last() -> None:
-    async with discord_world() as world:
-        number, other = await world.server.write("hi"), await world.server.write("ho")
-        for sign in "👀⚡↪⏳⏸🗑🗑":
-            await world.surface.react(HOME, number, sign)
-        await world.surface.react(HOME, other, "⏳")
+async def test_reactions_use_discords_emoji_format_and_replace_the_previous_reaction() -> None:
+    async with running_discord() as discord:
+        number, other = await discord.server.write("hi"), await discord.server.write("ho")
+        for reaction in "👀⚡↪⏳⏸🗑🗑":
+            await discord.surface.react(DIRECT_ADDRESS, number, reaction)
+        await discord.surface.react(DIRECT_ADDRESS, other, "⏳")
         with pytest.raises(ChatGone, match="Unknown Emoji"):
-            await world.surface.react(HOME, number, "?")
-    assert world.server.signs == [(number, "🗑\ufe0f"), (other, "⏳")]
-    assert len([path for method, path in world.server.requests if method == "PUT"]) == 8
+            await discord.surface.react(DIRECT_ADDRESS, number, "?")
+    assert discord.server.reactions == [(number, "🗑\ufe0f"), (other, "⏳")]
+    assert len([path for method, path in discord.server.requests if method == "PUT"]) == 8
 
 
-# When Discord says no.
+# Refusals of Discord.
 
 
-async def test_a_limit_holds_its_own_chat_and_no_other() -> None:
-    async with discord_world() as world:
-        server = world.server
-        await world.surface.send(HOME, Outgoing("warm"))
-        await world.surface.send(ROOM, Outgoing("warm"))
-        server.limit("POST", f"/channels/{DIRECT}/messages", 25.0)
-        held = asyncio.create_task(world.surface.send(HOME, Outgoing("held")))
-        await server.until(lambda: not server.troubles)
+async def test_a_rate_limit_delays_only_its_own_chat() -> None:
+    async with running_discord() as discord:
+        server = discord.server
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("warm"))
+        await discord.surface.send(CHANNEL_ADDRESS, OutgoingMessage("warm"))
+        server.rate_limit("POST", f"/channels/{DIRECT}/messages", 25.0)
+        held = asyncio.create_task(discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("held")))
+        await server.until(lambda: not server.failures)
         async with asyncio.timeout(20):
-            await world.surface.send(ROOM, Outgoing("free"))
+            await discord.surface.send(CHANNEL_ADDRESS, OutgoingMessage("free"))
         assert not held.done()
-        assert server.texts[2:] == ["free"]
+        assert server.bot_texts[2:] == ["free"]
         while held.cancel() and not held.done():
             await asyncio.wait([held], timeout=0.05)
 
 
-async def test_what_a_limit_held_is_sent_when_it_is_over() -> None:
-    async with discord_world() as world:
-        world.server.limit("POST", "/messages", 0.05)
-        await world.surface.send(HOME, Outgoing("held"))
-    assert world.server.texts == ["held"]
+async def test_a_rate_limited_message_is_sent_after_the_rate_limit_expires() -> None:
+    async with running_discord() as discord:
+        discord.server.rate_limit("POST", "/messages", 0.05)
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("held"))
+    assert discord.server.bot_texts == ["held"]
 
 
-async def test_a_long_limit_is_told_with_its_seconds() -> None:
-    async with discord_world() as world:
-        world.server.limit("POST", "/messages", 300.0)
+async def test_a_long_rate_limit_is_reported_with_its_wait_time() -> None:
+    async with running_discord() as discord:
+        discord.server.rate_limit("POST", "/messages", 300.0)
         with pytest.raises(ChatError) as error:
-            await world.surface.send(HOME, Outgoing("hi"))
+            await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("hi"))
         assert error.value.retry_after == 300.0
-        world.server.limit("PATCH", "/messages", 7.0, is_ban=True)
+        discord.server.rate_limit("PATCH", "/messages", 7.0, is_ban=True)
         with pytest.raises(ChatError) as error:
-            await world.surface.edit(HOME, "1", Outgoing("hi"))
+            await discord.surface.edit(DIRECT_ADDRESS, "1", OutgoingMessage("hi"))
         assert error.value.retry_after == 7.0
 
 
-async def test_who_is_cancelled_in_a_global_limit_holds_nobody_else() -> None:
-    async with discord_world() as world:
-        server = world.server
-        server.limit("POST", "/typing", 25.0, is_global=True)
-        held = asyncio.create_task(world.surface.typing(HOME))
-        await server.until(lambda: not server.troubles)
+async def test_a_call_cancelled_during_a_global_rate_limit_does_not_block_others() -> None:
+    async with running_discord() as discord:
+        server = discord.server
+        server.rate_limit("POST", "/typing", 25.0, is_global=True)
+        held = asyncio.create_task(discord.surface.show_typing(DIRECT_ADDRESS))
+        await server.until(lambda: not server.failures)
         while held.cancel() and not held.done():
             await asyncio.wait([held], timeout=0.05)
         async with asyncio.timeout(20):
-            await world.surface.send(HOME, Outgoing("free"))
-    assert server.texts == ["free"]
+            await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("free"))
+    assert server.bot_texts == ["free"]
 
 
-async def test_a_server_error_is_tried_again() -> None:
-    async with discord_world() as world:
-        world.server.fail("POST", "/messages", 502)
-        await world.surface.send(HOME, Outgoing("through", key="k"))
-    assert world.server.texts == ["through"]
+async def test_a_server_error_is_retried() -> None:
+    async with running_discord() as discord:
+        discord.server.fail("POST", "/messages", 502)
+        await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("through", key="k"))
+    assert discord.server.bot_texts == ["through"]
 
 
 @pytest.mark.parametrize(("status", "code"), [(403, 50007), (403, 50013), (404, 10003), (400, 50083)])
-async def test_what_will_never_be_taken_is_gone(status: int, code: int) -> None:
-    async with discord_world() as world:
-        world.server.fail("POST", "/messages", status, code, "No way")
+async def test_a_permanent_refusal_raises_chat_gone(status: int, code: int) -> None:
+    async with running_discord() as discord:
+        discord.server.fail("POST", "/messages", status, code, "No way")
         with pytest.raises(ChatGone, match="No way"):
-            await world.surface.send(HOME, Outgoing("hi"))
+            await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("hi"))
         with pytest.raises(ChatGone, match="Unknown Message"):
-            await world.surface.edit(HOME, "123", Outgoing("hi"))
+            await discord.surface.edit(DIRECT_ADDRESS, "123", OutgoingMessage("hi"))
         with pytest.raises(ChatGone, match="Unknown Channel"):
-            await world.surface.send(Address("discord", "4"), Outgoing("hi"))
-        world.server.fail("POST", "/messages", 503, 0, "later")
+            await discord.surface.send(Address("discord", "4"), OutgoingMessage("hi"))
+        discord.server.fail("POST", "/messages", 503, 0, "later")
         with pytest.raises(ChatError, match="later") as error:
-            await world.surface.send(HOME, Outgoing("hi"))
+            await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("hi"))
         assert not isinstance(error.value, ChatGone)
 
 
-async def test_a_wrong_token_says_so_and_is_told_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_token_is_reported_without_showing_the_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with DiscordServer().serving() as server:
         surface = DiscordSurface(DiscordSettings(api_base=server.base), "wrong.secret.token")
-        with pytest.raises(ChatError, match="refuses the bot token") as error:
-            await surface.run(Taken())
+        with pytest.raises(ChatError, match="rejected the bot token") as error:
+            await surface.run(DeliveryRecorder())
         with pytest.raises(ChatError, match="needs a bot token"):
-            await DiscordSurface(DiscordSettings(api_base=server.base), "").run(Taken())
+            await DiscordSurface(DiscordSettings(api_base=server.base), "").run(DeliveryRecorder())
     assert "secret" not in str(error.value) + caplog.text
 
 
-async def test_missing_rights_say_where_they_are_given() -> None:
+async def test_a_missing_intent_is_reported_with_instructions() -> None:
     async with DiscordServer().serving() as server:
         server.gateway.allowed_intents = 0
         with pytest.raises(ChatError, match="MESSAGE CONTENT INTENT"):
-            await surface_for(server).run(Taken())
+            await make_discord_surface(server).run(DeliveryRecorder())
 
 
-async def test_a_gateway_that_closes_before_it_says_hello_is_tried_again() -> None:
+async def test_a_gateway_that_closes_before_its_hello_is_retried() -> None:
     async with DiscordServer().serving() as server:
-        server.gateway.refuses = 1
-        async with running(surface_for(server), server, Taken()) as world:
+        server.gateway.connections_to_refuse = 1
+        async with running_surface(make_discord_surface(server), server, DeliveryRecorder()) as discord:
             await server.write("hello")
-            await world.taken.count(1)
+            await discord.recorder.wait_for(1)
 
 
-async def test_no_more_sessions_are_begun_than_discord_allows() -> None:
+async def test_no_session_is_started_when_discords_session_limit_is_almost_reached() -> None:
     async with DiscordServer().serving() as server:
-        server.gateway.starts_left = 5
-        with pytest.raises(ChatError, match="no more sessions") as error:
-            await surface_for(server).run(Taken())
+        server.gateway.session_starts_left = 5
+        with pytest.raises(ChatError, match="session limit") as error:
+            await make_discord_surface(server).run(DeliveryRecorder())
         assert error.value.retry_after == 1.0
         assert server.gateway.identified == 0
 
 
-async def test_a_server_that_is_not_discord_is_told() -> None:
+async def test_a_server_that_is_not_discord_is_reported() -> None:
     async with DiscordServer().serving() as server:
         server.fail("GET", "/users/@me", 200)
         with pytest.raises(ChatError, match="is not Discord"):
-            await surface_for(server).run(Taken())
+            await make_discord_surface(server).run(DeliveryRecorder())
 
 
-async def test_what_is_sent_while_not_connected_waits_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_sent_before_the_connection_waits_for_it_and_fails_after_a_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with DiscordServer().serving() as server:
-        surface = surface_for(server)
-        early = asyncio.create_task(surface.send(HOME, Outgoing("early")))
-        async with running(surface, server, Taken()):
+        surface = make_discord_surface(server)
+        early = asyncio.create_task(surface.send(DIRECT_ADDRESS, OutgoingMessage("early")))
+        async with running_surface(surface, server, DeliveryRecorder()):
             await early
-        assert server.texts == ["early"]
+        assert server.bot_texts == ["early"]
         monkeypatch.setattr("hark.surfaces.discord.surface.DiscordSurface.connect_seconds", 0.01)
         with pytest.raises(ChatError, match="not connected"):
-            await surface.send(HOME, Outgoing("late"))
+            await surface.send(DIRECT_ADDRESS, OutgoingMessage("late"))
     with pytest.raises(ChatError, match="can't be reached"):
-        await surface.run(Taken())
+        await surface.run(DeliveryRecorder())
 
 
-# The end.
+# Shutdown.
 
 
-async def test_cancelling_leaves_nothing_and_keeps_the_session() -> None:
+async def test_cancelling_leaves_no_tasks_and_keeps_the_session_resumable() -> None:
     async with DiscordServer().serving() as server:
-        before, threads = idle_tasks(), set(threading.enumerate())
-        taken = Taken()
-        async with running(surface_for(server), server, taken) as world:
-            taken.gate.clear()
+        before, threads = other_tasks(), set(threading.enumerate())
+        recorder = DeliveryRecorder()
+        async with running_surface(make_discord_surface(server), server, recorder) as discord:
+            recorder.gate.clear()
             await server.write("held")
-            world.running.cancel()
-            async with asyncio.timeout(END_SECONDS):
-                await asyncio.wait([world.running])
+            discord.running.cancel()
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await asyncio.wait([discord.running])
         assert set(threading.enumerate()) <= threads
         await server.until(lambda: server.gateway.closings == [4000])
-        left = {task for task in idle_tasks() - before if "discord" in repr(task.get_coro())}
-        assert left == set()
+        leftover_tasks = {task for task in other_tasks() - before if "discord" in repr(task.get_coro())}
+        assert leftover_tasks == set()
 
 
-async def test_cancelling_is_quick_though_the_login_hangs() -> None:
+async def test_cancelling_is_quick_while_the_login_hangs() -> None:
     async with DiscordServer().serving() as server:
         server.slow["/users/@me"] = asyncio.Event()
-        task = asyncio.create_task(surface_for(server).run(Taken()))
+        task = asyncio.create_task(make_discord_surface(server).run(DeliveryRecorder()))
         await server.until(lambda: bool(server.requests))
         task.cancel()
-        async with asyncio.timeout(END_SECONDS):
+        async with asyncio.timeout(SHUTDOWN_SECONDS):
             await asyncio.wait([task])
         assert task.cancelled()
         server.slow["/users/@me"].set()
 
 
-async def test_a_slow_chat_does_not_hold_another() -> None:
-    async with discord_world() as world:
-        gate = world.server.slow[f"/channels/{DIRECT}/"] = asyncio.Event()
-        slow = asyncio.create_task(world.surface.send(HOME, Outgoing("slow")))
-        await world.surface.send(ROOM, Outgoing("quick"))
-        assert world.server.texts == ["quick"]
+async def test_a_slow_chat_does_not_delay_another() -> None:
+    async with running_discord() as discord:
+        gate = discord.server.slow[f"/channels/{DIRECT}/"] = asyncio.Event()
+        slow = asyncio.create_task(discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("slow")))
+        await discord.surface.send(CHANNEL_ADDRESS, OutgoingMessage("quick"))
+        assert discord.server.bot_texts == ["quick"]
         gate.set()
         await slow
 
 
-async def test_cancelling_is_quick_though_discord_does_not_answer() -> None:
+async def test_cancelling_is_quick_when_discord_does_not_respond() -> None:
     async with DiscordServer().serving() as server:
-        server.gateway.is_deaf = True
-        async with running(surface_for(server), server, Taken()) as world:
+        server.gateway.ignores_closing = True
+        async with running_surface(make_discord_surface(server), server, DeliveryRecorder()) as discord:
             threads = [thread for thread in threading.enumerate() if "keep-alive" in thread.name]
-            world.running.cancel()
-            async with asyncio.timeout(END_SECONDS):
-                await asyncio.wait([world.running])
+            discord.running.cancel()
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await asyncio.wait([discord.running])
         assert threads
         assert not any(thread.is_alive() for thread in threads)

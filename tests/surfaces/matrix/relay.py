@@ -1,4 +1,4 @@
-"""A way to the homeserver that can be cut."""
+"""A relay to the homeserver whose connections can be dropped."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 
 class Relay:
-    """Passes bytes on to a port. `cut` drops all connections and takes no more, until `mend`."""
+    """Forwards bytes to a port. `disconnect` drops all connections and accepts no more until `connect`."""
 
     def __init__(self, port: int) -> None:
-        self._to = port
+        self._target_port = port
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -19,11 +19,11 @@ class Relay:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def mend(self) -> None:
-        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", self.port)
+    async def connect(self) -> None:
+        self._server = await asyncio.start_server(self._forward, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def cut(self) -> None:
+    async def disconnect(self) -> None:
         assert self._server is not None
         self._server.close()
         for task in list(self._tasks):
@@ -34,42 +34,42 @@ class Relay:
             writer.transport.abort()
         await self._server.wait_closed()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         task.set_name("relay")
         self._tasks.add(task)
-        ways: list[asyncio.Task[None]] = []
+        copies: list[asyncio.Task[None]] = []
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to)
-            self._writers |= {writer, far_writer}
-            for source, sink in ((reader, far_writer), (far_reader, writer)):
-                ways.append(asyncio.create_task(_copy(source, sink), name="relay"))
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            far_writer.transport.abort()
+            target_reader, target_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+            self._writers |= {writer, target_writer}
+            for source, sink in ((reader, target_writer), (target_reader, writer)):
+                copies.append(asyncio.create_task(_copy_stream(source, sink), name="relay"))
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+            target_writer.transport.abort()
         except asyncio.CancelledError:
-            pass  # the stream's own task must not end as cancelled: the loop would complain
+            pass  # The stream's own task must not end as cancelled, or the loop would log an error.
         finally:
-            for way in ways:
-                way.cancel()
+            for copy in copies:
+                copy.cancel()
             writer.transport.abort()
             self._tasks.discard(task)
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        while piece := await reader.read(65_536):
-            writer.write(piece)
+        while chunk := await reader.read(65_536):
+            writer.write(chunk)
             await writer.drain()
     except ConnectionError:
         return
 
 
 @asynccontextmanager
-async def relay(port: int) -> AsyncGenerator[Relay]:
-    one = Relay(port)
-    await one.mend()
+async def running_relay(port: int) -> AsyncGenerator[Relay]:
+    relay = Relay(port)
+    await relay.connect()
     try:
-        yield one
+        yield relay
     finally:
-        await one.cut()
+        await relay.disconnect()

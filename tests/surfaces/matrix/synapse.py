@@ -1,4 +1,4 @@
-"""A real Synapse for the tests: installed once into the project's cache, started on a port of its own."""
+"""A real Synapse homeserver for the tests, installed once into the project's cache and run on its own port."""
 
 import base64
 import fcntl
@@ -21,8 +21,8 @@ from typing import Any
 
 CACHE = Path(__file__).parents[3] / ".cache" / "synapse"
 SECRET = "only for tests"
-START_SECONDS = 300.0  # where every process of the tests starts one, on two busy cores
-FREELY = {"per_second": 100_000, "burst_count": 100_000}
+START_SECONDS = 300.0  # for several test processes that each start one on two busy cores
+UNLIMITED = {"per_second": 100_000, "burst_count": 100_000}
 LOGGING = """
 version: 1
 formatters: {plain: {format: "%(asctime)s %(name)s %(levelname)s %(message)s"}}
@@ -31,8 +31,8 @@ root: {level: WARNING, handlers: [file]}
 """
 
 
-def installed() -> Path:
-    """Return the interpreter that has Synapse; installs it when it is not there yet."""
+def ensure_installed() -> Path:
+    """Return the path of a Python interpreter that can import Synapse. Install Synapse if necessary."""
     python, ready = CACHE / "bin" / "python", CACHE / "ready"
     CACHE.parent.mkdir(exist_ok=True)
     with (CACHE.parent / "synapse.lock").open("w") as lock:
@@ -43,16 +43,18 @@ def installed() -> Path:
         make = [uv, "venv", "--clear", "--python", sys.executable] if uv else [sys.executable, "-m", "venv", "--clear"]
         add = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
         for command in ([*make, str(CACHE)], [*add, "matrix-synapse"]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-            if done.returncode:
-                said = f"{done.stdout}\n{done.stderr}".strip()[-2000:]
-                raise RuntimeError(f"Synapse can't be installed, and these tests need it: {' '.join(command)}\n{said}")
+            result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+            if result.returncode:
+                output = f"{result.stdout}\n{result.stderr}".strip()[-2000:]
+                raise RuntimeError(
+                    f"Synapse is needed for these tests but could not be installed: {' '.join(command)}\n{output}"
+                )
         ready.touch()
     return python
 
 
 def _can_import(python: Path) -> bool:
-    """Tell whether the environment is still of use: the interpreter that made it may be gone."""
+    """Return whether the interpreter can import Synapse. The Python behind its environment may no longer exist."""
     try:
         return subprocess.run([python, "-c", "import synapse"], check=False, capture_output=True).returncode == 0
     except OSError:
@@ -61,42 +63,42 @@ def _can_import(python: Path) -> bool:
 
 @dataclass(frozen=True)
 class Account:
-    """Somebody with an account."""
+    """An account on the homeserver."""
 
     id: str
     token: str
 
 
 class Synapse:
-    """A homeserver that runs."""
+    """A running homeserver."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, directory: Path) -> None:
         self.url = url
-        self.folder = folder
+        self.directory = directory
         self._admin: Account | None = None
 
     @property
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
-    def register(self, name: str = "", display: str = "", *, is_admin: bool = False) -> Account:
-        """Make a new account; its name is made its own."""
+    def register(self, name: str = "", display_name: str = "", *, is_admin: bool = False) -> Account:
+        """Register a new account. A unique suffix is added to its name."""
         name = f"{name or 'user'}-{uuid.uuid4().hex[:8]}"
-        nonce = self.ask("GET", "/_synapse/admin/v1/register")["nonce"]
-        parts = [nonce, name, "word", "admin" if is_admin else "notadmin"]
-        mac = hmac.new(SECRET.encode(), "\0".join(parts).encode(), hashlib.sha1).hexdigest()
+        nonce = self.request("GET", "/_synapse/admin/v1/register")["nonce"]
+        mac_parts = [nonce, name, "word", "admin" if is_admin else "notadmin"]
+        mac = hmac.new(SECRET.encode(), "\0".join(mac_parts).encode(), hashlib.sha1).hexdigest()
         body = {"nonce": nonce, "username": name, "password": "word", "admin": is_admin, "mac": mac}
-        made = self.ask("POST", "/_synapse/admin/v1/register", {**body, "displayname": display or name})
-        return Account(made["user_id"], made["access_token"])
+        created = self.request("POST", "/_synapse/admin/v1/register", {**body, "displayname": display_name or name})
+        return Account(created["user_id"], created["access_token"])
 
-    def limit(self, account: Account, per_second: int, burst: int) -> None:
-        """Let somebody send no faster than that; 0 and 0 for as fast as they like."""
+    def set_rate_limit(self, account: Account, per_second: int, burst: int) -> None:
+        """Set an account's rate limit for sending. Zero for both values removes the limit."""
         self._admin = self._admin or self.register("admin", is_admin=True)
         path = f"/_synapse/admin/v1/users/{account.id}/override_ratelimit"
-        self.ask("POST", path, {"messages_per_second": per_second, "burst_count": burst}, self._admin.token)
+        self.request("POST", path, {"messages_per_second": per_second, "burst_count": burst}, self._admin.token)
 
-    def ask(self, method: str, path: str, body: dict[str, Any] | None = None, token: str = "") -> Any:
-        """Ask the homeserver, past the client library."""
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None, token: str = "") -> Any:
+        """Send a request to the homeserver without the client library, and return the parsed response."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, method=method)
         request.add_header("Content-Type", "application/json")
@@ -107,21 +109,21 @@ class Synapse:
 
 
 @contextmanager
-def running_synapse(folder: Path) -> Generator[Synapse]:
-    """Start a homeserver, and end it."""
-    python = installed()
+def running_synapse(directory: Path) -> Generator[Synapse]:
+    """Start a homeserver, and stop it at the end of the context."""
+    python = ensure_installed()
     port = _free_port()
-    settings = _settings(folder, port)
-    (folder / "homeserver.yaml").write_text(json.dumps(settings))
-    (folder / "logging.yaml").write_text(LOGGING.replace("FILE", str(folder / "synapse.log")))
-    command = [str(python), "-m", "synapse.app.homeserver", "--config-path", str(folder / "homeserver.yaml")]
-    # Synapse would make its key itself, in a run of its own, and its start is what takes long.
-    (folder / "signing.key").write_text(f"ed25519 a_test {base64.b64encode(os.urandom(32)).decode().rstrip('=')}\n")
-    with (folder / "output").open("w") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+    settings = _make_settings(directory, port)
+    (directory / "homeserver.yaml").write_text(json.dumps(settings))
+    (directory / "logging.yaml").write_text(LOGGING.replace("FILE", str(directory / "synapse.log")))
+    command = [str(python), "-m", "synapse.app.homeserver", "--config-path", str(directory / "homeserver.yaml")]
+    # Synapse would create its key in a separate run, and its start is slow.
+    (directory / "signing.key").write_text(f"ed25519 a_test {base64.b64encode(os.urandom(32)).decode().rstrip('=')}\n")
+    with (directory / "output").open("w") as output:
+        process = subprocess.Popen(command, cwd=directory, stdout=output, stderr=output)
     try:
-        synapse = Synapse(f"http://127.0.0.1:{port}", folder)
-        _wait_for(synapse, process)
+        synapse = Synapse(f"http://127.0.0.1:{port}", directory)
+        _wait_until_ready(synapse, process)
         yield synapse
     finally:
         process.terminate()
@@ -132,15 +134,15 @@ def running_synapse(folder: Path) -> Generator[Synapse]:
             process.wait()
 
 
-def _wait_for(synapse: Synapse, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + START_SECONDS
+def _wait_until_ready(synapse: Synapse, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            synapse.ask("GET", "/_matrix/client/versions")
+            synapse.request("GET", "/_matrix/client/versions")
         except (urllib.error.URLError, ConnectionError, TimeoutError):
-            said = (synapse.folder / "output").read_text()[-2000:]
-            assert process.poll() is None, f"Synapse ended by itself: {said}"
-            assert time.monotonic() < end, f"Synapse does not start: {said}"
+            output = (synapse.directory / "output").read_text()[-2000:]
+            assert process.poll() is None, f"Synapse ended unexpectedly: {output}"
+            assert time.monotonic() < deadline, f"Synapse did not start in time: {output}"
             time.sleep(0.05)
         else:
             return
@@ -149,29 +151,29 @@ def _wait_for(synapse: Synapse, process: "subprocess.Popen[bytes]") -> None:
 def _free_port() -> int:
     import socket
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
-def _settings(folder: Path, port: int) -> dict[str, Any]:
+def _make_settings(directory: Path, port: int) -> dict[str, Any]:
     listener = {"port": port, "type": "http", "bind_addresses": ["127.0.0.1"], "resources": [{"names": ["client"]}]}
-    fast = dict.fromkeys(("rc_message", "rc_registration", "rc_joins_per_room"), FREELY)
-    invites = dict.fromkeys(("per_room", "per_user", "per_issuer"), FREELY)
+    limits = dict.fromkeys(("rc_message", "rc_registration", "rc_joins_per_room"), UNLIMITED)
+    invites = dict.fromkeys(("per_room", "per_user", "per_issuer"), UNLIMITED)
     return {
-        **fast,
-        "rc_login": dict.fromkeys(("address", "account", "failed_attempts"), FREELY),
-        "rc_joins": {"local": FREELY, "remote": FREELY},
+        **limits,
+        "rc_login": dict.fromkeys(("address", "account", "failed_attempts"), UNLIMITED),
+        "rc_joins": {"local": UNLIMITED, "remote": UNLIMITED},
         "rc_invites": invites,
-        "rc_media_create": FREELY,
-        "rc_room_creation": FREELY,
+        "rc_media_create": UNLIMITED,
+        "rc_room_creation": UNLIMITED,
         "server_name": "hark.test",
         "listeners": [listener],
-        "database": {"name": "sqlite3", "args": {"database": str(folder / "homeserver.db")}},
-        "media_store_path": str(folder / "media"),
-        "signing_key_path": str(folder / "signing.key"),
-        "pid_file": str(folder / "pid"),
-        "log_config": str(folder / "logging.yaml"),
+        "database": {"name": "sqlite3", "args": {"database": str(directory / "homeserver.db")}},
+        "media_store_path": str(directory / "media"),
+        "signing_key_path": str(directory / "signing.key"),
+        "pid_file": str(directory / "pid"),
+        "log_config": str(directory / "logging.yaml"),
         "registration_shared_secret": SECRET,
         "macaroon_secret_key": SECRET,
         "form_secret": SECRET,

@@ -1,302 +1,333 @@
-"""What people do in rooms comes in once, as what it means."""
+"""Matrix room events are delivered once and are parsed correctly."""
 
 import base64
 from pathlib import Path
 
 import pytest
 
-from hark.protocol.chat import Address, Button, ChatError, Incoming, Outgoing, Pressed, Removed, Rewritten, Written
-from tests.surfaces.matrix.matrix_fixture import Inbox, at_work, home, matrix, person
+from hark.protocol.chat import (
+    Address,
+    Button,
+    ButtonPressed,
+    ChatError,
+    IncomingEvent,
+    IncomingMessage,
+    MessageDeleted,
+    MessageEdited,
+    OutgoingMessage,
+)
+from tests.surfaces.matrix.matrix_fixture import (
+    DeliveryRecorder,
+    make_matrix_surface,
+    matrix_user,
+    room_address,
+    running_surface,
+)
 from tests.surfaces.matrix.synapse import Account, Synapse
 from tests.waiting import until
 
 
-def written(incoming: Incoming) -> Written:
-    assert isinstance(incoming, Written)
-    return incoming
+def as_message(event: IncomingEvent) -> IncomingMessage:
+    assert isinstance(event, IncomingMessage)
+    return event
 
 
-def texts(taken: list[Incoming]) -> list[str]:
-    return [one.text for one in taken if isinstance(one, Written)]
+def message_texts(events: list[IncomingEvent]) -> list[str]:
+    return [one.text for one in events if isinstance(one, IncomingMessage)]
 
 
 def joined_rooms(synapse: Synapse, account: Account) -> list[str]:
-    return synapse.ask("GET", "/_matrix/client/v3/joined_rooms", token=account.token)["joined_rooms"]
+    return synapse.request("GET", "/_matrix/client/v3/joined_rooms", token=account.token)["joined_rooms"]
 
 
-async def test_a_text_comes_in_once_with_its_author_and_time(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_text_message_is_delivered_once_with_its_author_and_time(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark", "Hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         event = await ann.write(room, "hello <b>you</b>")
         await ann.write(room, "again")
-        first, second = (written(one) for one in await inbox.of(2))
-    assert (first.id, first.address, first.text) == (event, home(room), "hello <b>you</b>")
+        first, second = (as_message(one) for one in await recorder.wait_for(2))
+    assert (first.id, first.address, first.text) == (event, room_address(room), "hello <b>you</b>")
     assert (first.author.id, first.author.name) == (ann.id, "Ann")
     assert first.is_for_us
     assert first.at > 1_700_000_000
     assert second.text == "again"
 
 
-async def test_the_token_moves_only_after_the_delivery(synapse: Synapse, tmp_path: Path) -> None:
+async def test_the_sync_token_advances_only_after_the_delivery(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann:
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            room = await ann.create_room_with(bot)
             await ann.write(room, "first")
-            await inbox.of(1)
-            inbox.free.clear()
+            await recorder.wait_for(1)
+            recorder.gate.clear()
             await ann.write(room, "second")
-            await inbox.until(lambda: len(inbox.begun) == 2)
+            await recorder.until(lambda: len(recorder.attempts) == 2)
             await ann.write(room, "third")
-        assert texts(inbox.taken) == ["first"]
-        async with at_work(matrix(synapse, bot, tmp_path)) as again:
-            await again.until(lambda: texts(again.taken)[-1:] == ["third"])
-    # What was delivered just before the end may come again; its id is the same.
-    assert texts(again.taken)[-2:] == ["second", "third"]
-    assert written(again.taken[-1]).is_for_us
-    assert written(again.taken[-1]).author.name == "Ann"
-    assert written(again.taken[-2]).id == written(inbox.begun[1]).id
+        assert message_texts(recorder.events) == ["first"]
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as second_run:
+            await second_run.until(lambda: message_texts(second_run.events)[-1:] == ["third"])
+    # An event that was delivered just before the end may arrive again, with the same id.
+    assert message_texts(second_run.events)[-2:] == ["second", "third"]
+    assert as_message(second_run.events[-1]).is_for_us
+    assert as_message(second_run.events[-1]).author.name == "Ann"
+    assert as_message(second_run.events[-2]).id == as_message(recorder.attempts[1]).id
 
 
-async def test_what_could_not_be_kept_is_delivered_again(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_message_that_could_not_be_stored_is_delivered_again(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann:
-        async with at_work(matrix(synapse, bot, tmp_path)):
-            room = await ann.room_with(bot)
-        failing = Inbox()
-        failing.failing = [OSError("the disk is full")]
-        await ann.write(room, "keep me")
+    async with matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)):
+            room = await ann.create_room_with(bot)
+        failing = DeliveryRecorder()
+        failing.errors = [OSError("the disk is full")]
+        await ann.write(room, "store me")
         with pytest.raises(OSError, match="disk is full"):
-            await matrix(synapse, bot, tmp_path).run(failing.deliver)
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            assert texts(await inbox.of(1)) == ["keep me"]
+            await make_matrix_surface(synapse, bot, tmp_path).run(failing.deliver)
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            assert message_texts(await recorder.wait_for(1)) == ["store me"]
 
 
-async def test_the_first_sync_replays_nothing_of_the_past(synapse: Synapse, tmp_path: Path) -> None:
+async def test_the_first_sync_delivers_no_past_messages(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann:
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            room = await ann.create_room_with(bot)
             await ann.write(room, "old")
-            await inbox.of(1)
-        async with at_work(matrix(synapse, bot, tmp_path / "elsewhere")) as fresh:
-            await ann.room_with(bot)
+            await recorder.wait_for(1)
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path / "elsewhere")) as fresh:
+            await ann.create_room_with(bot)
             await ann.write(room, "new")
-            assert texts(await fresh.of(1)) == ["new"]
+            assert message_texts(await fresh.wait_for(1)) == ["new"]
 
 
-async def test_what_was_said_while_we_were_away_comes_in_whole_and_in_order(synapse: Synapse, tmp_path: Path) -> None:
-    bot = synapse.register("hark")
-    async with person(synapse) as ann:
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            room = await ann.room_with(bot)
-            await ann.write(room, "before")
-            await inbox.of(1)
-        for number in range(120):
-            await ann.write(room, f"{number}")
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            await inbox.until(lambda: texts(inbox.taken)[-1:] == ["119"])
-    assert [text for text in texts(inbox.taken) if text != "before"] == [f"{number}" for number in range(120)]
-
-
-async def test_what_was_said_since_the_invite_is_heard_and_nothing_before(synapse: Synapse, tmp_path: Path) -> None:
-    bot = synapse.register("hark")
-    async with person(synapse) as ann:
-        room = await ann.room()
-        await ann.write(room, "private matters")
-        await ann.client.room_invite(room, bot.id)
-        await ann.write(room, "are you there?")
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            await ann.until(lambda: ann.is_in(room, bot.id))
-            await ann.write(room, "welcome")
-            await inbox.until(lambda: texts(inbox.taken)[-1:] == ["welcome"])
-    assert texts(inbox.taken) == ["are you there?", "welcome"]
-
-
-async def test_a_strangers_invite_is_followed_into_a_chat_of_two_and_no_other_room(
+async def test_missed_messages_are_delivered_completely_and_in_order_after_a_restart(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot = synapse.register("hark")
-    async with person(synapse, "stranger") as stranger, person(synapse) as ann:
-        lure = await stranger.room(bot.id, ann.id)
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            chat = await stranger.room_with(bot)
+    async with matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            room = await ann.create_room_with(bot)
+            await ann.write(room, "before")
+            await recorder.wait_for(1)
+        for number in range(120):
+            await ann.write(room, f"{number}")
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            await recorder.until(lambda: message_texts(recorder.events)[-1:] == ["119"])
+    assert [text for text in message_texts(recorder.events) if text != "before"] == [
+        f"{number}" for number in range(120)
+    ]
+
+
+async def test_messages_since_the_invite_are_delivered_and_earlier_ones_are_not(
+    synapse: Synapse, tmp_path: Path
+) -> None:
+    bot = synapse.register("hark")
+    async with matrix_user(synapse) as ann:
+        room = await ann.create_room()
+        await ann.write(room, "private matters")
+        await ann.client.room_invite(room, bot.id)
+        await ann.write(room, "are you there?")
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            await ann.until(lambda: ann.is_member(room, bot.id))
+            await ann.write(room, "welcome")
+            await recorder.until(lambda: message_texts(recorder.events)[-1:] == ["welcome"])
+    assert message_texts(recorder.events) == ["are you there?", "welcome"]
+
+
+async def test_an_unknown_users_invite_is_accepted_only_for_a_direct_chat(synapse: Synapse, tmp_path: Path) -> None:
+    bot = synapse.register("hark")
+    async with matrix_user(synapse, "stranger") as stranger, matrix_user(synapse) as ann:
+        group = await stranger.create_room(bot.id, ann.id)
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            chat = await stranger.create_room_with(bot)
             await stranger.write(chat, "may I?")
-            assert texts(await inbox.of(1)) == ["may I?"]
-            assert lure not in joined_rooms(synapse, bot)
+            assert message_texts(await recorder.wait_for(1)) == ["may I?"]
+            assert group not in joined_rooms(synapse, bot)
 
 
-async def test_strangers_can_t_fill_us_with_rooms(
+async def test_invites_from_unknown_users_are_limited_per_hour(
     synapse: Synapse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hark.surfaces.matrix.receiving.STRANGERS_AN_HOUR", 1)
+    monkeypatch.setattr("hark.surfaces.matrix.receiving.MAX_UNKNOWN_INVITES_PER_HOUR", 1)
     bot = synapse.register("hark")
-    async with person(synapse, "stranger") as stranger, person(synapse) as ann:
-        async with at_work(matrix(synapse, bot, tmp_path)):
-            first = await stranger.room_with(bot)
-            await stranger.room(bot.id)
-            known = await ann.room_with(bot)
+    async with matrix_user(synapse, "stranger") as stranger, matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)):
+            first = await stranger.create_room_with(bot)
+            await stranger.create_room(bot.id)
+            known = await ann.create_room_with(bot)
         assert set(joined_rooms(synapse, bot)) == {first, known}
 
 
-async def test_an_edit_and_a_deletion_name_the_message_that_they_change(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_edit_and_a_deletion_refer_to_the_id_of_the_original_message(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         message = await ann.write(room, "teh text")
         await ann.edit(room, message, "the text")
         await ann.redact(room, message)
-        taken = await inbox.of(3)
-    assert isinstance(taken[1], Rewritten)
-    assert (taken[1].id, taken[1].text, taken[1].author.id) == (message, "the text", ann.id)
-    assert taken[1].at >= written(taken[0]).at
-    assert taken[2] == Removed(message, home(room))
+        events = await recorder.wait_for(3)
+    assert isinstance(events[1], MessageEdited)
+    assert (events[1].id, events[1].text, events[1].author.id) == (message, "the text", ann.id)
+    assert events[1].at >= as_message(events[0]).at
+    assert events[2] == MessageDeleted(message, room_address(room))
 
 
-async def test_an_edit_that_first_names_us_is_a_message(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_edit_that_first_mentions_the_bot_is_delivered_as_a_message(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("helper", "Hark")
-    async with person(synapse) as ann, person(synapse, "bob") as bob, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot, bob.id)
+    async with (
+        matrix_user(synapse) as ann,
+        matrix_user(synapse, "bob") as bob,
+        running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder,
+    ):
+        room = await ann.create_room_with(bot, bob.id)
         await bob.client.join(room)
         message = await ann.write(room, "do it")
         await ann.edit(room, message, "do it now")
         await ann.edit(room, message, "Hark: do it")
-        taken = [written(one) for one in await inbox.of(2)]
-    assert [(one.id, one.text, one.is_for_us) for one in taken] == [(message, "do it", False), (message, "do it", True)]
+        events = [as_message(one) for one in await recorder.wait_for(2)]
+    assert [(one.id, one.text, one.is_for_us) for one in events] == [
+        (message, "do it", False),
+        (message, "do it", True),
+    ]
 
 
-async def test_nobody_edits_what_another_wrote(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_edit_by_another_user_is_ignored(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    surface = matrix(synapse, bot, tmp_path, listen="all")
-    async with person(synapse) as ann, person(synapse, "eve") as eve, at_work(surface) as inbox:
-        room = await ann.room_with(bot, eve.id)
+    surface = make_matrix_surface(synapse, bot, tmp_path, listen="all")
+    async with matrix_user(synapse) as ann, matrix_user(synapse, "eve") as eve, running_surface(surface) as recorder:
+        room = await ann.create_room_with(bot, eve.id)
         await eve.client.join(room)
         message = await ann.write(room, "water the plants")
         await eve.edit(room, message, "burn the plants")
         await ann.write(room, "thanks")
-        taken = await inbox.of(2)
-    assert texts(taken) == ["water the plants", "thanks"]
+        events = await recorder.wait_for(2)
+    assert message_texts(events) == ["water the plants", "thanks"]
 
 
-async def test_threads_are_addresses_of_their_own_also_for_edits_and_deletions(
+async def test_messages_edits_and_deletions_in_a_thread_have_the_threads_address(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann:
-        async with at_work(matrix(synapse, bot, tmp_path)) as inbox:
-            room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            room = await ann.create_room_with(bot)
             root = await ann.write(room, "root")
             reply = {"m.in_reply_to": {"event_id": root}, "is_falling_back": True}
             relation = {"rel_type": "m.thread", "event_id": root, **reply}
             message = await ann.write(room, "in it", **{"m.relates_to": relation})
             await ann.edit(room, message, "in there")
-            taken = await inbox.of(3)
+            events = await recorder.wait_for(3)
             await until(lambda: root in next((tmp_path / "matrix").glob("*.json")).read_text())
         await ann.redact(room, message)
-        async with at_work(matrix(synapse, bot, tmp_path)) as later:
-            await later.until(lambda: any(isinstance(one, Removed) for one in later.taken))
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as later:
+            await later.until(lambda: any(isinstance(one, MessageDeleted) for one in later.events))
     thread = Address("matrix", room, root)
-    assert [one.address for one in taken] == [home(room), thread, thread]
-    assert written(taken[1]).quoted == ""
-    assert later.taken[-1] == Removed(message, thread)
+    assert [one.address for one in events] == [room_address(room), thread, thread]
+    assert as_message(events[1]).quoted == ""
+    assert later.events[-1] == MessageDeleted(message, thread)
 
 
-async def test_a_reply_brings_the_text_that_it_answers(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_reply_is_delivered_with_the_text_of_the_message_that_it_answers(
+    synapse: Synapse, tmp_path: Path
+) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         message = await ann.write(room, "the old plan")
         await ann.edit(room, message, "the new plan")
-        await ann.reply(room, message, "> <@ann> the old plan\n\nwhat of this?")
-        taken = await inbox.of(3)
-    assert (written(taken[2]).quoted, written(taken[2]).text) == ("the new plan", "what of this?")
+        await ann.reply(room, message, "> <@ann> the old plan\n\nand this?")
+        events = await recorder.wait_for(3)
+    assert (as_message(events[2]).quoted, as_message(events[2]).text) == ("the new plan", "and this?")
 
 
-async def test_in_a_group_it_is_for_us_when_we_are_named_or_answered(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_group_message_is_addressed_to_the_bot_by_mention_or_reply(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("helper", "Hark")
-    surface = matrix(synapse, bot, tmp_path)
-    async with person(synapse) as ann, person(synapse, "bob") as bob, at_work(surface) as inbox:
-        room = await ann.room_with(bot, bob.id)
+    surface = make_matrix_surface(synapse, bot, tmp_path)
+    async with matrix_user(synapse) as ann, matrix_user(synapse, "bob") as bob, running_surface(surface) as recorder:
+        room = await ann.create_room_with(bot, bob.id)
         await bob.client.join(room)
         await ann.write(room, "hi Bob, the harkness is great")
         picture = await ann.upload(b"picture", "image/png")
-        await ann.put(room, {"msgtype": "m.image", "body": "x.png", "url": picture})  # for Bob: it is not fetched
+        await ann.send_event(
+            room, {"msgtype": "m.image", "body": "x.png", "url": picture}
+        )  # for Bob, so it is not downloaded
         await ann.write(room, "Hark: stop")
         await ann.write(room, "you there?", **{"m.mentions": {"user_ids": [bot.id]}})
-        await ann.write(room, f"what do you think, {bot.id}?")
-        ours = await surface.send(home(room), Outgoing("I am here"))
-        await bob.reply(room, ours, "good")
-        taken = [written(one) for one in await inbox.of(6)]
-    assert (taken.pop(1).attachments, [one.is_for_us for one in taken]) == ((), [False, True, True, True, True])
-    assert taken[1].text == "stop"
-    assert (taken[4].author.name, taken[4].quoted) == ("Bob", "I am here")
+        await ann.write(room, f"do you agree, {bot.id}?")
+        message_id = await surface.send(room_address(room), OutgoingMessage("I am here"))
+        await bob.reply(room, message_id, "good")
+        events = [as_message(one) for one in await recorder.wait_for(6)]
+    assert (events.pop(1).attachments, [one.is_for_us for one in events]) == ((), [False, True, True, True, True])
+    assert events[1].text == "stop"
+    assert (events[4].author.name, events[4].quoted) == ("Bob", "I am here")
 
 
-async def test_our_own_words_and_those_of_bots_are_not_heard(synapse: Synapse, tmp_path: Path) -> None:
+async def test_messages_from_the_bot_itself_and_from_other_bots_are_ignored(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    surface = matrix(synapse, bot, tmp_path)
-    async with person(synapse) as ann, at_work(surface) as inbox:
-        room = await ann.room_with(bot)
-        await surface.send(home(room), Outgoing("mine"))
-        await ann.put(room, {"msgtype": "m.notice", "body": "beep"})
+    surface = make_matrix_surface(synapse, bot, tmp_path)
+    async with matrix_user(synapse) as ann, running_surface(surface) as recorder:
+        room = await ann.create_room_with(bot)
+        await surface.send(room_address(room), OutgoingMessage("mine"))
+        await ann.send_event(room, {"msgtype": "m.notice", "body": "beep"})
         await ann.write(room, "end")
-        assert texts(await inbox.of(1)) == ["end"]
+        assert message_texts(await recorder.wait_for(1)) == ["end"]
 
 
-async def test_nonsense_beside_the_words_does_not_cost_the_words(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_message_with_invalid_extra_fields_keeps_its_text(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         await ann.write(room, "one", info="x")
         message = await ann.write(room, "two")
         await ann.write(room, "three", **{"m.relates_to": {"rel_type": "m.replace", "event_id": message}})
-        await ann.put(room, {"m.relates_to": {"rel_type": "m.annotation", "event_id": 7}}, "m.unknown")
+        await ann.send_event(room, {"m.relates_to": {"rel_type": "m.annotation", "event_id": 7}}, "m.unknown")
         await ann.write(room, "end")
-        assert texts(await inbox.of(3)) == ["one", "two", "end"]
+        assert message_texts(await recorder.wait_for(3)) == ["one", "two", "end"]
 
 
-async def test_files_are_fetched_under_names_that_do_no_harm(synapse: Synapse, tmp_path: Path) -> None:
+async def test_files_are_downloaded_with_safe_names(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         uri = await ann.upload(b"\x89PNG picture", "image/png")
         image = {"msgtype": "m.image", "url": uri, "info": {"mimetype": "image/png"}}
-        await ann.put(room, {**image, "body": "../../etc/passwd"})
-        await ann.put(room, {**image, "body": "look at this", "filename": "cat.png"})
-        taken = [written(one) for one in await inbox.of(2)]
-    assert [one.text for one in taken] == ["", "look at this"]
-    assert [one.attachments[0].name for one in taken] == ["passwd", "cat.png"]
-    assert base64.b64decode(taken[0].attachments[0].data) == b"\x89PNG picture"
-    assert taken[0].attachments[0].media_type == "image/png"
+        await ann.send_event(room, {**image, "body": "../../etc/passwd"})
+        await ann.send_event(room, {**image, "body": "look at this", "filename": "cat.png"})
+        events = [as_message(one) for one in await recorder.wait_for(2)]
+    assert [one.text for one in events] == ["", "look at this"]
+    assert [one.attachments[0].name for one in events] == ["passwd", "cat.png"]
+    assert base64.b64decode(events[0].attachments[0].data) == b"\x89PNG picture"
+    assert events[0].attachments[0].media_type == "image/png"
 
 
-async def test_a_file_that_is_too_large_is_named_and_not_fetched(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_file_that_is_too_large_is_named_but_not_downloaded(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    surface = matrix(synapse, bot, tmp_path, attachment_megabytes=0.1)
-    async with person(synapse) as ann, at_work(surface) as inbox:
-        room = await ann.room_with(bot)
+    surface = make_matrix_surface(synapse, bot, tmp_path, attachment_megabytes=0.1)
+    async with matrix_user(synapse) as ann, running_surface(surface) as recorder:
+        room = await ann.create_room_with(bot)
         uri = await ann.upload(b"x" * 200_000, "text/plain")
         for size in (200_000, 5):
-            await ann.put(room, {"msgtype": "m.file", "body": "big.txt", "url": uri, "info": {"size": size}})
-        await ann.put(room, {"msgtype": "m.file", "body": "odd.txt", "url": "mxc://hark.test/../../x"})
-        await ann.put(room, {"msgtype": "m.file", "body": "gone.txt", "url": "mxc://hark.test/nothing"})
-        taken = [written(one) for one in await inbox.of(4)]
-    assert [one.attachments for one in taken] == [()] * 4
-    assert taken[0].text == taken[1].text == "[The file big.txt was not fetched: it is larger than 0.1 MB.]"
-    assert "odd.txt" in taken[2].text
-    assert "gone.txt" in taken[3].text
+            await ann.send_event(room, {"msgtype": "m.file", "body": "big.txt", "url": uri, "info": {"size": size}})
+        await ann.send_event(room, {"msgtype": "m.file", "body": "odd.txt", "url": "mxc://hark.test/../../x"})
+        await ann.send_event(room, {"msgtype": "m.file", "body": "gone.txt", "url": "mxc://hark.test/nothing"})
+        events = [as_message(one) for one in await recorder.wait_for(4)]
+    assert [one.attachments for one in events] == [()] * 4
+    assert events[0].text == events[1].text == "[The file big.txt was not downloaded: the file is larger than 0.1 MB.]"
+    assert "odd.txt" in events[2].text
+    assert "gone.txt" in events[3].text
 
 
-async def test_a_voice_message_is_voice(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_voice_message_is_delivered_as_voice(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         uri = await ann.upload(b"OggS sound", "audio/ogg")
         audio = {"msgtype": "m.audio", "body": "Voice message", "url": uri, "info": {"mimetype": "audio/ogg"}}
-        await ann.put(room, {**audio, "org.matrix.msc3245.voice": {}})
-        await ann.put(room, audio)
-        spoken, song = (written(one) for one in await inbox.of(2))
+        await ann.send_event(room, {**audio, "org.matrix.msc3245.voice": {}})
+        await ann.send_event(room, audio)
+        spoken, song = (as_message(one) for one in await recorder.wait_for(2))
     assert spoken.voice is not None
     assert base64.b64decode(spoken.voice.data) == b"OggS sound"
     assert (spoken.text, spoken.attachments) == ("", ())
@@ -304,94 +335,99 @@ async def test_a_voice_message_is_voice(synapse: Synapse, tmp_path: Path) -> Non
     assert len(song.attachments) == 1
 
 
-async def test_a_slow_room_holds_no_other(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_slow_room_does_not_delay_other_rooms(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        slow, quick = await ann.room_with(bot), await ann.room_with(bot)
-        inbox.held = slow
-        inbox.free.clear()
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        slow, quick = await ann.create_room_with(bot), await ann.create_room_with(bot)
+        recorder.held_room = slow
+        recorder.gate.clear()
         await ann.write(slow, "hold")
-        await inbox.until(lambda: len(inbox.begun) == 1)
+        await recorder.until(lambda: len(recorder.attempts) == 1)
         for number in range(3):
             await ann.write(quick, f"{number}")
-            await inbox.of(number + 1)
-        inbox.free.set()
-        await inbox.of(4)
-    assert texts(inbox.taken) == ["0", "1", "2", "hold"]
+            await recorder.wait_for(number + 1)
+        recorder.gate.set()
+        await recorder.wait_for(4)
+    assert message_texts(recorder.events) == ["0", "1", "2", "hold"]
 
 
-async def test_an_encrypted_message_is_answered_once_with_what_to_do(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_encrypted_message_is_answered_once_with_instructions(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+        room = await ann.create_room_with(bot)
         secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
         for _ in range(2):
-            await ann.put(room, {**secret, "device_id": "D"}, "m.room.encrypted")
+            await ann.send_event(room, {**secret, "device_id": "D"}, "m.room.encrypted")
         await ann.write(room, "plainly")
-        await inbox.of(1)
+        await recorder.wait_for(1)
         await ann.until(lambda: bool(ann.texts_of(bot.id)))
         assert [text[:12] for text in ann.texts_of(bot.id)] == ["I can't read"]
 
 
-async def test_a_stranger_who_writes_encrypted_to_us_alone_knocks(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_encrypted_direct_message_from_an_unknown_user_requests_pairing(
+    synapse: Synapse, tmp_path: Path
+) -> None:
     bot = synapse.register("hark")
-    async with person(synapse, "stranger") as eve, at_work(matrix(synapse, bot, tmp_path)) as inbox:
-        room = await eve.room_with(bot)
+    async with (
+        matrix_user(synapse, "stranger") as eve,
+        running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder,
+    ):
+        room = await eve.create_room_with(bot)
         secret = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "s", "sender_key": "k"}
-        event = await eve.put(room, {**secret, "device_id": "D"}, "m.room.encrypted")
-        [knock] = await inbox.of(1)
+        event = await eve.send_event(room, {**secret, "device_id": "D"}, "m.room.encrypted")
+        [request] = await recorder.wait_for(1)
         await eve.sync()
         assert eve.texts_of(bot.id) == []
-    assert (knock.id, written(knock).author.id) == (event, eve.id)
+    assert (request.id, as_message(request).author.id) == (event, eve.id)
 
 
-async def test_a_choice_is_taken_by_tap_number_or_words_and_in_groups_only_when_said_to_us(
+async def test_a_choice_is_made_by_reaction_or_number_or_label_and_in_groups_only_if_addressed(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot = synapse.register("hark", "Hark")
-    surface = matrix(synapse, bot, tmp_path)
+    surface = make_matrix_surface(synapse, bot, tmp_path)
     buttons = (Button("Allow", "answer:q:0"), Button("Deny", "answer:q:1"))
-    async with person(synapse) as ann, person(synapse, "bob") as bob, at_work(surface) as inbox:
-        room = await ann.room_with(bot, bob.id)
+    async with matrix_user(synapse) as ann, matrix_user(synapse, "bob") as bob, running_surface(surface) as recorder:
+        room = await ann.create_room_with(bot, bob.id)
         await bob.client.join(room)
-        asked = await surface.send(home(room), Outgoing("❓ May I?", buttons))
+        asked = await surface.send(room_address(room), OutgoingMessage("❓ May I?", buttons))
         await ann.until(lambda: len(ann.events_of(bot.id, "m.reaction")) == 2)
-        assert ann.texts_of(bot.id)[-1] == "❓ May I?\n\n1. Allow\n2. Deny\n\nTap a number, or answer with it."
-        await bob.write(room, "allow")  # to somebody else
+        assert ann.texts_of(bot.id)[-1] == "❓ May I?\n\n1. Allow\n2. Deny\n\nTap a number or reply with it."
+        await bob.write(room, "allow")  # not addressed to the bot
         await ann.react(room, asked, "2️⃣")
         await ann.write(room, "Hark: 1")
         await ann.reply(room, asked, "deny")
-        await inbox.of(4)
-        await surface.edit(home(room), asked, Outgoing("❓ May I?\n(answered)"))
+        await recorder.wait_for(4)
+        await surface.edit(room_address(room), asked, OutgoingMessage("❓ May I?\n(answered)"))
         await ann.write(room, "Hark: 1")
         await ann.react(room, asked, "1️⃣")
         await ann.write(room, "end")
-        taken = await inbox.of(6)
+        events = await recorder.wait_for(6)
         await ann.until(lambda: len(ann.events_of(bot.id, "m.room.redaction")) == 2)
-    assert texts(taken) == ["allow", "1", "end"]
-    pressed = [one for one in taken if isinstance(one, Pressed)]
+    assert message_texts(events) == ["allow", "1", "end"]
+    pressed = [one for one in events if isinstance(one, ButtonPressed)]
     assert [one.value for one in pressed] == ["answer:q:1", "answer:q:0", "answer:q:1"]
     assert {one.author.id for one in pressed} == {ann.id}
 
 
-async def test_an_access_token_that_is_refused_is_said_and_never_shown(synapse: Synapse, tmp_path: Path) -> None:
+async def test_a_rejected_access_token_is_reported_without_showing_the_token(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    surface = matrix(synapse, type(bot)(bot.id, "syt_secret_token"), tmp_path)
-    with pytest.raises(ChatError, match="refuses our access token") as refused:
-        await surface.run(Inbox().deliver)
-    assert "syt_secret" not in repr(refused.value)
+    surface = make_matrix_surface(synapse, type(bot)(bot.id, "syt_secret_token"), tmp_path)
+    with pytest.raises(ChatError, match="rejected the access token") as caught:
+        await surface.run(DeliveryRecorder().deliver)
+    assert "syt_secret" not in repr(caught.value)
 
 
-async def test_a_token_of_another_homeserver_is_refused_with_advice(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_invalid_sync_state_is_reported_with_advice(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
-    async with person(synapse) as ann, at_work(matrix(synapse, bot, tmp_path)):
-        await ann.room_with(bot)
+    async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)):
+        await ann.create_room_with(bot)
     file = next((tmp_path / "matrix").glob("*.json"))
     assert file.stat().st_mode & 0o077 == 0
     file.write_text('{"since": "nonsense"}')
-    with pytest.raises(ChatError, match=r"remove .*\.json"):
-        await matrix(synapse, bot, tmp_path).run(Inbox().deliver)
+    with pytest.raises(ChatError, match=r"delete .*\.json"):
+        await make_matrix_surface(synapse, bot, tmp_path).run(DeliveryRecorder().deliver)
     file.write_text("{")
     with pytest.raises(ChatError, match="can't be read"):
-        await matrix(synapse, bot, tmp_path).run(Inbox().deliver)
+        await make_matrix_surface(synapse, bot, tmp_path).run(DeliveryRecorder().deliver)
     assert file.read_text() == "{"

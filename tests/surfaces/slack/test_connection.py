@@ -1,4 +1,4 @@
-"""The connection to Slack: it comes back, leaves nothing behind, and tells no secrets."""
+"""The connection to Slack is restored after a loss, leaves no tasks behind, and reveals no secrets."""
 
 import asyncio
 import json
@@ -10,92 +10,92 @@ from msgspec import structs
 
 from hark.protocol.chat import (
     ChatError,
-    Outgoing,
-    Written,
+    IncomingMessage,
+    OutgoingMessage,
 )
 from hark.surfaces.slack.surface import SlackSurface
 from tests.fakes.slack_payloads import APP_TOKEN, BOT_TOKEN
-from tests.fakes.slack_server import Failure, slack_server
-from tests.surfaces.slack.slack_fixture import DM, Ear, settings_for, slacking
+from tests.fakes.slack_server import SlackFailure, slack_server
+from tests.surfaces.slack.slack_fixture import DM, DeliveryRecorder, running_slack, slack_settings
 
-END_SECONDS = 20  # less than a second on an idle machine
+SHUTDOWN_SECONDS = 20  # takes less than a second on an idle machine
 
 
-async def test_a_lost_connection_is_made_anew_and_what_was_not_acked_comes_again() -> None:
-    async with slacking() as (slack, _, ear):
-        ear.gate.clear()
-        sent = slack.say("in the air")
-        await ear.changed.wait()
+async def test_a_lost_connection_is_restored_and_unacknowledged_events_arrive_again() -> None:
+    async with running_slack() as (slack, _, recorder):
+        recorder.gate.clear()
+        sent = slack.say("in flight")
+        await recorder.changed.wait()
         slack.drop()
         await slack.until(lambda: slack.connections == 2 and len(slack.sockets) == 1)
-        ear.gate.set()
-        await slack.again(sent).acked.wait()
+        recorder.gate.set()
+        await slack.redeliver(sent).acked.wait()
         await slack.say("after").acked.wait()
-    texts = [one.text for one in ear.heard if isinstance(one, Written)]
+    texts = [one.text for one in recorder.events if isinstance(one, IncomingMessage)]
     assert texts[-1] == "after"
-    assert set(texts) == {"in the air", "after"}
+    assert set(texts) == {"in flight", "after"}
 
 
-async def test_slack_may_ask_for_a_new_connection_and_gets_it_before_the_old_is_closed() -> None:
-    async with slacking() as (slack, _, ear):
-        most = 0
+async def test_a_requested_reconnect_opens_the_new_connection_before_closing_the_old_one() -> None:
+    async with running_slack() as (slack, _, recorder):
+        max_sockets = 0
 
         def is_renewed() -> bool:
-            nonlocal most
-            most = max(most, len(slack.sockets))
+            nonlocal max_sockets
+            max_sockets = max(max_sockets, len(slack.sockets))
             return slack.connections == 2 and len(slack.sockets) == 1
 
         await slack.ask_to_reconnect()
         await slack.until(is_renewed)
         await slack.say("still here?").acked.wait()
-    assert most == 2
-    assert len(ear.heard) == 1
+    assert max_sockets == 2
+    assert len(recorder.events) == 1
 
 
-async def test_a_server_that_falls_silent_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_without_pongs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.surfaces.slack.socket_mode.PING_SECONDS", 0.3)
     async with slack_server() as slack:
         slack.answers_pings = False
-        running = asyncio.create_task(SlackSurface(settings_for(slack)).run(Ear().deliver))
+        running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver))
         await slack.until(lambda: slack.connections == 2)
         running.cancel()
         await asyncio.wait([running])
 
 
-async def test_slack_that_hangs_up_at_once_is_left_alone_for_a_while() -> None:
+async def test_connecting_fails_with_an_error_when_slack_keeps_closing_connections() -> None:
     async with slack_server() as slack:
-        slack.hangs_up = True
-        with pytest.raises(ChatError, match="at once"):
-            await SlackSurface(settings_for(slack)).run(Ear().deliver)
+        slack.closes_new_sockets = True
+        with pytest.raises(ChatError, match="right after they were opened"):
+            await SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver)
         assert slack.connections < 10
 
 
-async def test_a_bad_token_is_told_without_being_shown(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_bad_token_is_reported_without_showing_the_token(caplog: pytest.LogCaptureFixture) -> None:
     async with slack_server() as slack:
         for change in ({"token": "xoxb-wrong-one"}, {"app_token": "xapp-wrong-one"}, {"token": "", "token_env": ""}):
-            with pytest.raises(ChatError) as refused:
-                await SlackSurface(structs.replace(settings_for(slack), **change)).run(Ear().deliver)
-            assert "wrong-one" not in str(refused.value)
-        slack.failures["auth.test"].append(Failure(status=429, retry_after=3))
-        with pytest.raises(ChatError) as refused:
-            await SlackSurface(settings_for(slack)).run(Ear().deliver)
-        assert refused.value.retry_after == 3
+            with pytest.raises(ChatError) as caught:
+                await SlackSurface(structs.replace(slack_settings(slack), **change)).run(DeliveryRecorder().deliver)
+            assert "wrong-one" not in str(caught.value)
+        slack.failures["auth.test"].append(SlackFailure(status=429, retry_after=3))
+        with pytest.raises(ChatError) as caught:
+            await SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver)
+        assert caught.value.retry_after == 3
     with pytest.raises(ChatError, match="reached"):
-        await SlackSurface(settings_for(slack)).run(Ear().deliver)
+        await SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver)
 
 
-async def test_no_secret_and_no_text_is_in_the_logs(caplog: pytest.LogCaptureFixture) -> None:
+async def test_logs_contain_no_secret_and_no_message_text(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    async with slacking() as (slack, surface, ear):
-        ear.failing.append(OSError("disk full"))
-        await slack.again(slack.say("a private word")).acked.wait()
-        slack.failures["chat.postMessage"].append(Failure("invalid_auth"))
+    async with running_slack() as (slack, surface, recorder):
+        recorder.errors.append(OSError("disk full"))
+        await slack.redeliver(slack.say("a private text")).acked.wait()
+        slack.failures["chat.postMessage"].append(SlackFailure("invalid_auth"))
         with pytest.raises(ChatError):
-            await surface.send(DM, Outgoing("an answer"))
+            await surface.send(DM, OutgoingMessage("an answer"))
         slack.drop()
         await slack.until(lambda: slack.connections == 2)
-    assert "was not kept" in caplog.text
-    for secret in (BOT_TOKEN, APP_TOKEN, "ticket-", "a private word", "an answer"):
+    assert "could not be stored" in caplog.text
+    for secret in (BOT_TOKEN, APP_TOKEN, "ticket-", "a private text", "an answer"):
         assert secret not in caplog.text
 
 
@@ -103,17 +103,17 @@ async def test_no_secret_and_no_text_is_in_the_logs(caplog: pytest.LogCaptureFix
 async def test_cancelling_leaves_no_task_and_no_thread(is_busy: bool) -> None:
     async with slack_server() as slack:
         threads, before = set(threading.enumerate()), asyncio.all_tasks()
-        ear = Ear()
-        running = asyncio.create_task(SlackSurface(settings_for(slack)).run(ear.deliver))
+        recorder = DeliveryRecorder()
+        running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(recorder.deliver))
         await slack.until(lambda: bool(slack.sockets))
         if is_busy:
             slack.say("held")
-            await ear.changed.wait()
+            await recorder.changed.wait()
         running.cancel()
-        async with asyncio.timeout(END_SECONDS):
+        async with asyncio.timeout(SHUTDOWN_SECONDS):
             await asyncio.wait([running])
         await slack.until(lambda: not slack.sockets)
-        left = {task for task in asyncio.all_tasks() - before if "aiohttp" not in repr(task)}
-        assert not left, json.dumps([repr(task) for task in left])
+        leftover_tasks = {task for task in asyncio.all_tasks() - before if "aiohttp" not in repr(task)}
+        assert not leftover_tasks, json.dumps([repr(task) for task in leftover_tasks])
         assert not set(threading.enumerate()) - threads
         assert slack.acks == 0

@@ -1,4 +1,4 @@
-"""Slack by HTTP, on a real server: what Slack has signed, of now, once; anything else is refused."""
+"""Slack over HTTP with a real server. Only requests that are signed by Slack, recent and not replayed are accepted."""
 
 import asyncio
 import json
@@ -11,102 +11,106 @@ import aiohttp
 import pytest
 from msgspec import structs
 
-from hark.protocol.chat import ChatError, Outgoing, Pressed, Written
-from hark.surfaces.slack.http_hook import MOST_SECONDS, SlackSignatures
+from hark.protocol.chat import ButtonPressed, ChatError, IncomingMessage, OutgoingMessage
+from hark.surfaces.slack.http_hook import MAX_AGE_SECONDS, SignatureVerifier
 from hark.surfaces.slack.platform import SlackSettings
 from hark.surfaces.slack.surface import SlackSurface
-from tests.fakes.slack_payloads import Json, as_form, signed
-from tests.fakes.slack_server import FakeSlack, slack_server
-from tests.surfaces.slack.slack_fixture import DM, Ear, settings_for
-from tests.surfaces.web.web_fixture import served
+from tests.fakes.slack_payloads import Json, as_form, signature_headers
+from tests.fakes.slack_server import SlackServer, slack_server
+from tests.surfaces.slack.slack_fixture import DM, DeliveryRecorder, slack_settings
+from tests.surfaces.web.web_fixture import run_web_server
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 
 
-class Caller:
-    """Slack, as it calls us."""
+class SlackCaller:
+    """A fake Slack server that sends requests to the hook."""
 
     def __init__(self, url: str, client: aiohttp.ClientSession) -> None:
         self.url = url
         self._client = client
 
-    async def post(self, body: bytes, headers: dict[str, str], kind: str = "application/json") -> tuple[int, str]:
-        async with self._client.post(self.url, data=body, headers={**headers, "Content-Type": kind}) as answer:
+    async def post(
+        self, body: bytes, headers: dict[str, str], content_type: str = "application/json"
+    ) -> tuple[int, str]:
+        async with self._client.post(self.url, data=body, headers={**headers, "Content-Type": content_type}) as answer:
             return answer.status, await answer.text()
 
     async def send(self, payload: Json) -> int:
         body = json.dumps(payload).encode()
-        return (await self.post(body, signed(SECRET, body)))[0]
+        return (await self.post(body, signature_headers(SECRET, body)))[0]
 
 
 @asynccontextmanager
-async def calling(home: Path) -> AsyncGenerator[tuple[FakeSlack, SlackSurface, Ear, Caller]]:
-    """A surface behind the real web server, which asks everybody else for a token."""
-    async with slack_server() as slack, served(home, token="a token that Slack does not have") as world:
-        settings = structs.replace(settings_for(slack), mode="http", signing_secret=SECRET, app_token="")
-        surface, ear = SlackSurface(settings), Ear()
-        ear.gate.set()
-        world.place.hooks.bring("slack", surface.hook())
-        running = asyncio.create_task(surface.run(ear.deliver))
-        caller = Caller("/slack/events", world.client)
+async def running_http_surface(
+    home: Path,
+) -> AsyncGenerator[tuple[SlackServer, SlackSurface, DeliveryRecorder, SlackCaller]]:
+    """Run a surface behind the real web server, which requires a token for other requests."""
+    async with slack_server() as slack, run_web_server(home, token="a token that Slack does not have") as world:
+        settings = structs.replace(slack_settings(slack), mode="http", signing_secret=SECRET, app_token="")
+        surface, recorder = SlackSurface(settings), DeliveryRecorder()
+        recorder.gate.set()
+        world.context.hooks.register("slack", surface.make_hook())
+        running = asyncio.create_task(surface.run(recorder.deliver))
+        caller = SlackCaller("/slack/events", world.client)
         try:
             while await caller.send({"type": "url_verification", "challenge": f"{time.time()}"}) == 503:
                 pass
-            yield slack, surface, ear, caller
+            yield slack, surface, recorder, caller
         finally:
             running.cancel()
             await asyncio.wait([running])
 
 
-def message(slack: FakeSlack, text: str) -> Json:
+def message_payload(slack: SlackServer, text: str) -> Json:
     return slack.say(text).body["payload"]
 
 
-async def test_slack_finds_its_challenge_answered(tmp_path: Path) -> None:
-    async with calling(tmp_path) as (_, _, _, caller):
+async def test_slacks_url_verification_challenge_is_answered(tmp_path: Path) -> None:
+    async with running_http_surface(tmp_path) as (_, _, _, caller):
         body = b'{"type": "url_verification", "challenge": "abc", "token": "x"}'
-        status, answer = await caller.post(body, signed(SECRET, body))
+        status, answer = await caller.post(body, signature_headers(SECRET, body))
     assert status == 200
     assert "abc" in answer
 
 
-async def test_an_event_is_answered_when_it_was_delivered_and_a_press_too(tmp_path: Path) -> None:
-    async with calling(tmp_path) as (slack, surface, ear, caller):
-        ear.gate.clear()
-        sending = asyncio.create_task(caller.send(message(slack, "hi")))
-        await ear.changed.wait()
+async def test_events_and_button_presses_are_acknowledged_after_their_delivery(tmp_path: Path) -> None:
+    async with running_http_surface(tmp_path) as (slack, surface, recorder, caller):
+        recorder.gate.clear()
+        sending = asyncio.create_task(caller.send(message_payload(slack, "hi")))
+        await recorder.changed.wait()
         assert not sending.done()
-        ear.gate.set()
+        recorder.gate.set()
         assert await sending == 200
-        await surface.send(DM, Outgoing("asked"))
-        pressing = slack.pressing(
-            "DANN", slack.ours()[0], {"action_id": "hark_0", "value": "v", "text": {}, "type": "b"}
+        await surface.send(DM, OutgoingMessage("asked"))
+        pressing = slack.press_payload(
+            "DANN", slack.bot_messages()[0], {"action_id": "hark_0", "value": "v", "text": {}, "type": "b"}
         )
         body = as_form(pressing)
-        assert (await caller.post(body, signed(SECRET, body), "application/x-www-form-urlencoded"))[0] == 200
-    assert [type(one) for one in ear.heard] == [Written, Pressed]
+        assert (await caller.post(body, signature_headers(SECRET, body), "application/x-www-form-urlencoded"))[0] == 200
+    assert [type(one) for one in recorder.events] == [IncomingMessage, ButtonPressed]
 
 
-async def test_what_could_not_be_kept_is_no_success_and_may_come_again_as_it_is(tmp_path: Path) -> None:
-    async with calling(tmp_path) as (slack, _, ear, caller):
-        ear.failing.append(OSError("disk full"))
-        body = json.dumps(message(slack, "keep me")).encode()
-        headers = signed(SECRET, body)
+async def test_a_failed_store_is_reported_and_can_be_retried_unchanged(tmp_path: Path) -> None:
+    async with running_http_surface(tmp_path) as (slack, _, recorder, caller):
+        recorder.errors.append(OSError("disk full"))
+        body = json.dumps(message_payload(slack, "store me")).encode()
+        headers = signature_headers(SECRET, body)
         assert (await caller.post(body, headers))[0] == 500
         assert (await caller.post(body, headers))[0] == 200
-    assert len(ear.heard) == 1
+    assert len(recorder.events) == 1
 
 
-async def test_a_forged_changed_old_future_or_repeated_request_is_refused(tmp_path: Path) -> None:
-    async with calling(tmp_path) as (slack, _, ear, caller):
-        body = json.dumps(message(slack, "evil")).encode()
-        good = signed(SECRET, body)
+async def test_a_forged_changed_old_future_or_replayed_request_is_refused(tmp_path: Path) -> None:
+    async with running_http_surface(tmp_path) as (slack, _, recorder, caller):
+        body = json.dumps(message_payload(slack, "evil")).encode()
+        good = signature_headers(SECRET, body)
         bad = [
             {},
-            signed("another secret", body),
-            signed(SECRET, body + b" "),
-            signed(SECRET, body, time.time() - MOST_SECONDS - 300),
-            signed(SECRET, body, time.time() + MOST_SECONDS + 300),
+            signature_headers("another secret", body),
+            signature_headers(SECRET, body + b" "),
+            signature_headers(SECRET, body, time.time() - MAX_AGE_SECONDS - 300),
+            signature_headers(SECRET, body, time.time() + MAX_AGE_SECONDS + 300),
             {**good, "X-Slack-Request-Timestamp": "now"},
             {**good, "X-Slack-Request-Timestamp": "9" * 5000},
             {**good, "X-Slack-Signature": "v0=é"},
@@ -114,36 +118,36 @@ async def test_a_forged_changed_old_future_or_repeated_request_is_refused(tmp_pa
         ]
         for headers in bad:
             assert (await caller.post(body, headers))[0] == 401
-        assert ear.heard == []
+        assert recorder.events == []
         assert (await caller.post(body, good))[0] == 200
         assert (await caller.post(body, good))[0] == 401
         broken = b"\xff{not json"
-        assert (await caller.post(broken, signed(SECRET, broken)))[0] == 400
+        assert (await caller.post(broken, signature_headers(SECRET, broken)))[0] == 400
         large = b"x" * 1_000_001
-        assert (await caller.post(large, signed(SECRET, large)))[0] == 413
-    assert len(ear.heard) == 1
+        assert (await caller.post(large, signature_headers(SECRET, large)))[0] == 413
+    assert len(recorder.events) == 1
 
 
-async def test_while_nothing_runs_slack_is_asked_to_come_again(tmp_path: Path) -> None:
-    async with slack_server() as slack, served(tmp_path) as world:
-        settings = structs.replace(settings_for(slack), mode="http", signing_secret=SECRET)
-        world.place.hooks.bring("slack", SlackSurface(settings).hook())
-        assert await Caller("/slack/events", world.client).send(message(slack, "early")) == 503
+async def test_slack_is_asked_to_retry_while_the_surface_is_not_running(tmp_path: Path) -> None:
+    async with slack_server() as slack, run_web_server(tmp_path) as world:
+        settings = structs.replace(slack_settings(slack), mode="http", signing_secret=SECRET)
+        world.context.hooks.register("slack", SlackSurface(settings).make_hook())
+        assert await SlackCaller("/slack/events", world.client).send(message_payload(slack, "early")) == 503
 
 
-def test_without_a_secret_there_is_no_hook() -> None:
+def test_creating_the_hook_fails_without_a_signing_secret() -> None:
     with pytest.raises(ChatError, match="signing_secret"):
-        SlackSurface(SlackSettings(mode="http", signing_secret_env="")).hook()
+        SlackSurface(SlackSettings(mode="http", signing_secret_env="")).make_hook()
 
 
-def test_signatures_are_forgotten_when_they_are_too_old_to_count() -> None:
+def test_seen_signatures_are_forgotten_after_they_expire() -> None:
     now = [1000.0]
-    signatures = SlackSignatures(SECRET, lambda: now[0])
-    seen: list[int] = []
+    verifier = SignatureVerifier(SECRET, lambda: now[0])
+    counts: list[int] = []
     for second in range(0, 4000, 10):
         now[0] = 1000.0 + second
-        headers = signed(SECRET, b"x", now[0])
-        assert signatures.admit(headers["X-Slack-Request-Timestamp"], headers["X-Slack-Signature"], b"x")
-        assert not signatures.admit(headers["X-Slack-Request-Timestamp"], headers["X-Slack-Signature"], b"x")
-        seen.append(len(signatures._seen))
-    assert max(seen) < 70
+        headers = signature_headers(SECRET, b"x", now[0])
+        assert verifier.accept(headers["X-Slack-Request-Timestamp"], headers["X-Slack-Signature"], b"x")
+        assert not verifier.accept(headers["X-Slack-Request-Timestamp"], headers["X-Slack-Signature"], b"x")
+        counts.append(len(verifier._seen))
+    assert max(counts) < 70

@@ -1,12 +1,12 @@
-"""Markdown as Slack shows it, and what people wrote in Slack as plain text."""
+"""Markdown is converted to Slack's mrkdwn, and message texts from Slack are converted to plain text."""
 
 import random
 
 import pytest
 
-from hark.surfaces.slack.mrkdwn import mrkdwn, plain
+from hark.surfaces.slack.mrkdwn import to_mrkdwn, to_plain_text
 
-G = "\u200b"
+ZERO_WIDTH_SPACE = "\u200b"
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ G = "\u200b"
     [
         ("**bold** and *italic* and ***both*** and ~~gone~~", "*bold* and _italic_ and _*both*_ and ~gone~"),
         ("__bold__ _italic_ snake_case_name", "*bold* _italic_ snake_case_name"),
-        ("un**bold**ed", f"un{G}*bold*{G}ed"),
+        ("un**bold**ed", f"un{ZERO_WIDTH_SPACE}*bold*{ZERO_WIDTH_SPACE}ed"),
         ("2 * 3 * 4 and a*b", "2 * 3 * 4 and a*b"),
         ("# Title", "*Title*"),
         ("## **Title** here ##", "*Title here*"),
@@ -34,22 +34,25 @@ G = "\u200b"
         ("\\*not bold\\* 1 < 2 & 3 > 2", "*not bold* 1 &lt; 2 &amp; 3 &gt; 2"),
         ("<!channel> <@U1> <#C1> <!subteam^S1>", "&lt;!channel&gt; &lt;@U1&gt; &lt;#C1&gt; &lt;!subteam^S1&gt;"),
         ("```python\na = b**c**d # **x**\n```\n**after**", "```\na = b**c**d # **x**\n```\n*after*"),
-        ("~~~\n``` & <\n~~~", f"```\n`{G}`{G}` &amp; &lt;\n```"),
-        ("````\n```\ninner\n```\n````", f"```\n`{G}`{G}`\ninner\n`{G}`{G}`\n```"),
+        ("~~~\n``` & <\n~~~", f"```\n`{ZERO_WIDTH_SPACE}`{ZERO_WIDTH_SPACE}` &amp; &lt;\n```"),
+        (
+            "````\n```\ninner\n```\n````",
+            f"```\n`{ZERO_WIDTH_SPACE}`{ZERO_WIDTH_SPACE}`\ninner\n`{ZERO_WIDTH_SPACE}`{ZERO_WIDTH_SPACE}`\n```",
+        ),
         ("```\nnever closed", "```\nnever closed\n```"),
         ("a | b\n--|--\n1 | **2**\n\nend", "```\na │ b\n──┼──\n1 │ 2\n```\n\nend"),
         ("| name | n |\n|:---|---:|\n| x\\|y | 10 |", "```\nname │ n\n─────┼───\nx|y  │ 10\n```"),
         ("**two\nlines**", "*two*\n*lines*"),
-        ("`` `code` ``", f"`{G}`code`{G}`"),
-        ("this | is no table", "this | is no table"),
+        ("`` `code` ``", f"`{ZERO_WIDTH_SPACE}`code`{ZERO_WIDTH_SPACE}`"),
+        ("this | isn't a table", "this | isn't a table"),
     ],
 )
-def test_markdown_becomes_mrkdwn(markdown: str, shown: str) -> None:
-    assert mrkdwn(markdown) == shown
+def test_markdown_is_converted_to_mrkdwn(markdown: str, shown: str) -> None:
+    assert to_mrkdwn(markdown) == shown
 
 
-def test_random_marks_ping_nobody_and_every_code_block_is_closed() -> None:
-    pieces = (
+def test_random_markup_pings_no_user_and_closes_every_code_block() -> None:
+    fragments = (
         "<",
         ">",
         "&",
@@ -72,13 +75,13 @@ def test_random_marks_ping_nobody_and_every_code_block_is_closed() -> None:
     )
     chance = random.Random(7)
     for _ in range(3000):
-        text = "".join(chance.choices(pieces, k=chance.randint(1, 40)))
-        shown = mrkdwn(text)
-        assert "<!" not in shown, text
-        assert "<@" not in shown, text
-        fences = [line for line in shown.split("\n") if line.lstrip("> •") == "```"]
+        text = "".join(chance.choices(fragments, k=chance.randint(1, 40)))
+        converted = to_mrkdwn(text)
+        assert "<!" not in converted, text
+        assert "<@" not in converted, text
+        fences = [line for line in converted.split("\n") if line.lstrip("> •") == "```"]
         assert len(fences) % 2 == 0, text
-        assert shown.count("```") == len(fences), text
+        assert converted.count("```") == len(fences), text
 
 
 @pytest.mark.parametrize(
@@ -92,5 +95,5 @@ def test_random_marks_ping_nobody_and_every_code_block_is_closed() -> None:
         ("&lt;@U2&gt; &amp;amp; x", "<@U2> &amp; x"),
     ],
 )
-def test_slacks_text_becomes_plain(written: str, read: str) -> None:
-    assert plain(written, {"U2": "Bea", "UBOT": "hark"}, "UBOT") == read
+def test_slack_text_is_converted_to_plain_text(written: str, read: str) -> None:
+    assert to_plain_text(written, {"U2": "Bea", "UBOT": "hark"}, "UBOT") == read

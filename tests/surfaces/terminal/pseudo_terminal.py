@@ -1,4 +1,4 @@
-"""`hark` in a pseudo-terminal: typed at, looked at, resized, closed."""
+"""Runs `hark` in a pseudo-terminal, to type into it, read its screen, resize it and close it."""
 
 import asyncio
 import fcntl
@@ -11,50 +11,55 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from tests.surfaces.terminal.screen_emulator import Screen
+from tests.surfaces.terminal.screen_emulator import ScreenEmulator
 from tests.waiting import until
 
 PASTE = b"\x1b[200~%s\x1b[201~"
-LOOK_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
-class Terminal:
-    """A terminal with a program in it."""
+class PseudoTerminal:
+    """A pseudo-terminal with a running program."""
 
     def __init__(
-        self, master: int, other_end: int, process: asyncio.subprocess.Process, screen: Screen, usual: list[object]
+        self,
+        master: int,
+        slave: int,
+        process: asyncio.subprocess.Process,
+        screen: ScreenEmulator,
+        original_settings: list[object],
     ) -> None:
-        """`usual` are the terminal's settings from before the program, which changes them as soon as it starts."""
+        """Attach to a running program. `original_settings` are the settings before the program changed them."""
         self.process = process
         self.screen = screen
-        self.written = bytearray()
-        self.usual = usual
+        self.output = bytearray()
+        self.original_settings = original_settings
         self._master = master
-        self._other_end = other_end
-        self._more = asyncio.Event()
-        self._is_stalled = False
+        self._slave = slave
+        self._output_arrived = asyncio.Event()
+        self._is_paused = False
         self.is_open = True
         asyncio.get_running_loop().add_reader(master, self._read)
 
     @property
     def text(self) -> str:
-        """What is on the screen."""
+        """The text on the screen."""
         return self.screen.text
 
     @property
-    def modes(self) -> list[object]:
-        """The terminal's settings, as `stty -a` would show them."""
-        return list(termios.tcgetattr(self._other_end))
+    def settings(self) -> list[object]:
+        """The terminal's current settings, as `stty -a` shows them."""
+        return list(termios.tcgetattr(self._slave))
 
     def type(self, keys: str | bytes) -> float:
-        """Type; return when."""
+        """Type keys and return the time at which they were written."""
         os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
         return time.perf_counter()
 
     async def type_all(self, keys: bytes) -> None:
-        """Type more than a terminal holds at once."""
+        """Type keys in chunks, for input that exceeds the terminal's buffer."""
         while keys:
-            with _unblocked(self._master):
+            with _nonblocking(self._master):
                 try:
                     keys = keys[os.write(self._master, keys[:1024]) :]
                     await asyncio.sleep(0)
@@ -68,34 +73,34 @@ class Terminal:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.screen.resize(columns, rows)
 
-    def stall(self) -> None:
-        """Take nothing any more of what the program writes."""
-        self._is_stalled = True
+    def pause_output(self) -> None:
+        """Stop reading the program's output."""
+        self._is_paused = True
         asyncio.get_running_loop().remove_reader(self._master)
 
-    def go_on(self) -> None:
-        """Take it again."""
-        self._is_stalled = False
+    def resume_output(self) -> None:
+        """Resume reading the program's output."""
+        self._is_paused = False
         asyncio.get_running_loop().add_reader(self._master, self._read)
 
-    async def until(self, words: str | Callable[[], bool], seconds: float = LOOK_SECONDS) -> float:
-        """Return when these words are on the screen, or this is true; when that was."""
-        is_there = words if callable(words) else lambda: words in self.text
-        await until(is_there, seconds=seconds, changed=self._more, shows=lambda: (words, self.text))
+    async def until(self, expected: str | Callable[[], bool], seconds: float = TIMEOUT_SECONDS) -> float:
+        """Wait until the text is on the screen or the condition is true. Return the time at which that happened."""
+        is_met = expected if callable(expected) else lambda: expected in self.text
+        await until(is_met, seconds=seconds, changed=self._output_arrived, shows=lambda: (expected, self.text))
         return time.perf_counter()
 
-    async def left(self, seconds: float = LOOK_SECONDS) -> int:
-        """Return the exit code when the program is gone."""
+    async def wait_for_exit(self, seconds: float = TIMEOUT_SECONDS) -> int:
+        """Wait until the program exits and return its exit code."""
         async with asyncio.timeout(seconds):
             return await self.process.wait()
 
     def close(self) -> None:
-        """Close the window."""
+        """Close the terminal window."""
         if self.is_open:
             self.is_open = False
             asyncio.get_running_loop().remove_reader(self._master)
             os.close(self._master)
-            os.close(self._other_end)
+            os.close(self._slave)
 
     def _read(self) -> None:
         try:
@@ -104,12 +109,12 @@ class Terminal:
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(self._master)
-        self.written += data
+        self.output += data
         self.screen.feed(data)
-        self._more.set()
+        self._output_arrived.set()
 
 
-class _unblocked:  # noqa: N801 - reads as a verb
+class _nonblocking:  # noqa: N801 - reads like a function
     def __init__(self, file: int) -> None:
         self._file = file
 
@@ -120,39 +125,39 @@ class _unblocked:  # noqa: N801 - reads as a verb
         os.set_blocking(self._file, True)
 
 
-def _be_controlled() -> None:
+def _set_controlling_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @asynccontextmanager
-async def terminal(
+async def open_pseudo_terminal(
     environment: Mapping[str, str],
-    words: Sequence[str] = (),
+    arguments: Sequence[str] = (),
     *,
     size: tuple[int, int] = (80, 24),
     command: Sequence[str] = (sys.executable, "-m", "hark.cli.main"),
     directory: str | None = None,
-) -> AsyncGenerator[Terminal]:
-    """Run `hark` in a terminal; at the end it is killed if it is still there."""
-    master, other_end = pty.openpty()
+) -> AsyncGenerator[PseudoTerminal]:
+    """Run `hark` in a pseudo-terminal. The program is killed at the end if it is still running."""
+    master, slave = pty.openpty()
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    usual = list[object](termios.tcgetattr(other_end))
+    original_settings = list[object](termios.tcgetattr(slave))
     process = await asyncio.create_subprocess_exec(
         *command,
-        *words,
-        stdin=other_end,
-        stdout=other_end,
-        stderr=other_end,
+        *arguments,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
         env={"TERM": "xterm-256color", **environment},
         cwd=directory,
         start_new_session=True,
-        preexec_fn=_be_controlled,
+        preexec_fn=_set_controlling_terminal,
     )
-    one = Terminal(master, other_end, process, Screen(*size), usual)
+    pseudo_terminal = PseudoTerminal(master, slave, process, ScreenEmulator(*size), original_settings)
     try:
-        yield one
+        yield pseudo_terminal
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        one.close()
+        pseudo_terminal.close()

@@ -1,12 +1,12 @@
-"""A small terminal: bytes in, the screen as a person would see it out."""
+"""A small terminal emulator: converts a program's output to the visible screen."""
 
 import re
 import unicodedata
 
-_PART = re.compile(
+_SEQUENCE = re.compile(
     rb"\x1b\[([0-9;:?<>=!$ ]*)([@-~])"  # CSI
     rb"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC
-    rb"|\x1b[PX^_][^\x1b]*\x1b\\"  # DCS and their like
+    rb"|\x1b[PX^_][^\x1b]*\x1b\\"  # DCS and similar sequences
     rb"|\x1b[()][0-9A-B]|\x1b[=>78cDEHMNOZ]"
     rb"|[\x00-\x1a\x1c-\x1f\x7f]"
     rb"|[^\x00-\x1f\x7f]+",
@@ -14,23 +14,23 @@ _PART = re.compile(
 )
 
 
-class Screen:
-    """Rows of cells, a cursor, and the modes that are switched on. What it does not know is in `unknown`."""
+class ScreenEmulator:
+    """A terminal screen: cells, a cursor and the enabled modes. Unsupported sequences are collected in `unknown`."""
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
         self.columns, self.rows = columns, rows
         self.modes: set[str] = set()
         self.unknown: list[bytes] = []
-        self.rang = 0
-        self._cells = self._empty()
-        self._usual: list[list[str]] = []
+        self.bell_count = 0
+        self._cells = self._empty_cells()
+        self._main_cells: list[list[str]] = []
         self._row = self._column = 0
-        self._kept = self._kept_usual = (0, 0)
-        self._rest = b""
+        self._saved_cursor = self._main_cursor = (0, 0)
+        self._unprocessed = b""
 
     @property
     def lines(self) -> list[str]:
-        """The rows, without the blanks behind their last letter."""
+        """The rows without trailing spaces."""
         return ["".join(row).rstrip() for row in self._cells]
 
     @property
@@ -38,67 +38,67 @@ class Screen:
         return "\n".join(self.lines)
 
     @property
-    def is_other(self) -> bool:
-        """True while an app has the screen that is not the shell's."""
+    def is_alternate_screen(self) -> bool:
+        """True while a program uses the alternate screen."""
         return "?1049" in self.modes
 
     def resize(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
-        self._cells = self._empty()
+        self._cells = self._empty_cells()
         self._row = self._column = 0
 
     def feed(self, data: bytes) -> None:
-        """Take what a program wrote."""
-        data = self._rest + data
-        place = 0
-        while place < len(data):
-            match = _PART.match(data, place)
-            if match is None or (match.end() == len(data) and _is_open(match[0])):
-                if len(data) - place < 64 or match is not None:
+        """Process a program's output."""
+        data = self._unprocessed + data
+        position = 0
+        while position < len(data):
+            match = _SEQUENCE.match(data, position)
+            if match is None or (match.end() == len(data) and _may_be_incomplete(match[0])):
+                if len(data) - position < 64 or match is not None:
                     break
-                self.unknown.append(data[place : place + 8])
-                place += 1
+                self.unknown.append(data[position : position + 8])
+                position += 1
                 continue
-            self._take(match)
-            place = match.end()
-        self._rest = data[place:]
+            self._process_sequence(match)
+            position = match.end()
+        self._unprocessed = data[position:]
 
-    def _take(self, match: "re.Match[bytes]") -> None:
-        whole = match[0]
+    def _process_sequence(self, match: "re.Match[bytes]") -> None:
+        sequence = match[0]
         if match[2]:
-            self._control(match[1].decode(), match[2].decode())
-        elif whole[0] == 0x1B:
-            self._escape(whole)
-        elif whole[0] < 0x20 or whole[0] == 0x7F:
-            self._plain(whole)
+            self._process_csi(match[1].decode(), match[2].decode())
+        elif sequence[0] == 0x1B:
+            self._process_escape(sequence)
+        elif sequence[0] < 0x20 or sequence[0] == 0x7F:
+            self._process_control_character(sequence)
         else:
-            for character in whole.decode("utf-8", "replace"):
-                self._put(character)
+            for character in sequence.decode("utf-8", "replace"):
+                self._put_character(character)
 
-    def _escape(self, whole: bytes) -> None:
-        match whole:
+    def _process_escape(self, sequence: bytes) -> None:
+        match sequence:
             case b"\x1b7":
-                self._kept = self._row, self._column
+                self._saved_cursor = self._row, self._column
             case b"\x1b8":
-                self._row, self._column = self._kept
+                self._row, self._column = self._saved_cursor
             case _:
-                self.unknown.append(whole)
+                self.unknown.append(sequence)
 
-    def _plain(self, character: bytes) -> None:
+    def _process_control_character(self, character: bytes) -> None:
         match character:
             case b"\r":
                 self._column = 0
             case b"\n":
-                self._next_row()
+                self._move_to_next_row()
             case b"\b":
                 self._column = max(0, self._column - 1)
             case b"\a":
-                self.rang += 1
+                self.bell_count += 1
             case _:
                 self.unknown.append(character)
 
-    def _control(self, words: str, final: str) -> None:
-        numbers = [int(word) if word.isdigit() else 0 for word in words.strip("?<>=!$ ").split(";")]
+    def _process_csi(self, parameters: str, final: str) -> None:
+        numbers = [int(word) if word.isdigit() else 0 for word in parameters.strip("?<>=!$ ").split(";")]
         first = numbers[0]
         match final:
             case "H" | "f":
@@ -113,25 +113,25 @@ class Screen:
             case "D":
                 self._column = max(0, self._column - (first or 1))
             case "J":
-                self._erase_below() if first == 0 else self._clear()
+                self._erase_below() if first == 0 else self._clear_screen()
             case "K":
                 self._cells[self._row][self._column :] = [" "] * (self.columns - self._column)
             case "h":
-                self._switch([f"?{number}" for number in numbers] if words.startswith("?") else [words])
+                self._enable_modes([f"?{number}" for number in numbers] if parameters.startswith("?") else [parameters])
             case "l":
-                self.modes -= {f"?{number}" for number in numbers} if words.startswith("?") else {words}
-                if words == "?1049" and self._usual:
-                    self._cells, self._usual = self._usual, []
-                    self._row, self._column = self._kept_usual
+                self.modes -= {f"?{number}" for number in numbers} if parameters.startswith("?") else {parameters}
+                if parameters == "?1049" and self._main_cells:
+                    self._cells, self._main_cells = self._main_cells, []
+                    self._row, self._column = self._main_cursor
             case "m" | "u" | "p" | "n" | "c":
                 pass
             case _:
-                self.unknown.append(f"CSI {words} {final}".encode())
+                self.unknown.append(f"CSI {parameters} {final}".encode())
 
-    def _switch(self, modes: list[str]) -> None:
-        if "?1049" in modes and not self.is_other:
-            self._usual, self._cells = self._cells, self._empty()
-            self._kept_usual = self._row, self._column
+    def _enable_modes(self, modes: list[str]) -> None:
+        if "?1049" in modes and not self.is_alternate_screen:
+            self._main_cells, self._cells = self._cells, self._empty_cells()
+            self._main_cursor = self._row, self._column
         self.modes |= set(modes)
 
     def _erase_below(self) -> None:
@@ -139,39 +139,39 @@ class Screen:
         for row in range(self._row + 1, self.rows):
             self._cells[row] = [" "] * self.columns
 
-    def _clear(self) -> None:
-        self._cells = self._empty()
+    def _clear_screen(self) -> None:
+        self._cells = self._empty_cells()
 
-    def _put(self, character: str) -> None:
-        wide = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    def _put_character(self, character: str) -> None:
+        width = 2 if unicodedata.east_asian_width(character) in "WF" else 1
         if unicodedata.combining(character):
             return
         if self._column >= self.columns:
-            if self.is_other:
+            if self.is_alternate_screen:
                 return
             self._column = 0
-            self._next_row()
+            self._move_to_next_row()
         row = self._cells[self._row]
         row[self._column] = character
-        if wide == 2 and self._column + 1 < self.columns:
+        if width == 2 and self._column + 1 < self.columns:
             row[self._column + 1] = ""
-        self._column = min(self._column + wide, self.columns)
+        self._column = min(self._column + width, self.columns)
 
-    def _next_row(self) -> None:
+    def _move_to_next_row(self) -> None:
         if self._row == self.rows - 1:
             self._cells = [*self._cells[1:], [" "] * self.columns]
         self._row = min(self._row + 1, self.rows - 1)
 
-    def _empty(self) -> list[list[str]]:
+    def _empty_cells(self) -> list[list[str]]:
         return [[" "] * self.columns for _ in range(self.rows)]
 
 
-def _is_open(part: bytes) -> bool:
-    """Tell whether a last run of letters may end inside of one."""
-    return part[-1] >= 0xC0 or (part[-1] >= 0x80 and _is_cut(part))
+def _may_be_incomplete(part: bytes) -> bool:
+    """Return whether the bytes may end inside a UTF-8 character."""
+    return part[-1] >= 0xC0 or (part[-1] >= 0x80 and _ends_inside_character(part))
 
 
-def _is_cut(part: bytes) -> bool:
+def _ends_inside_character(part: bytes) -> bool:
     try:
         part.decode()
     except UnicodeDecodeError as error:

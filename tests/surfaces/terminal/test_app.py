@@ -1,4 +1,4 @@
-"""The terminal app as a person uses it: everything typed is heard, told, and never lost."""
+"""The terminal app in use: typed text is sent, its receipt is shown, and it is never lost."""
 
 import asyncio
 from pathlib import Path
@@ -10,604 +10,608 @@ import hark
 from hark.protocol.commands import Command
 from hark.protocol.messages import UserMessage
 from hark.protocol.provider import ReasoningChunk
-from hark.protocol.store import Accepted
+from hark.protocol.store import PutResult
 from hark.providers.scripted import Hang
 from hark.surfaces.terminal import app as terminal_app
 from hark.surfaces.terminal.early_input import EarlyInput
 from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.keys import Keys
-from hark.surfaces.terminal.widgets import question
-from tests.surfaces.terminal.terminal_fixture import Seat, call, seat
+from hark.surfaces.terminal.widgets import question_panel
+from tests.surfaces.terminal.terminal_fixture import TerminalFixture, call, open_terminal
 
 
 @pytest.fixture
-def read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have questions count as read the moment that they are shown."""
-    monkeypatch.setattr(question, "READ_SECONDS", 0.0)
+def no_reading_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the delay before a displayed question accepts an answer."""
+    monkeypatch.setattr(question_panel, "MIN_READ_SECONDS", 0.0)
 
 
 @pytest.fixture
-def twice_however_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a key that is pressed again count as pressed twice, however busy the machine is."""
-    monkeypatch.setattr(terminal_app, "DOUBLE_SECONDS", 60.0)
+def slow_double_press(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lengthen the double-press interval so that double presses are recognized on a slow machine."""
+    monkeypatch.setattr(terminal_app, "DOUBLE_PRESS_SECONDS", 60.0)
     monkeypatch.setattr(terminal_app, "REWIND_SECONDS", 60.0)
 
 
-async def asked(one: Seat) -> None:
-    await one.until(lambda: one.app.questions.current)
+async def wait_for_question(terminal: TerminalFixture) -> None:
+    await terminal.until(lambda: terminal.app.questions.current)
 
 
-async def test_a_message_is_answered_and_its_receipt_is_told(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["**Good** morning."]]) as one:
-        await one.type("good morning")
-        await one.press("enter")
-        await one.until("done in")
-        assert "› good morning" in one.log
-        assert "turn 1" in one.log
-        assert "Good morning." in one.log
-        assert one.line == ""
+async def test_message_is_answered_and_its_receipt_is_shown(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["**Good** morning."]]) as terminal:
+        await terminal.type("good morning")
+        await terminal.press("enter")
+        await terminal.until("done in")
+        assert "› good morning" in terminal.log
+        assert "turn 1" in terminal.log
+        assert "Good morning." in terminal.log
+        assert terminal.input_text == ""
 
 
-async def test_a_message_interrupts_and_says_which_turn_and_how_fast(tmp_path: Path) -> None:
+async def test_interrupting_message_shows_the_interrupted_turn_and_its_stop_time(tmp_path: Path) -> None:
     hang = Hang()
-    async with seat(tmp_path, [["par", hang], ["fine"]]) as one:
-        await one.say("first")
+    async with open_terminal(tmp_path, [["par", hang], ["fine"]]) as terminal:
+        await terminal.send("first")
         await hang.reached.wait()
-        await one.say("second")
-        await one.until("fine")
-        await one.rest()
+        await terminal.send("second")
+        await terminal.until("fine")
+        await terminal.wait_until_idle()
         assert hang.closed.is_set()
-        await one.until("interrupted turn 1 in")
-        await one.until("ms: turn 2")
-        assert "par" in one.log
+        await terminal.until("interrupted turn 1 in")
+        await terminal.until("ms · turn 2")
+        assert "par" in terminal.log
 
 
-async def test_tab_queues_and_the_panel_changes_what_waits(tmp_path: Path) -> None:
+async def test_tab_queues_messages_and_the_queue_panel_can_change_them(tmp_path: Path) -> None:
     hang = Hang()
-    async with seat(tmp_path, [[hang], ["b done"], ["a2 done"]]) as one:
-        await one.say("go")
+    async with open_terminal(tmp_path, [[hang], ["b done"], ["a2 done"]]) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
         for text in ("a", "b", "c"):
-            await one.say(text, "tab")
-        await one.until(lambda: [item.text for item in one.app.queue_panel.items] == ["a", "b", "c"])
-        await one.until("queued #3")
-        await one.press("f2", "down", "K")  # b up
-        await one.until(lambda: [item.text for item in one.app.queue_panel.items] == ["b", "a", "c"])
-        await one.press("down", "down", "d")  # c away
-        await one.until(lambda: [item.text for item in one.app.queue_panel.items] == ["b", "a"])
-        await one.until("withdrawn")
-        await one.press("down", "e")  # a into the line
-        await one.until(lambda: one.line == "a")
-        await one.type("2")
-        await one.press("enter")
-        await one.until(lambda: [item.text for item in one.app.queue_panel.items] == ["b", "a2"])
-        assert one.line == ""
-        await one.press("f2", "home", "enter")  # b now
-        await one.until("b done")
-        await one.until("a2 done")
-        await one.rest()
-    said = [request.messages[-1].text for request in one.provider.requests]
-    assert said == ["go", "b", "a2"]
+            await terminal.send(text, "tab")
+        await terminal.until(lambda: [item.text for item in terminal.app.queue_panel.items] == ["a", "b", "c"])
+        await terminal.until("queued #3")
+        await terminal.press("f2", "down", "K")  # moves b up
+        await terminal.until(lambda: [item.text for item in terminal.app.queue_panel.items] == ["b", "a", "c"])
+        await terminal.press("down", "down", "d")  # withdraws c
+        await terminal.until(lambda: [item.text for item in terminal.app.queue_panel.items] == ["b", "a"])
+        await terminal.until("withdrawn")
+        await terminal.press("down", "e")  # edits a
+        await terminal.until(lambda: terminal.input_text == "a")
+        await terminal.type("2")
+        await terminal.press("enter")
+        await terminal.until(lambda: [item.text for item in terminal.app.queue_panel.items] == ["b", "a2"])
+        assert terminal.input_text == ""
+        await terminal.press("f2", "home", "enter")  # sends b now
+        await terminal.until("b done")
+        await terminal.until("a2 done")
+        await terminal.wait_until_idle()
+    prompts = [request.messages[-1].text for request in terminal.provider.requests]
+    assert prompts == ["go", "b", "a2"]
 
 
-async def test_an_edit_that_is_left_keeps_the_message_and_the_line(tmp_path: Path) -> None:
+async def test_cancelled_edit_keeps_the_queued_message_and_the_typed_text(tmp_path: Path) -> None:
     hang = Hang()
-    async with seat(tmp_path, [[hang]]) as one:
-        await one.say("go")
+    async with open_terminal(tmp_path, [[hang]]) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
-        await one.say("queued one", "tab")
-        await one.until(lambda: one.app.queue_panel.display)
-        await one.type("half")
-        await one.press("f2", "e")
-        await one.until(lambda: one.line == "queued one")
-        await one.type("!")
-        await one.press("escape")
-        await one.until(lambda: one.line == "half")
-        assert [item.text for item in one.app.queue_panel.items] == ["queued one"]
+        await terminal.send("queued text", "tab")
+        await terminal.until(lambda: terminal.app.queue_panel.display)
+        await terminal.type("half")
+        await terminal.press("f2", "e")
+        await terminal.until(lambda: terminal.input_text == "queued text")
+        await terminal.type("!")
+        await terminal.press("escape")
+        await terminal.until(lambda: terminal.input_text == "half")
+        assert [item.text for item in terminal.app.queue_panel.items] == ["queued text"]
         assert not hang.closed.is_set()
 
 
-async def test_a_steer_says_into_which_step_it_went(tmp_path: Path) -> None:
+async def test_steering_receipt_names_the_turn_and_step(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    waits = asyncio.Event()
+    is_waiting = asyncio.Event()
 
     async def wait() -> str:
         """Wait."""
-        waits.set()
+        is_waiting.set()
         await gate.wait()
         return "waited"
 
-    async with seat(tmp_path, [[call("wait")], ["with tabs"]], tools=[wait]) as one:
-        await one.say("go")
-        await waits.wait()
-        await one.say("use tabs", "ctrl+s")
-        await one.until("steers turn 1")
+    async with open_terminal(tmp_path, [[call("wait")], ["with tabs"]], tools=[wait]) as terminal:
+        await terminal.send("go")
+        await is_waiting.wait()
+        await terminal.send("use tabs", "ctrl+s")
+        await terminal.until("steering turn 1")
         gate.set()
-        await one.until("with tabs")
-        await one.until("steered into turn 1, step 2")
+        await terminal.until("with tabs")
+        await terminal.until("steered into turn 1, step 2")
 
 
-async def test_esc_stops_holds_what_waits_and_the_next_message_releases_it(tmp_path: Path) -> None:
+async def test_esc_stops_the_turn_and_the_next_message_releases_the_held_queue(tmp_path: Path) -> None:
     hang = Hang()
-    async with seat(tmp_path, [[hang], ["new done"], ["old done"]]) as one:
-        await one.say("go")
+    async with open_terminal(tmp_path, [[hang], ["new done"], ["old done"]]) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
-        await one.say("later", "tab")
-        await one.until("queued #1")
-        await one.type("unsent")
-        await one.press("escape")
-        await one.until("stopped in")
-        await one.until("1 waiting message is held")
-        await one.until("held #1")
-        assert one.line == "unsent"
-        await one.press("enter")
-        await one.until("old done")
-        await one.rest()
+        await terminal.send("later", "tab")
+        await terminal.until("queued #1")
+        await terminal.type("unsent")
+        await terminal.press("escape")
+        await terminal.until("stopped in")
+        await terminal.until("1 queued message is on hold. Your next message releases it; F2 edits.")
+        await terminal.until("held #1")
+        assert terminal.input_text == "unsent"
+        await terminal.press("enter")
+        await terminal.until("old done")
+        await terminal.wait_until_idle()
 
 
-async def test_after_stop_edit_gives_the_words_back(tmp_path: Path) -> None:
+async def test_queued_messages_return_to_the_input_line_after_a_stop_when_after_stop_is_edit(tmp_path: Path) -> None:
     hang = Hang()
-    place = TerminalEnvironment(tmp_path, tmp_path, after_stop_edits=True)
-    async with seat(tmp_path, [[hang]], place=place, delivery={"after_stop": "edit"}) as one:
-        await one.say("go")
+    environment = TerminalEnvironment(tmp_path, tmp_path, after_stop_edits=True)
+    async with open_terminal(tmp_path, [[hang]], environment=environment, delivery={"after_stop": "edit"}) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
-        await one.say("later", "tab")
-        await one.until("queued #1")
-        await one.type("mine")
-        await one.press("escape")
-        await one.until(lambda: one.line == "mine\nlater")
+        await terminal.send("later", "tab")
+        await terminal.until("queued #1")
+        await terminal.type("mine")
+        await terminal.press("escape")
+        await terminal.until(lambda: terminal.input_text == "mine\nlater")
 
 
-async def test_a_slash_command_shows_what_was_typed_and_what_came_of_it(tmp_path: Path) -> None:
-    async with seat(tmp_path, []) as one:
-        await one.say("/busy queue")
-        await one.until("A message while a turn runs: queue.")
-        await one.until(lambda: "sending" not in one.log)
-        assert "› /busy queue" in one.log
+async def test_slash_command_shows_the_typed_command_and_its_result(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, []) as terminal:
+        await terminal.send("/busy queue")
+        await terminal.until("Messages during a turn: queue.")
+        await terminal.until(lambda: "sending" not in terminal.log)
+        assert "› /busy queue" in terminal.log
 
 
-async def test_a_message_that_is_sent_while_the_session_loads_is_shown_once_below_the_past(
+async def test_message_sent_while_the_session_loads_is_shown_once_below_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = asyncio.Event()
-    opened = hark.SessionHandle.opened
+    wait_until_loaded = hark.SessionHandle.wait_until_loaded
 
-    async def slowly(session: hark.SessionHandle) -> None:
+    async def load_slowly(session: hark.SessionHandle) -> None:
         await gate.wait()
-        await opened(session)
+        await wait_until_loaded(session)
 
-    monkeypatch.setattr(hark.SessionHandle, "opened", slowly)
-    place = TerminalEnvironment(tmp_path, tmp_path, take_over=lambda: EarlyInput(("early bird",), "and on"))
-    async with seat(tmp_path, [["caught it"]], place=place) as one:
-        assert one.line == "and on"
-        assert "early bird" in one.log
-        await one.until(lambda: one.provider.requests)
+    monkeypatch.setattr(hark.SessionHandle, "wait_until_loaded", load_slowly)
+    environment = TerminalEnvironment(
+        tmp_path, tmp_path, finish_early_input=lambda: EarlyInput(("early bird",), "and on")
+    )
+    async with open_terminal(tmp_path, [["caught it"]], environment=environment) as terminal:
+        assert terminal.input_text == "and on"
+        assert "early bird" in terminal.log
+        await terminal.until(lambda: terminal.provider.requests)
         gate.set()
-        await one.until("caught it")
-        await one.rest()
-        assert one.log.count("early bird") == 1
-        assert one.log.index("early bird") < one.log.index("caught it")
+        await terminal.until("caught it")
+        await terminal.wait_until_idle()
+        assert terminal.log.count("early bird") == 1
+        assert terminal.log.index("early bird") < terminal.log.index("caught it")
 
 
-async def test_what_was_said_before_is_shown_when_a_session_is_resumed(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["# Title\n\nan *old* answer"]], store={"url": "sqlite"}) as one:
-        await one.say("an old question")
-        await one.until("done in")
-    async with seat(tmp_path, [["new"]], store={"url": "sqlite"}) as one:
-        await one.until("an old answer")
-        assert "› an old question" in one.log
+async def test_resumed_session_shows_its_earlier_messages(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["# Title\n\nan *old* answer"]], store={"url": "sqlite"}) as terminal:
+        await terminal.send("an old question")
+        await terminal.until("done in")
+    async with open_terminal(tmp_path, [["new"]], store={"url": "sqlite"}) as terminal:
+        await terminal.until("an old answer")
+        assert "› an old question" in terminal.log
 
 
-@pytest.mark.usefixtures("read_at_once")
-async def test_an_approval_is_answered_by_one_key(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_reading_delay")
+async def test_approval_is_given_with_one_key(tmp_path: Path) -> None:
     script = [[call("shell", command="touch made")], ["done it"]]
-    async with seat(tmp_path, script, approvals={"mode": "ask"}) as one:
-        await one.say("go")
-        await asked(one)
-        assert "[y] yes" in one.screen
-        await one.press("y")
-        await one.until("done it")
-        assert "answered: yes" in one.log
+    async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
+        await terminal.send("go")
+        await wait_for_question(terminal)
+        assert "[y] yes" in terminal.screen
+        await terminal.press("y")
+        await terminal.until("done it")
+        assert "Answered: yes" in terminal.log
     assert (tmp_path / "work" / "made").exists()
 
 
-@pytest.mark.usefixtures("read_at_once")
+@pytest.mark.usefixtures("no_reading_delay")
 @pytest.mark.parametrize("key", ["n", "4"])
-async def test_an_approval_is_denied_by_one_key(tmp_path: Path, key: str) -> None:
+async def test_approval_is_denied_with_one_key(tmp_path: Path, key: str) -> None:
     script = [[call("shell", command="touch made")], ["as you like"]]
-    async with seat(tmp_path, script, approvals={"mode": "ask"}) as one:
-        await one.say("go")
-        await asked(one)
-        await one.press(key)
-        await one.until("as you like")
+    async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
+        await terminal.send("go")
+        await wait_for_question(terminal)
+        await terminal.press(key)
+        await terminal.until("as you like")
     assert not (tmp_path / "work" / "made").exists()
 
 
-async def test_a_key_that_came_before_the_question_could_be_read_is_no_answer(tmp_path: Path) -> None:
+async def test_key_pressed_before_the_question_can_be_read_is_not_an_answer(tmp_path: Path) -> None:
     script = [[call("shell", command="touch made")], ["fine"]]
-    async with seat(tmp_path, script, approvals={"mode": "ask"}) as one:
-        await one.say("go")
-        await asked(one)
-        one.app.questions._shown_at += 3600
-        await one.type("you")
-        assert one.line == "you"
-        await one.type(" wait")
-        await one.press("enter")
-        await one.until("fine")
-        assert "The question was withdrawn" in one.log
+    async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
+        await terminal.send("go")
+        await wait_for_question(terminal)
+        terminal.app.questions._shown_at += 3600
+        await terminal.type("you")
+        assert terminal.input_text == "you"
+        await terminal.type(" wait")
+        await terminal.press("enter")
+        await terminal.until("fine")
+        assert "The question was withdrawn" in terminal.log
     assert not (tmp_path / "work" / "made").exists()
-    assert one.provider.requests[1].messages[-1].text == "you wait"
+    assert terminal.provider.requests[1].messages[-1].text == "you wait"
 
 
-@pytest.mark.usefixtures("read_at_once")
-async def test_a_key_with_text_in_the_line_is_text(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_reading_delay")
+async def test_approval_key_is_typed_as_text_when_the_input_line_is_not_empty(tmp_path: Path) -> None:
     script = [[call("shell", command="touch made")]]
-    async with seat(tmp_path, script, approvals={"mode": "ask"}) as one:
-        await one.say("go")
-        await one.type("x")
-        await asked(one)
-        await one.type("y")
-        assert one.line == "xy"
-        await one.press("escape")
-        await one.until("The question was withdrawn")
-        await one.until(lambda: not one.app.questions.display)
-        assert one.line == "xy"
+    async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
+        await terminal.send("go")
+        await terminal.type("x")
+        await wait_for_question(terminal)
+        await terminal.type("y")
+        assert terminal.input_text == "xy"
+        await terminal.press("escape")
+        await terminal.until("The question was withdrawn")
+        await terminal.until(lambda: not terminal.app.questions.display)
+        assert terminal.input_text == "xy"
     assert not (tmp_path / "work" / "made").exists()
 
 
-@pytest.mark.usefixtures("read_at_once")
-async def test_a_question_is_answered_by_words(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_reading_delay")
+async def test_question_is_answered_with_text(tmp_path: Path) -> None:
     script = [[call("ask", question="Which colour?", choices=["red", "blue"])], ["thanks"]]
-    async with seat(tmp_path, script) as one:
-        await one.say("go")
-        await asked(one)
-        await one.type("a warm green")
-        await one.press("enter")
-        await one.until("thanks")
-        assert "answered: a warm green" in one.log
-    assert one.provider.requests[1].messages[-1].text == "a warm green"
+    async with open_terminal(tmp_path, script) as terminal:
+        await terminal.send("go")
+        await wait_for_question(terminal)
+        await terminal.type("a warm green")
+        await terminal.press("enter")
+        await terminal.until("thanks")
+        assert "Answered: a warm green" in terminal.log
+    assert terminal.provider.requests[1].messages[-1].text == "a warm green"
 
 
-@pytest.mark.usefixtures("read_at_once")
-async def test_a_late_answer_is_told_and_kept_until_enter_is_pressed_again(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_reading_delay")
+async def test_late_answer_is_reported_and_sent_as_a_message_when_enter_is_pressed_again(tmp_path: Path) -> None:
     script = [[call("ask", question="Which colour?")], ["heard"]]
-    async with seat(tmp_path, script) as one:
-        await one.say("go")
-        await asked(one)
-        await one.type("green")
-        await one.press("escape")
-        await one.until("stopped in")
-        await one.press("enter")
-        await one.until("no longer open")
-        assert one.line == "green"
-        assert len(one.provider.requests) == 1
-        await one.press("enter")
-        await one.until("heard")
+    async with open_terminal(tmp_path, script) as terminal:
+        await terminal.send("go")
+        await wait_for_question(terminal)
+        await terminal.type("green")
+        await terminal.press("escape")
+        await terminal.until("stopped in")
+        await terminal.press("enter")
+        await terminal.until("no longer open")
+        assert terminal.input_text == "green"
+        assert len(terminal.provider.requests) == 1
+        await terminal.press("enter")
+        await terminal.until("heard")
 
 
-async def test_a_message_and_a_question_that_cross_are_not_mixed_up(tmp_path: Path) -> None:
+async def test_message_typed_before_a_question_appears_is_not_used_as_the_answer(tmp_path: Path) -> None:
     hang = Hang()
     script = [["well", hang], [call("ask", question="Which?")], ["heard the message"]]
-    async with seat(tmp_path, script) as one:
-        await one.say("go")
+    async with open_terminal(tmp_path, script) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
-        await one.say("ask me")
-        await one.type("my own thing")  # begun before the question was there
-        await asked(one)
-        await one.press("enter")
-        await one.until("heard the message")
-    assert one.provider.requests[2].messages[-1].text == "my own thing"
+        await terminal.send("ask me")
+        await terminal.type("my own thing")  # typed before the question appears
+        await wait_for_question(terminal)
+        await terminal.press("enter")
+        await terminal.until("heard the message")
+    assert terminal.provider.requests[2].messages[-1].text == "my own thing"
 
 
-@pytest.mark.usefixtures("twice_however_slowly")
-async def test_ctrl_c_clears_then_stops_then_leaves(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("slow_double_press")
+async def test_ctrl_c_clears_the_line_then_stops_the_turn_then_quits(tmp_path: Path) -> None:
     hang = Hang()
-    async with seat(tmp_path, [["x", hang]]) as one:
-        await one.say("go")
+    async with open_terminal(tmp_path, [["x", hang]]) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
-        await one.type("typed")
-        await one.press("ctrl+c")
-        assert one.line == ""
+        await terminal.type("typed")
+        await terminal.press("ctrl+c")
+        assert terminal.input_text == ""
         assert not hang.closed.is_set()
-        await one.press("ctrl+c")
-        await one.until("stopped in")
-        await one.press("up")
-        assert one.line == "typed"  # cleared is not lost
-        await one.press("ctrl+c", "ctrl+c")
-        await one.until("Once more leaves")
-        assert one.app.is_running
-        await one.press("ctrl+c")
-        await one.until(lambda: not one.app.is_running)
+        await terminal.press("ctrl+c")
+        await terminal.until("stopped in")
+        await terminal.press("up")
+        assert terminal.input_text == "typed"  # the cleared text is in the history
+        await terminal.press("ctrl+c", "ctrl+c")
+        await terminal.until("Press Ctrl+C again to quit.")
+        assert terminal.app.is_running
+        await terminal.press("ctrl+c")
+        await terminal.until(lambda: not terminal.app.is_running)
 
 
-async def test_keys_are_changeable(tmp_path: Path) -> None:
+async def test_key_bindings_can_be_configured(tmp_path: Path) -> None:
     hang = Hang()
-    place = TerminalEnvironment(tmp_path, tmp_path, Keys(stop="f9", leave="f10"))
-    async with seat(tmp_path, [[hang]], place=place) as one:
-        await one.say("go")
+    environment = TerminalEnvironment(tmp_path, tmp_path, Keys(stop="f9", leave="f10"))
+    async with open_terminal(tmp_path, [[hang]], environment=environment) as terminal:
+        await terminal.send("go")
         await hang.reached.wait()
-        assert "F9 stops" in one.screen
-        await one.press("escape")
+        assert "F9 stop" in terminal.screen
+        await terminal.press("escape")
         assert not hang.closed.is_set()
-        await one.press("f9")
-        await one.until("stopped in")
+        await terminal.press("f9")
+        await terminal.until("stopped in")
 
 
-async def test_history_walks_both_ways_and_keeps_what_was_unsent(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["a"], ["b"]]) as one:
+async def test_input_history_can_be_browsed_in_both_directions_without_losing_the_draft(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["a"], ["b"]]) as terminal:
         for text in ("one", "two"):
-            await one.say(text)
-            await one.rest()
-        await one.type("new")
-        await one.press("up")
-        assert one.line == "two"
-        await one.press("up")
-        assert one.line == "one"
-        await one.press("down", "down")
-        assert one.line == "new"
+            await terminal.send(text)
+            await terminal.wait_until_idle()
+        await terminal.type("new")
+        await terminal.press("up")
+        assert terminal.input_text == "two"
+        await terminal.press("up")
+        assert terminal.input_text == "one"
+        await terminal.press("down", "down")
+        assert terminal.input_text == "new"
 
 
-async def test_several_lines_are_typed_and_sent_as_one_message(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["ok"]]) as one:
-        await one.type("one")
-        await one.press("ctrl+j")
-        await one.type("two\\")
-        await one.press("enter")
-        await one.type("three")
-        await one.press("enter")
-        await one.until("ok")
-    assert one.provider.requests[0].messages[-1].text == "one\ntwo\nthree"
+async def test_multiline_text_is_sent_as_one_message(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["ok"]]) as terminal:
+        await terminal.type("one")
+        await terminal.press("ctrl+j")
+        await terminal.type("two\\")
+        await terminal.press("enter")
+        await terminal.type("three")
+        await terminal.press("enter")
+        await terminal.until("ok")
+    assert terminal.provider.requests[0].messages[-1].text == "one\ntwo\nthree"
 
 
-async def test_a_file_is_completed_and_arrows_choose(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["read"]]) as one:
+async def test_file_name_is_completed_with_the_selected_entry(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["read"]]) as terminal:
         for name in ("alpha.txt", "alphabet.txt", "other.py"):
             (tmp_path / "work" / name).write_text("x")
-        await one.type("look at @alp")
-        await one.until(lambda: "alphabet.txt" in one.screen)
-        await one.press("down", "tab")
-        assert one.line == "look at @alphabet.txt "
-        await one.press("enter")
-        await one.until("read")
+        await terminal.type("look at @alp")
+        await terminal.until(lambda: "alphabet.txt" in terminal.screen)
+        await terminal.press("down", "tab")
+        assert terminal.input_text == "look at @alphabet.txt "
+        await terminal.press("enter")
+        await terminal.until("read")
 
 
-async def test_a_command_is_completed(tmp_path: Path) -> None:
-    async with seat(tmp_path, []) as one:
-        await one.type("/stat")
-        await one.press("enter")
-        assert one.line == "/status "
-        await one.press("enter")
-        await one.until("nothing runs")
+async def test_slash_command_is_completed(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, []) as terminal:
+        await terminal.type("/stat")
+        await terminal.press("enter")
+        assert terminal.input_text == "/status "
+        await terminal.press("enter")
+        await terminal.until("no turn is running")
 
 
-async def test_a_picture_goes_along_by_its_path(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["a picture"]]) as one:
+async def test_image_is_attached_when_its_path_is_in_the_message(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["a picture"]]) as terminal:
         (tmp_path / "work" / "my shot.png").write_bytes(b"\x89PNG")
-        await one.say("see 'my shot.png' and none.png")
-        await one.until("a picture")
-        assert "with my shot.png" in one.log
-    message = one.provider.requests[0].messages[-1]
+        await terminal.send("see 'my shot.png' and none.png")
+        await terminal.until("a picture")
+        assert "Attached: my shot.png" in terminal.log
+    message = terminal.provider.requests[0].messages[-1]
     assert isinstance(message, UserMessage)
     assert [attachment.media_type for attachment in message.attachments] == ["image/png"]
 
 
-@pytest.mark.usefixtures("twice_however_slowly")
-async def test_esc_esc_goes_back_with_the_words_in_the_line(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["a"], ["b"], ["c"]]) as one:
+@pytest.mark.usefixtures("slow_double_press")
+async def test_double_esc_rewinds_and_puts_the_message_text_in_the_input_line(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["a"], ["b"], ["c"]]) as terminal:
         for text in ("one", "two"):
-            await one.say(text)
-            await one.rest()
-        await one.press("escape", "escape")
-        await one.until(lambda: len(one.app.screen_stack) == 2)
-        await one.press("enter")
-        await one.until("Back to before demo.t2.")
-        await one.until(lambda: one.line == "two")
-        assert "› two" not in one.log
-        await one.type("!")
-        await one.press("enter")
-        await one.rest()
-    texts = [message.text for message in one.provider.requests[2].messages if isinstance(message, UserMessage)]
+            await terminal.send(text)
+            await terminal.wait_until_idle()
+        await terminal.press("escape", "escape")
+        await terminal.until(lambda: len(terminal.app.screen_stack) == 2)
+        await terminal.press("enter")
+        await terminal.until("Rewound to before demo.t2.")
+        await terminal.until(lambda: terminal.input_text == "two")
+        assert "› two" not in terminal.log
+        await terminal.type("!")
+        await terminal.press("enter")
+        await terminal.wait_until_idle()
+    texts = [message.text for message in terminal.provider.requests[2].messages if isinstance(message, UserMessage)]
     assert texts == ["one", "two!"]
 
 
-async def test_rewind_takes_file_changes_back_when_asked(tmp_path: Path) -> None:
+async def test_rewind_restores_files_when_requested(tmp_path: Path) -> None:
     script = [["hi"], [call("write", path="new.txt", content="x")], ["written"]]
-    async with seat(tmp_path, script) as one:
-        await one.say("hello")
-        await one.rest()
-        await one.say("write it")
-        await one.until("written")
-        await one.rest()
+    async with open_terminal(tmp_path, script) as terminal:
+        await terminal.send("hello")
+        await terminal.wait_until_idle()
+        await terminal.send("write it")
+        await terminal.until("written")
+        await terminal.wait_until_idle()
         assert (tmp_path / "work" / "new.txt").exists()
-        await one.press("f4")
-        await one.until(lambda: len(one.app.screen_stack) == 2)
-        await one.press("f")
-        await one.until("as before")
+        await terminal.press("f4")
+        await terminal.until(lambda: len(terminal.app.screen_stack) == 2)
+        await terminal.press("f")
+        await terminal.until("restored")
     assert not (tmp_path / "work" / "new.txt").exists()
 
 
-async def test_children_are_a_tree_that_is_opened_and_stopped_one_by_one(tmp_path: Path) -> None:
+async def test_children_are_shown_as_a_tree_and_can_be_opened_and_stopped_separately(tmp_path: Path) -> None:
     hangs = [Hang(), Hang()]
     delegated = [call("delegate", 1, goal="first task"), call("delegate", 2, goal="second task")]
     script = [delegated, ["child a", hangs[0]], ["child b", hangs[1]], ["both seen"]]
-    async with seat(tmp_path, script) as one:
-        await one.say("go")
+    async with open_terminal(tmp_path, script) as terminal:
+        await terminal.send("go")
         for hang in hangs:
             await hang.reached.wait()
-        await one.press("f3")
-        await one.until(lambda: len(one.app.screen_stack) == 2)
-        assert "● call_1" in one.screen
-        assert "● call_2" in one.screen
-        await one.press("home", "enter")
-        await one.until(lambda: one.app.session.id == "demo.c-call_1")
-        await one.until(lambda: one.app.progress.turn)
-        assert "child call_1 of demo" in one.screen
-        await one.press("escape")
-        await one.until(lambda: sum(hang.closed.is_set() for hang in hangs) == 1)
-        await one.press("f3")
-        await one.until(lambda: len(one.app.screen_stack) == 2)
-        await one.press("end", "enter")
-        await one.until(lambda: one.app.session.id == "demo")
-        await one.press("f3")
-        await one.until(lambda: len(one.app.screen_stack) == 2)
-        await one.press("end", "s")
-        await one.until("both seen")
+        await terminal.press("f3")
+        await terminal.until(lambda: len(terminal.app.screen_stack) == 2)
+        assert "● call_1" in terminal.screen
+        assert "● call_2" in terminal.screen
+        await terminal.press("home", "enter")
+        await terminal.until(lambda: terminal.app.session.id == "demo.c-call_1")
+        await terminal.until(lambda: terminal.app.progress.turn)
+        assert "child call_1 of demo" in terminal.screen
+        await terminal.press("escape")
+        await terminal.until(lambda: sum(hang.closed.is_set() for hang in hangs) == 1)
+        await terminal.press("f3")
+        await terminal.until(lambda: len(terminal.app.screen_stack) == 2)
+        await terminal.press("end", "enter")
+        await terminal.until(lambda: terminal.app.session.id == "demo")
+        await terminal.press("f3")
+        await terminal.until(lambda: len(terminal.app.screen_stack) == 2)
+        await terminal.press("end", "s")
+        await terminal.until("both seen")
         assert all(hang.closed.is_set() for hang in hangs)
 
 
-async def test_sessions_are_left_and_found_again(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["in demo"], ["in other"]], store={"url": "sqlite"}) as one:
-        await one.say("hello demo")
-        await one.until("in demo")
-        await one.say("/new other")
-        await one.until(lambda: one.app.session.id == "other")
-        await one.say("hello other")
-        await one.until("in other")
-        assert "in demo" not in one.log
-        await one.say("/resume demo")
-        await one.until("in demo")
-        await one.say("/new not a name")
-        await one.until("can't name a session")
-        assert one.app.session.id == "demo"
+async def test_sessions_can_be_switched_and_resumed(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["in demo"], ["in other"]], store={"url": "sqlite"}) as terminal:
+        await terminal.send("hello demo")
+        await terminal.until("in demo")
+        await terminal.send("/new other")
+        await terminal.until(lambda: terminal.app.session.id == "other")
+        await terminal.send("hello other")
+        await terminal.until("in other")
+        assert "in demo" not in terminal.log
+        await terminal.send("/resume demo")
+        await terminal.until("in demo")
+        await terminal.send("/new not a name")
+        await terminal.until("not a valid session name")
+        assert terminal.app.session.id == "demo"
 
 
-async def test_copy_theme_and_quit(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["the answer"]]) as one:
-        await one.say("go")
-        await one.rest()
-        await one.say("/copy")
-        await one.until("10 characters")
-        assert one.app.clipboard == "the answer"
-        await one.say("/theme nord")
-        await one.until("The theme is nord.")
-        await one.say("/quit")
-        await one.until(lambda: not one.app.is_running)
+async def test_copy_theme_and_quit_commands_take_effect(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["the answer"]]) as terminal:
+        await terminal.send("go")
+        await terminal.wait_until_idle()
+        await terminal.send("/copy")
+        await terminal.until("10 characters")
+        assert terminal.app.clipboard == "the answer"
+        await terminal.send("/theme nord")
+        await terminal.until("Theme: nord.")
+        await terminal.send("/quit")
+        await terminal.until(lambda: not terminal.app.is_running)
 
 
-async def test_thinking_is_folded_until_it_is_opened(tmp_path: Path) -> None:
-    async with seat(tmp_path, [[ReasoningChunk("deep "), ReasoningChunk("thoughts"), "said"]]) as one:
-        await one.say("go")
-        await one.rest()
-        await one.until("thought, about 2 words")
-        assert "deep thoughts" not in one.log
-        await one.press("ctrl+o")
-        await one.until("deep thoughts")
+async def test_thinking_is_collapsed_until_it_is_expanded(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [[ReasoningChunk("deep "), ReasoningChunk("thoughts"), "said"]]) as terminal:
+        await terminal.send("go")
+        await terminal.wait_until_idle()
+        await terminal.until("Thought (about 2 words)")
+        assert "deep thoughts" not in terminal.log
+        await terminal.press("ctrl+o")
+        await terminal.until("deep thoughts")
 
 
-async def test_a_draft_is_kept_while_it_is_typed(tmp_path: Path) -> None:
-    async with seat(tmp_path, []) as one:
-        await one.type("not yet")
-        one.app.save_draft()
+async def test_draft_is_stored_while_it_is_typed(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, []) as terminal:
+        await terminal.type("not yet")
+        terminal.app.save_draft()
         assert (tmp_path / "drafts" / "demo").read_text() == "not yet"
-    async with seat(tmp_path, []) as one:
-        assert one.line == "not yet"
+    async with open_terminal(tmp_path, []) as terminal:
+        assert terminal.input_text == "not yet"
 
 
-async def test_a_wish_that_fails_is_told_and_the_app_goes_on(tmp_path: Path) -> None:
+async def test_failed_action_is_reported_and_the_app_continues(tmp_path: Path) -> None:
     async def fail() -> None:
-        raise RuntimeError("nobody foresaw this")
+        raise RuntimeError("unexpected failure")
 
-    async with seat(tmp_path, [["still here"]]) as one:
-        one.app.start(fail())
-        await one.until("nobody foresaw this")
-        await one.say("go")
-        await one.until("still here")
+    async with open_terminal(tmp_path, [["still here"]]) as terminal:
+        terminal.app.start_task(fail())
+        await terminal.until("unexpected failure")
+        await terminal.send("go")
+        await terminal.until("still here")
 
 
-async def test_an_event_that_can_not_be_shown_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with seat(tmp_path, [["first"], ["second"]]) as one:
+async def test_event_that_cannot_be_displayed_does_not_affect_other_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_terminal(tmp_path, [["first"], ["second"]]) as terminal:
         faults = [ValueError("odd")]
-        take = one.app.log_view.take
+        show_event = terminal.app.log_view.show_event
 
-        def failing(event: object) -> None:
+        def fail_once(event: object) -> None:
             if faults:
                 raise faults.pop()
-            take(event)  # type: ignore[arg-type]
+            show_event(event)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(one.app.log_view, "take", failing)
-        await one.say("go")
-        await one.until("could not be shown")
-        await one.until("first")
-
-
-async def test_a_long_session_keeps_a_bounded_screen(tmp_path: Path) -> None:
-    async with seat(tmp_path, [[f"line {number}\n\n" for number in range(9_000)]]) as one:
-        await one.say("go")
-        await one.until("done in")
-        assert "line 8999" in one.log
-        assert len(one.app.log_view._lines) <= 6_100
-        assert len(list(one.app.screen.walk_children())) < 20
+        monkeypatch.setattr(terminal.app.log_view, "show_event", fail_once)
+        await terminal.send("go")
+        await terminal.until("could not be displayed")
+        await terminal.until("first")
 
 
-async def test_keys_that_follow_enter_at_once_belong_to_the_next_message(tmp_path: Path) -> None:
-    async with seat(tmp_path, [["a"], ["b"], ["c"]], delivery={"default": "queue"}) as one:
+async def test_long_session_has_a_bounded_number_of_lines_and_widgets(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [[f"line {number}\n\n" for number in range(9_000)]]) as terminal:
+        await terminal.send("go")
+        await terminal.until("done in")
+        assert "line 8999" in terminal.log
+        assert len(terminal.app.log_view._lines) <= 6_100
+        assert len(list(terminal.app.screen.walk_children())) < 20
+
+
+async def test_keys_typed_right_after_enter_become_part_of_the_next_message(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["a"], ["b"], ["c"]], delivery={"default": "queue"}) as terminal:
         for letter in "one\rtwo\rthree":
             key = "enter" if letter == "\r" else letter
-            one.app.post_message(events.Key(key, letter))
-        await one.until(lambda: len(one.provider.requests) == 2)
-        await one.rest()
-        assert [request.messages[-1].text for request in one.provider.requests] == ["one", "two"]
-        assert one.line == "three"
+            terminal.app.post_message(events.Key(key, letter))
+        await terminal.until(lambda: len(terminal.provider.requests) == 2)
+        await terminal.wait_until_idle()
+        assert [request.messages[-1].text for request in terminal.provider.requests] == ["one", "two"]
+        assert terminal.input_text == "three"
 
 
-@pytest.mark.usefixtures("read_at_once")
-async def test_an_answer_that_is_pasted_and_sent_at_once_is_an_answer(tmp_path: Path) -> None:
-    async with seat(tmp_path, [[call("ask", question="Which?")], ["thanks"]]) as one:
-        await one.say("go")
-        await asked(one)
-        one.app.post_message(events.Paste("that one"))
-        one.app.post_message(events.Key("enter", "\r"))
-        await one.until("answered: that one")
-        await one.until("thanks")
-        assert one.provider.requests[1].messages[-1].text == "that one"
+@pytest.mark.usefixtures("no_reading_delay")
+async def test_pasted_answer_sent_at_once_answers_the_question(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [[call("ask", question="Which?")], ["thanks"]]) as terminal:
+        await terminal.send("go")
+        await wait_for_question(terminal)
+        terminal.app.post_message(events.Paste("that option"))
+        terminal.app.post_message(events.Key("enter", "\r"))
+        await terminal.until("Answered: that option")
+        await terminal.until("thanks")
+        assert terminal.provider.requests[1].messages[-1].text == "that option"
 
 
-async def test_keys_that_delete_and_move_keep_their_place_among_letters(tmp_path: Path) -> None:
-    async with seat(tmp_path, []) as one:
+async def test_editing_keys_take_effect_in_the_order_they_were_typed(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, []) as terminal:
         for key in ("x", "ctrl+u", "a", "b", "backspace", "d", "left", "c", "end", "e"):
-            one.app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await one.until(lambda: one.line == "acde")
+            terminal.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await terminal.until(lambda: terminal.input_text == "acde")
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
-async def test_esc_directly_after_enter_stops_a_message_that_is_still_on_its_way(
+async def test_esc_right_after_enter_stops_a_message_that_is_not_yet_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_busy: bool
 ) -> None:
     hang = Hang()
-    async with seat(tmp_path, [[hang], ["next done"]] if is_busy else [["next done"]]) as one:
+    async with open_terminal(tmp_path, [[hang], ["next done"]] if is_busy else [["next done"]]) as terminal:
         if is_busy:
-            await one.say("a long task")
+            await terminal.send("a long task")
             await hang.reached.wait()
-            await one.until(lambda: one.app.progress.turn)
+            await terminal.until(lambda: terminal.app.progress.turn)
         gate = asyncio.Event()
-        inbox = one.agent.bench.store.inbox
+        inbox = terminal.agent.engine.store.inbox
         put = inbox.put
 
-        async def held(session: str, command: Command) -> Accepted:
+        async def put_later(session: str, command: Command) -> PutResult:
             await gate.wait()
             return await put(session, command)
 
-        monkeypatch.setattr(inbox, "put", held)
-        await one.say("something else")
-        await one.press("escape")
+        monkeypatch.setattr(inbox, "put", put_later)
+        await terminal.send("something else")
+        await terminal.press("escape")
         if is_busy:
-            await one.until("stopped in")
+            await terminal.until("stopped in")
         gate.set()
-        await one.until(lambda: one.log.count("stopped in") == 1 + is_busy)
-        await one.rest()
-        assert len(one.provider.requests) == is_busy
-        await one.say("next")
-        await one.until("next done")
+        await terminal.until(lambda: terminal.log.count("stopped in") == 1 + is_busy)
+        await terminal.wait_until_idle()
+        assert len(terminal.provider.requests) == is_busy
+        await terminal.send("next")
+        await terminal.until("next done")
 
 
-async def test_a_typed_stop_word_stops_the_turn_and_answers_no_question(tmp_path: Path) -> None:
+async def test_typed_stop_word_stops_the_turn(tmp_path: Path) -> None:
     hang = Hang()
-    async with seat(tmp_path, [[hang]]) as one:
-        await one.say("stop")
-        await one.until("No turn is running.")
-        await one.say("go")
+    async with open_terminal(tmp_path, [[hang]]) as terminal:
+        await terminal.send("stop")
+        await terminal.until("No turn is running.")
+        await terminal.send("go")
         await hang.reached.wait()
-        await one.say("Stop!")
-        await one.until("stopped in")
-        await one.rest()
-        assert len(one.provider.requests) == 1
+        await terminal.send("Stop!")
+        await terminal.until("stopped in")
+        await terminal.wait_until_idle()
+        assert len(terminal.provider.requests) == 1

@@ -1,7 +1,7 @@
-"""The page about keys says what the code does."""
+"""The documentation page for key bindings matches the code."""
 
-from docs.make_keys import PAGE, page
+from docs.make_keys import PAGE, render_page
 
 
-def test_the_page_about_keys_is_made_from_the_tables() -> None:
-    assert PAGE.read_text() == page(), "run: python -m docs.make_keys"
+def test_key_bindings_page_is_generated_from_the_tables() -> None:
+    assert PAGE.read_text() == render_page(), "run: python -m docs.make_keys"

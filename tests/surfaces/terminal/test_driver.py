@@ -1,4 +1,4 @@
-"""The private parts of Textual that the driver uses work as it expects."""
+"""The private parts of Textual that the terminal driver uses behave as expected."""
 
 import time
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ from textual.message import Message
 CHANGED = "textual._xterm_parser changed: adapt surfaces/terminal/driver.py, then raise the bound in pyproject.toml"
 
 
-def keys(messages: Iterable[Message]) -> list[str]:
+def key_names(messages: Iterable[Message]) -> list[str]:
     return [message.key for message in messages if isinstance(message, events.Key)]
 
 
-def test_the_private_key_parser_of_textual_is_the_one_that_was_tested() -> None:
+def test_textuals_private_key_parser_behaves_as_expected() -> None:
     parser = XTermParser(False)
-    assert keys(parser.feed("a\x1b[A\x03")) == ["a", "up", "ctrl+c"], CHANGED
-    assert keys(parser.feed("\x1b")) == [], CHANGED
-    time.sleep(constants.ESCAPE_DELAY + 0.005)  # the parser's own clock
-    assert keys(parser.tick()) == ["escape"], CHANGED
+    assert key_names(parser.feed("a\x1b[A\x03")) == ["a", "up", "ctrl+c"], CHANGED
+    assert key_names(parser.feed("\x1b")) == [], CHANGED
+    time.sleep(constants.ESCAPE_DELAY + 0.005)  # the parser uses its own clock
+    assert key_names(parser.tick()) == ["escape"], CHANGED

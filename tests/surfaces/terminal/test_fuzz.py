@@ -1,9 +1,9 @@
-"""A few seconds of chaos at the keyboard; `python -m tests.surfaces.terminal.fuzz` is for minutes."""
+"""Fuzzes the terminal app for a few seconds. `python -m tests.surfaces.terminal.fuzz` runs for minutes."""
 
 from pathlib import Path
 
-from tests.surfaces.terminal.fuzz import fuzz
+from tests.surfaces.terminal.fuzz import run_fuzzer
 
 
-async def test_random_keys_pastes_resizes_and_stops_lose_nothing(tmp_path: Path) -> None:
-    assert await fuzz(tmp_path, seconds=3.0, seed=20) > 100
+async def test_random_keys_pastes_resizes_and_stops_lose_no_text(tmp_path: Path) -> None:
+    assert await run_fuzzer(tmp_path, seconds=3.0, seed=20) > 100

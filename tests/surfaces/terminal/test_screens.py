@@ -1,4 +1,4 @@
-"""The main screens look as they did. `HARK_UPDATE_SCREENS=1 pytest ...` takes them anew; look at the difference."""
+"""Snapshots of the main screens. `HARK_UPDATE_SCREENS=1 pytest ...` updates them; review the diff."""
 
 import os
 from pathlib import Path
@@ -7,18 +7,18 @@ import pytest
 
 from tests.surfaces.terminal.screens import SCENES
 
-FOLDER = Path(__file__).parent / "screens"
+SNAPSHOT_DIRECTORY = Path(__file__).parent / "screens"
 
 
 @pytest.mark.parametrize("name", SCENES)
-async def test_a_screen_looks_as_it_did(tmp_path: Path, name: str) -> None:
-    async with SCENES[name](tmp_path) as one:
-        await one.pilot.pause()
-        one.app.draw_progress()
-        await one.pilot.pause()
-        seen = one.screen.rstrip() + "\n"
-    path = FOLDER / f"{name}.txt"
+async def test_screen_matches_its_snapshot(tmp_path: Path, name: str) -> None:
+    async with SCENES[name](tmp_path) as terminal:
+        await terminal.pilot.pause()
+        terminal.app.draw_progress()
+        await terminal.pilot.pause()
+        screen = terminal.screen.rstrip() + "\n"
+    path = SNAPSHOT_DIRECTORY / f"{name}.txt"
     if os.environ.get("HARK_UPDATE_SCREENS"):
-        FOLDER.mkdir(exist_ok=True)
-        path.write_text(seen)
-    assert seen == path.read_text()
+        SNAPSHOT_DIRECTORY.mkdir(exist_ok=True)
+        path.write_text(screen)
+    assert screen == path.read_text()

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible API, with OpenAI's own client where that is what people use."""
+"""The OpenAI-compatible API, tested with OpenAI's own client where possible."""
 
 import asyncio
 from pathlib import Path
@@ -10,19 +10,19 @@ import pytest
 from hark.protocol.messages import Effect
 from tests.cli.command_line import gated, shell_call
 from tests.fakes.models.behaviours import failing, hanging, text, tokens
-from tests.surfaces.web.web_fixture import World, served
+from tests.surfaces.web.web_fixture import WebFixture, run_web_server
 from tests.waiting import at_most, until
 
 PATH = "/v1/chat/completions"
 HI = [{"role": "user", "content": "hi"}]
 
 
-def client_of(world: World) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(api_key="none", base_url=f"{world.base}/v1", max_retries=0)
+def openai_client(web: WebFixture) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(api_key="none", base_url=f"{web.base}/v1", max_retries=0)
 
 
-async def test_a_completion_is_a_turn(tmp_path: Path) -> None:
-    async with served(tmp_path, [text(["Hello", " there"])]) as world, client_of(world) as client:
+async def test_a_completion_runs_a_turn_and_reports_its_usage(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [text(["Hello", " there"])]) as web, openai_client(web) as client:
         done = await client.chat.completions.create(model="hark", messages=[{"role": "user", "content": "hi"}])
         assert done.choices[0].message.content == "Hello there"
         assert done.choices[0].finish_reason == "stop"
@@ -32,8 +32,8 @@ async def test_a_completion_is_a_turn(tmp_path: Path) -> None:
         assert [model.id for model in models.data] == ["hark", "main"]
 
 
-async def test_a_completion_streams(tmp_path: Path) -> None:
-    async with served(tmp_path, [text(["Hello", " there"])]) as world, client_of(world) as client:
+async def test_a_completion_streams_its_reply(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [text(["Hello", " there"])]) as web, openai_client(web) as client:
         stream = await client.chat.completions.create(
             model="main",
             messages=[{"role": "user", "content": "hi"}],
@@ -49,104 +49,106 @@ async def test_a_completion_streams(tmp_path: Path) -> None:
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-@pytest.mark.parametrize("streams", [False, True])
-async def test_a_command_is_answered_with_what_comes_of_it(tmp_path: Path, streams: bool) -> None:
-    async with served(tmp_path) as world:
-        body = {"messages": [{"role": "user", "content": "/help me"}], "stream": streams}
-        status, _, answer = await world.fetch(PATH, "POST", json=body)
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_the_response_to_a_slash_command_contains_its_notice(tmp_path: Path, is_streamed: bool) -> None:
+    async with run_web_server(tmp_path) as web:
+        body = {"messages": [{"role": "user", "content": "/help me"}], "stream": is_streamed}
+        status, _, reply = await web.fetch(PATH, "POST", json=body)
         assert status == 200
-        assert "/reset" in answer
-        assert '"finish_reason":"stop"' in answer
-        assert world.model.requests == []
+        assert "/reset" in reply
+        assert '"finish_reason":"stop"' in reply
+        assert web.model.requests == []
 
 
-async def test_the_clients_messages_are_the_history(tmp_path: Path) -> None:
+async def test_earlier_messages_in_the_request_become_the_history_of_a_new_session(tmp_path: Path) -> None:
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "I am Ada."},
         {"role": "assistant", "content": "Hello Ada."},
         {"role": "user", "content": [{"type": "text", "text": "Who am I?"}]},
     ]
-    async with served(tmp_path, [text(["Ada"]), text(["again"])]) as world:
-        status, body = await world.call("POST", PATH, {"messages": messages})
+    async with run_web_server(tmp_path, [text(["Ada"]), text(["again"])]) as web:
+        status, body = await web.call("POST", PATH, {"messages": messages})
         assert (status, body["choices"][0]["message"]["content"]) == (200, "Ada")
-        sent = world.model.requests[0].body["messages"]
+        sent = web.model.requests[0].body["messages"]
         assert [(item["role"], item["content"]) for item in sent[2:]] == [
             ("user", "I am Ada."),
             ("assistant", "Hello Ada."),
             ("user", "Who am I?"),
         ]
         assert "Be brief." in sent[1]["content"]
-        rows = await world.messages(body["hark"]["session"])
+        rows = await web.messages(body["hark"]["session"])
         assert [row["role"] for row in rows] == ["note", "user", "assistant", "user", "assistant"]
-        await until(lambda: not world.agent.is_open(body["hark"]["session"]))
-        _, other = await world.call("POST", PATH, {"messages": HI})
+        await until(lambda: not web.agent.is_open(body["hark"]["session"]))
+        _, other = await web.call("POST", PATH, {"messages": HI})
         assert other["hark"]["session"] != body["hark"]["session"]
-        assert len(world.model.requests[1].body["messages"]) == 2
+        assert len(web.model.requests[1].body["messages"]) == 2
 
 
-async def test_a_named_session_has_its_own_history(tmp_path: Path) -> None:
-    named = {"X-Hark-Session": "mine"}
-    async with served(tmp_path, [text(["one"]), text(["two"])]) as world:
+async def test_a_named_session_uses_its_own_history(tmp_path: Path) -> None:
+    headers = {"X-Hark-Session": "mine"}
+    async with run_web_server(tmp_path, [text(["one"]), text(["two"])]) as web:
         history = [{"role": "user", "content": "before"}, {"role": "assistant", "content": "yes"}]
-        await world.call("POST", PATH, {"messages": [*history, *HI]}, headers=named)
-        again = {"messages": [*history, *HI, {"role": "assistant", "content": "one"}, *HI]}
-        await world.call("POST", PATH, again, headers=named)
-        texts = [row["text"] for row in await world.messages("mine")]
+        await web.call("POST", PATH, {"messages": [*history, *HI]}, headers=headers)
+        second_request = {"messages": [*history, *HI, {"role": "assistant", "content": "one"}, *HI]}
+        await web.call("POST", PATH, second_request, headers=headers)
+        texts = [row["text"] for row in await web.messages("mine")]
         assert texts == ["before", "yes", "hi", "one", "hi", "two"]
-        status, body = await world.call("POST", PATH, {"messages": HI}, headers={"X-Hark-Session": "../x"})
+        status, body = await web.call("POST", PATH, {"messages": HI}, headers={"X-Hark-Session": "../x"})
         assert (status, body["error"]["code"]) == (400, "bad_name")
 
 
 @pytest.mark.parametrize("is_streamed", [True, False])
-async def test_a_client_that_leaves_interrupts_its_turn(tmp_path: Path, is_streamed: bool) -> None:
-    async with served(tmp_path, [hanging(3)]) as world:
+async def test_a_disconnect_interrupts_the_turn(tmp_path: Path, is_streamed: bool) -> None:
+    async with run_web_server(tmp_path, [hanging(3)]) as web:
         body = {"messages": HI, "stream": is_streamed}
-        asking = asyncio.create_task(world.client.post(PATH, json=body, headers={"X-Hark-Session": "mine"}))
-        seen = await world.model.request(1)
+        request_task = asyncio.create_task(web.client.post(PATH, json=body, headers={"X-Hark-Session": "mine"}))
+        exchange = await web.model.request(1)
         if is_streamed:
-            response = await asking
+            response = await request_task
             await response.content.readline()
             response.close()
         else:
-            asking.cancel()
-            await asyncio.wait([asking])
-        await asyncio.wait_for(seen.left.wait(), at_most(5))
-        await world.idle("mine")
-        end = world.agent.session("mine").door.state.last_end
+            request_task.cancel()
+            await asyncio.wait([request_task])
+        await asyncio.wait_for(exchange.disconnected.wait(), at_most(5))
+        await web.idle("mine")
+        end = web.agent.session("mine").proxy.state.last_end
         assert end is not None
-        assert vars_of(end.outcome) == {"source": "the client disconnected"}
+        assert outcome_fields(end.outcome) == {"source": "the client disconnected"}
 
 
-def vars_of(outcome: Any) -> dict[str, Any]:
+def outcome_fields(outcome: Any) -> dict[str, Any]:
     return {"source": outcome.source}
 
 
-async def is_queue_empty(world: World) -> bool:
-    return not (await world.call("GET", "/api/sessions/mine/queue"))[1]["queue"]
+async def is_queue_empty(web: WebFixture) -> bool:
+    return not (await web.call("GET", "/api/sessions/mine/queue"))[1]["queue"]
 
 
-async def test_a_client_that_leaves_takes_back_what_waits_and_nothing_of_others(tmp_path: Path) -> None:
+async def test_a_disconnect_withdraws_the_queued_message_without_stopping_the_running_turn(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    async with served(tmp_path, [gated(gate, "all of it")], delivery={"api": "queue"}) as world:
-        await world.say("mine", "others' work")
-        await world.model.request(1)
-        async with world.events("mine") as events:
+    async with run_web_server(tmp_path, [gated(gate, "all of it")], delivery={"api": "queue"}) as web:
+        await web.say("mine", "others' work")
+        await web.model.request(1)
+        async with web.events("mine") as events:
             body = {"messages": HI, "stream": True}
-            response = await world.client.post(PATH, json=body, headers={"X-Hark-Session": "mine"})
+            response = await web.client.post(PATH, json=body, headers={"X-Hark-Session": "mine"})
             await response.content.readline()
             response.close()
-            await events.until("receipt", turn=None)
-            await until(lambda: is_queue_empty(world))
+            await events.wait_for("receipt", turn=None)
+            await until(lambda: is_queue_empty(web))
             gate.set()
-            end = await events.until("turn.ended")
+            end = await events.wait_for("turn.ended")
         assert end["outcome"] == {"type": "completed", "text": "well, all of it"}
-        assert len(world.model.requests) == 1
+        assert len(web.model.requests) == 1
 
 
-async def test_errors_come_in_openais_shape(tmp_path: Path) -> None:
-    async with served(tmp_path, [failing(400, words="no such thing"), failing(400, words="nor this")]) as world:
-        async with client_of(world) as client:
+async def test_errors_have_openais_format(tmp_path: Path) -> None:
+    async with run_web_server(
+        tmp_path, [failing(400, message="no such thing"), failing(400, message="nor this")]
+    ) as web:
+        async with openai_client(web) as client:
             with pytest.raises(openai.APIStatusError, match="no such thing"):
                 await client.chat.completions.create(model="hark", messages=[{"role": "user", "content": "hi"}])
             stream = await client.chat.completions.create(
@@ -173,33 +175,33 @@ async def test_errors_come_in_openais_shape(tmp_path: Path) -> None:
             {"messages": 7},
         ]
         for body in bodies:
-            status, answer = await world.call("POST", PATH, body)
+            status, answer = await web.call("POST", PATH, body)
             assert status == 400, (body, answer)
             assert set(answer["error"]) == {"code", "message", "type", "param"}
-        assert len(world.model.requests) == 2
+        assert len(web.model.requests) == 2
 
 
-async def test_a_picture_in_a_completion_reaches_the_model(tmp_path: Path) -> None:
+async def test_an_image_in_a_completion_reaches_the_model(tmp_path: Path) -> None:
     url = "data:image/png;base64,aGFyaw=="
     parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
-    async with served(tmp_path, [text(["a picture"])]) as world:
-        status, _ = await world.call("POST", PATH, {"messages": [{"role": "user", "content": parts}]})
+    async with run_web_server(tmp_path, [text(["a picture"])]) as web:
+        status, _ = await web.call("POST", PATH, {"messages": [{"role": "user", "content": parts}]})
         assert status == 200
-        assert world.model.requests[0].body["messages"][-1]["content"][1]["image_url"]["url"] == url
+        assert web.model.requests[0].body["messages"][-1]["content"][1]["image_url"]["url"] == url
 
 
-async def test_steps_are_told_apart_and_nobody_is_asked(tmp_path: Path) -> None:
+async def test_approval_requests_in_a_turn_without_a_user_are_refused_automatically(tmp_path: Path) -> None:
     script = [shell_call("touch made"), text(["I may not."])]
-    async with served(tmp_path, script, approvals={"mode": "ask"}) as world:
-        status, body = await world.call("POST", PATH, {"messages": HI})
+    async with run_web_server(tmp_path, script, approvals={"mode": "ask"}) as web:
+        status, body = await web.call("POST", PATH, {"messages": HI})
         assert (status, body["choices"][0]["message"]["content"]) == (200, "I may not.")
-        rows = await world.messages(body["hark"]["session"])
+        rows = await web.messages(body["hark"]["session"])
         [result] = [row for row in rows if row["role"] == "tool"]
         assert result["effect"] == Effect.NOT_STARTED
-        assert "Nobody is there to ask" in result["text"]
+        assert "No user is available" in result["text"]
 
 
-async def test_a_limit_is_told_as_length(tmp_path: Path) -> None:
-    async with served(tmp_path, [tokens(200)], limits={"reply_characters": 100}) as world:
-        _, body = await world.call("POST", PATH, {"messages": HI})
+async def test_a_reply_that_reaches_the_length_limit_has_finish_reason_length(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [tokens(200)], limits={"reply_characters": 100}) as web:
+        _, body = await web.call("POST", PATH, {"messages": HI})
         assert body["choices"][0]["finish_reason"] == "length"

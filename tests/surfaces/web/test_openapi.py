@@ -1,4 +1,4 @@
-"""The OpenAPI document describes every route, every status, and the very structs that are decoded and encoded."""
+"""The OpenAPI document describes every route, every status, and the structs that handlers use."""
 
 import json
 from pathlib import Path
@@ -13,54 +13,54 @@ from starlette.routing import Route
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.endpoint import HttpEndpoint
 from hark.surfaces.web.api.errors import ErrorResponse
-from hark.surfaces.web.app import routes_of
+from hark.surfaces.web.app import make_routes
 from hark.surfaces.web.endpoints import ENDPOINTS
-from hark.surfaces.web.openapi import document
+from hark.surfaces.web.openapi import make_document
 from tests.cli.command_line import shell_call
 from tests.fakes.models.behaviours import text
-from tests.surfaces.web.test_voice import Ear
-from tests.surfaces.web.web_fixture import Json, World, served
+from tests.surfaces.web.test_voice import EchoTranscriber
+from tests.surfaces.web.web_fixture import Json, WebFixture, run_web_server
 
 DEMO = "/api/sessions/demo"
 NINE = {"when": "0 9 * * *", "prompt": "What is new?", "name": "news", "once": True}
 
 
-async def test_every_route_is_documented_and_every_documented_path_is_a_route(tmp_path: Path) -> None:
-    async with served(tmp_path) as world:
-        _, told = await world.call("GET", "/openapi.json")
-        routes: list[Route] = routes_of(world.place)
-        there = {
+async def test_the_document_and_the_routes_have_the_same_paths(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path) as web:
+        _, document = await web.call("GET", "/openapi.json")
+        routes: list[Route] = make_routes(web.context)
+        routed = {
             (route.path.replace(":path", ""), method)
             for route in routes
             for method in (route.methods or set[str]()) - {"HEAD"}
         }
-    documented = {(path, method.upper()) for path, item in told["paths"].items() for method in item}
-    assert documented == there
+    documented = {(path, method.upper()) for path, item in document["paths"].items() for method in item}
+    assert documented == routed
 
 
-async def test_the_errors_that_any_request_can_get_are_documented(tmp_path: Path) -> None:
-    async with served(tmp_path, [text(["ok"])], token="a-long-token") as world:
-        _, told = await world.call("GET", "/openapi.json", headers={"Authorization": "Bearer a-long-token"})
+async def test_errors_that_any_request_can_cause_are_documented(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [text(["ok"])], token="a-long-token") as web:
+        _, document = await web.call("GET", "/openapi.json", headers={"Authorization": "Bearer a-long-token"})
         operations: list[tuple[str, str, Any]] = [
-            (path, method, operation) for path, item in told["paths"].items() for method, operation in item.items()
+            (path, method, operation) for path, item in document["paths"].items() for method, operation in item.items()
         ]
         for path, method, operation in operations:
             url = path.replace("{", "").replace("}", "")
             for headers in ({}, {"Origin": "null"}, {"Host": "evil.example"}):
-                status, _, _ = await world.fetch(url, method.upper(), headers=headers)
+                status, _, _ = await web.fetch(url, method.upper(), headers=headers)
                 assert str(status) in operation["responses"], (method, path, status)
                 assert headers or (status == 401) == ("security" not in operation), (method, path, status)
 
 
-async def asked(world: World, session: str) -> str:
-    """Start a turn that asks a question; return the name of the question."""
-    async with world.events(session) as events:
-        await world.say(session, "make it")
-        return (await events.until("question.asked"))["question"]
+async def start_question(web: WebFixture, session: str) -> str:
+    """Start a turn that asks a question. Return the question's id."""
+    async with web.events(session) as events:
+        await web.say(session, "make it")
+        return (await events.wait_for("question.asked"))["question"]
 
 
-def requests(question: str) -> list[tuple[str, str, str, Any]]:
-    """Return a request for every endpoint with a JSON response, as method, path pattern, path, and body."""
+def example_requests(question: str) -> list[tuple[str, str, str, Any]]:
+    """Return a sample request (method, path pattern, path and body) for every endpoint with a JSON response."""
     session, news = "/api/sessions/{session}", "/api/schedules/{name}"
     return [
         ("POST", f"{session}/messages", f"{DEMO}/messages", {"text": "hi", "delivery": "queue", "id": "m1"}),
@@ -91,19 +91,19 @@ def requests(question: str) -> list[tuple[str, str, str, Any]]:
     ]
 
 
-async def test_every_response_is_the_documented_struct_with_no_other_fields(tmp_path: Path) -> None:
+async def test_every_response_matches_its_documented_struct(tmp_path: Path) -> None:
     table = {(endpoint.method, endpoint.path): endpoint for endpoint in ENDPOINTS if "return" in endpoint.types}
     seen: set[tuple[str, str]] = set()
     script = [shell_call("touch made"), shell_call("touch made"), *(text(["ok"]) for _ in range(8))]
-    async with served(tmp_path, script, transcriber=Ear(), approvals={"mode": "ask"}) as world:
-        await asked(world, "busy")
-        for method, pattern, path, body in requests(await asked(world, "asking")):
+    async with run_web_server(tmp_path, script, transcriber=EchoTranscriber(), approvals={"mode": "ask"}) as web:
+        await start_question(web, "busy")
+        for method, pattern, path, body in example_requests(await start_question(web, "asking")):
             endpoint = table[method, pattern]
             if "voice" in path:
                 sent: dict[str, Any] = {"data": b"sound", "headers": {"Content-Type": "audio/ogg"}}
             else:
                 sent = {} if body is None else {"json": body}
-            status, _, answer = await world.fetch(path, method, **sent)
+            status, _, answer = await web.fetch(path, method, **sent)
             assert status in endpoint.statuses, (path, answer)
             decoded = msgspec.json.decode(answer, type=endpoint.types["return"])
             assert json.loads(msgspec.json.encode(decoded)) == json.loads(answer), path
@@ -111,28 +111,28 @@ async def test_every_response_is_the_documented_struct_with_no_other_fields(tmp_
     assert seen == set(table)
 
 
-async def test_an_error_is_the_documented_struct(tmp_path: Path) -> None:
-    async with served(tmp_path) as world:
+async def test_error_responses_match_the_documented_struct(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path) as web:
         for method, path in (("GET", "/nothing"), ("PUT", "/healthz"), ("POST", "/v1/chat/completions")):
-            _, _, answer = await world.fetch(path, method)
+            _, _, answer = await web.fetch(path, method)
             decoded = msgspec.json.decode(answer, type=ErrorResponse)
             assert json.loads(msgspec.json.encode(decoded)) == json.loads(answer)
 
 
-def described(kind: Any) -> Json:
-    """Return the schema that msgspec gives a struct, without its description."""
+def schema_of(kind: Any) -> Json:
+    """Return msgspec's schema for a struct, without its description."""
     _, components = msgspec.json.schema_components([kind], ref_template="#/components/schemas/{name}")
     return {**components[kind.__name__], "description": ""}
 
 
-def test_documented_schemas_are_those_of_the_structs_that_handlers_take_and_return() -> None:
-    told = document(ENDPOINTS, "0", {})
+def test_documented_schemas_are_the_schemas_of_the_handlers_structs() -> None:
+    document = make_document(ENDPOINTS, "0", {})
     for endpoint in ENDPOINTS:
-        operation = told["paths"][endpoint.path.replace(":path", "")][endpoint.method.lower()]
+        operation = document["paths"][endpoint.path.replace(":path", "")][endpoint.method.lower()]
         assert operation["summary"], endpoint.path
-        parameters = {one["name"]: one["schema"] for one in operation.get("parameters", ())}
+        parameters = {item["name"]: item["schema"] for item in operation.get("parameters", ())}
         if "query" in endpoint.types:
-            assert described(endpoint.types["query"])["properties"].items() <= parameters.items()
+            assert schema_of(endpoint.types["query"])["properties"].items() <= parameters.items()
         assert ("body" in endpoint.types or bool(endpoint.accepts)) == ("requestBody" in operation)
         places = [("body", operation.get("requestBody"))]
         places += [("return", operation["responses"][str(status)]) for status in endpoint.statuses]
@@ -142,16 +142,16 @@ def test_documented_schemas_are_those_of_the_structs_that_handlers_take_and_retu
                 assert place["content"] == {
                     "application/json": {"schema": {"$ref": f"#/components/schemas/{kind.__name__}"}}
                 }
-                assert {**told["components"]["schemas"][kind.__name__], "description": ""} == described(kind)
+                assert {**document["components"]["schemas"][kind.__name__], "description": ""} == schema_of(kind)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}")
-def test_a_handler_declares_what_it_takes_and_what_it_returns(endpoint: HttpEndpoint) -> None:
+def test_every_handler_declares_either_a_return_struct_or_media_types(endpoint: HttpEndpoint) -> None:
     is_json = "return" in endpoint.types
     assert is_json != bool(endpoint.content)  # a struct, or media types
 
 
-async def test_a_handler_that_is_added_to_the_table_is_served_and_documented() -> None:
+async def test_an_endpoint_in_the_table_is_documented_from_its_handler() -> None:
     class Greeting(Struct):
         """A greeting."""
 
@@ -161,8 +161,8 @@ async def test_a_handler_that_is_added_to_the_table_is_served_and_documented() -
         """Greet back. Politely."""
         return body
 
-    told = document([HttpEndpoint("POST", "/greet/{name}", greet, (201,))], "0", {})
-    operation = told["paths"]["/greet/{name}"]["post"]
+    document = make_document([HttpEndpoint("POST", "/greet/{name}", greet, (201,))], "0", {})
+    operation = document["paths"]["/greet/{name}"]["post"]
     assert (operation["summary"], operation["description"]) == ("Greet back", "Greet back. Politely.")
     assert sorted(operation["responses"]) == ["201", "400", "401", "403", "405", "408", "413", "415", "429", "503"]
-    assert told["components"]["schemas"]["Greeting"]["required"] == ["text"]
+    assert document["components"]["schemas"]["Greeting"]["required"] == ["text"]

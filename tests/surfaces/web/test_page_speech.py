@@ -1,4 +1,4 @@
-"""The page that speaks and listens: real sound in a real browser, cut when the person wants to be heard."""
+"""Speech on the page: real audio in a real browser, which stops when the user speaks or sends a message."""
 
 import asyncio
 import re
@@ -13,60 +13,62 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from hark.protocol.provider import TextChunk
-from tests.cli.command_line import opened
+from tests.cli.command_line import open_hark
 from tests.fakes.models.behaviours import Behaviour, Exchange, echo, hanging, text
-from tests.surfaces.web.browser import CHROMIUM, SERVE, Visit, browser, gateway, visiting
+from tests.surfaces.web.browser import CHROMIUM, SERVE_SETTINGS, GatewaySite, launch_browser, open_site, run_gateway
 from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
 
-FIRST = "This much was heard. "
+FIRST = "This much was spoken. "
 LONG = "And this sentence goes on " + "and on " * 40 + "to its end. "
-LAST = "Nobody ever heard these words. "
-# Notes each sound that is played, so that a test can wait for it.
-SOUNDS = """
+LAST = "These words were never spoken. "
+# Counts the played sounds, so that a test can wait for one.
+COUNT_SOUNDS = """
 window.sounds = 0;
 const play = HTMLMediaElement.prototype.play;
 HTMLMediaElement.prototype.play = function () { window.sounds++; window.sound = this; return play.call(this); };
 """
 
 
-def saying(*pieces: str) -> Behaviour:
-    """A reply that goes on and on after these words."""
+def unfinished_reply(*texts: str) -> Behaviour:
+    """Return a reply that sends these text chunks and never ends."""
 
-    async def play(exchange: Exchange) -> None:
+    async def send_reply(exchange: Exchange) -> None:
         await exchange.begin()
-        await exchange.say(*map(TextChunk, pieces))
+        await exchange.send_chunks(*map(TextChunk, texts))
         await asyncio.get_running_loop().create_future()
 
-    return play
+    return send_reply
 
 
 @asynccontextmanager
-async def listening(chromium: Browser, tmp_path: Path, *script: Behaviour) -> AsyncGenerator[tuple[Visit, Page]]:
-    """A page that speaks its replies, in the middle of the second sentence of a reply that is not at its end."""
-    async with visiting(chromium, tmp_path, [saying(FIRST, LONG, LAST), *script]) as visit:
-        page = await visit.page()
-        await page.add_init_script(SOUNDS)
+async def open_speaking_page(
+    chromium: Browser, tmp_path: Path, *script: Behaviour
+) -> AsyncGenerator[tuple[GatewaySite, Page]]:
+    """Open a page that speaks its replies. Yields in the middle of the second sentence of an unfinished reply."""
+    async with open_site(chromium, tmp_path, [unfinished_reply(FIRST, LONG, LAST), *script]) as site:
+        page = await site.open_page()
+        await page.add_init_script(COUNT_SOUNDS)
         await page.reload()
-        await page.click("#speak")
+        await page.click("#speak-replies")
         await page.fill("#input", "tell me")
         await page.press("#input", "Enter")
-        await page_shows(page, "window.sounds >= 2 && window.sound.currentTime > 1")
-        yield visit, page
+        await wait_for_condition(page, "window.sounds >= 2 && window.sound.currentTime > 1")
+        yield site, page
 
 
-async def page_shows(page: Page, truth: str) -> None:
-    """Return when it is true; the page's policy forbids the browser's own way to wait for that."""
-    await until(lambda: page.evaluate(truth), seconds=120, shows=lambda: truth)
+async def wait_for_condition(page: Page, condition: str) -> None:
+    """Wait until a JavaScript condition is true. The page's security policy blocks Playwright's own wait function."""
+    await until(lambda: page.evaluate(condition), seconds=120, shows=lambda: condition)
 
 
-async def messages(visit: Visit) -> list[dict[str, Any]]:
-    async with aiohttp.ClientSession(visit.base) as http, http.get("/api/sessions/demo/transcript") as answer:
+async def read_messages(site: GatewaySite) -> list[dict[str, Any]]:
+    async with aiohttp.ClientSession(site.base) as http, http.get("/api/sessions/demo/transcript") as answer:
         return (await answer.json())["messages"]
 
 
-async def send(page: Page) -> None:
+async def send_new_message(page: Page) -> None:
     await page.fill("#input", "something else")
     await page.press("#input", "Enter")
 
@@ -75,71 +77,71 @@ async def press_escape(page: Page) -> None:
     await page.keyboard.press("Escape")
 
 
-@pytest.mark.parametrize("barge_in", [send, press_escape])
-async def test_the_reply_is_cut_to_what_was_heard(
+@pytest.mark.parametrize("barge_in", [send_new_message, press_escape])
+async def test_an_interrupted_reply_is_truncated_to_the_spoken_part(
     chromium: Browser, tmp_path: Path, barge_in: Callable[[Page], Awaitable[None]]
 ) -> None:
-    async with listening(chromium, tmp_path, echo(), echo()) as (visit, page):
-        assert visit.hark
+    async with open_speaking_page(chromium, tmp_path, echo(), echo()) as (site, page):
+        assert site.hark
         await barge_in(page)
-        await page_shows(page, "window.sound.paused")
+        await wait_for_condition(page, "window.sound.paused")
         await expect(page.locator(".turn.interrupted")).to_have_count(1)
         if barge_in is press_escape:
-            await send(page)
-        request = await visit.hark.server.request(2)
-        replies = [message for message in await messages(visit) if message["role"] == "assistant"]
-        heard = replies[0]["text"]
-        assert heard.startswith("This much was heard. And this sentence")
-        assert len(FIRST) + 10 < len(heard) < len(FIRST + LONG) - 20, "to about where the sound was"
+            await send_new_message(page)
+        request = await site.hark.server.request(2)
+        replies = [message for message in await read_messages(site) if message["role"] == "assistant"]
+        spoken_text = replies[0]["text"]
+        assert spoken_text.startswith("This much was spoken. And this sentence")
+        assert len(FIRST) + 10 < len(spoken_text) < len(FIRST + LONG) - 20, "the text ends near the playback position"
         assert replies[0]["is_partial"]
-        assert heard in str(request.body)
+        assert spoken_text in str(request.body)
         assert "to its end" not in str(request.body)
-        assert "Nobody ever heard" not in str(request.body)
+        assert "were never spoken" not in str(request.body)
 
 
-async def test_the_model_is_told_how_far_a_reply_was_heard_that_was_all_there(
-    chromium: Browser, tmp_path: Path
-) -> None:
-    async with visiting(chromium, tmp_path, [text([FIRST, LONG, LAST]), echo()]) as visit:
-        assert visit.hark
-        page = await visit.page()
-        await page.add_init_script(SOUNDS)
+async def test_the_model_sees_how_much_of_a_complete_reply_was_spoken(chromium: Browser, tmp_path: Path) -> None:
+    async with open_site(chromium, tmp_path, [text([FIRST, LONG, LAST]), echo()]) as site:
+        assert site.hark
+        page = await site.open_page()
+        await page.add_init_script(COUNT_SOUNDS)
         await page.reload()
-        await page.click("#speak")
+        await page.click("#speak-replies")
         await page.fill("#input", "tell me")
         await page.press("#input", "Enter")
-        await expect(page.locator(".ending")).to_contain_text("done")
-        await page_shows(page, "window.sounds >= 2 && window.sound.currentTime > 1")
+        await expect(page.locator(".turn-status")).to_contain_text("done")
+        await wait_for_condition(page, "window.sounds >= 2 && window.sound.currentTime > 1")
         await expect(page.locator("#stop")).to_have_text("■ Stop speaking")
-        await send(page)
-        request = await visit.hark.server.request(2)
-        assert 'stopped listening after the words "This much was heard. And this' in str(request.body)
+        await send_new_message(page)
+        request = await site.hark.server.request(2)
+        assert 'stopped listening after "This much was spoken. And this' in str(request.body)
         assert LAST.strip() in str(request.body), "the reply itself stays"
 
 
-async def test_recording_silences_the_reply_and_the_toggle_is_remembered(chromium: Browser, tmp_path: Path) -> None:
-    async with listening(chromium, tmp_path, echo()) as (_, page):
+async def test_recording_stops_the_speech_and_the_speech_setting_is_remembered(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    async with open_speaking_page(chromium, tmp_path, echo()) as (_, page):
         await page.click("#record")
-        await page_shows(page, "window.sound.paused")
-        await expect(page.locator("#recording")).to_contain_text("recording")
+        await wait_for_condition(page, "window.sound.paused")
+        await expect(page.locator("#recording")).to_contain_text("Recording")
         await page.keyboard.press("Escape")
         await page.reload()
-        await expect(page.locator("#speak")).to_have_attribute("aria-pressed", "true")
-        await page.click("#speak")
-        await expect(page.locator("#speak")).to_have_attribute("aria-pressed", "false")
+        await expect(page.locator("#speak-replies")).to_have_attribute("aria-pressed", "true")
+        await page.click("#speak-replies")
+        await expect(page.locator("#speak-replies")).to_have_attribute("aria-pressed", "false")
 
 
-async def test_sentences_are_spoken_as_soon_as_they_are_whole(chromium: Browser, tmp_path: Path) -> None:
-    async with visiting(chromium, tmp_path, []) as visit:
-        page = await visit.page()
-        told = await page.evaluate("""async () => {
-            const { Sentences } = await import("/page/sentence_splitter.js");
-            const one = new Sentences();
+async def test_a_streaming_text_is_split_into_complete_sentences(chromium: Browser, tmp_path: Path) -> None:
+    async with open_site(chromium, tmp_path, []) as site:
+        page = await site.open_page()
+        sentences = await page.evaluate("""async () => {
+            const { SentenceSplitter } = await import("/page/sentence_splitter.js");
+            const splitter = new SentenceSplitter();
             const pieces = ["Hel", "lo. How a", "re you? Lo", "ok:\\n```py", "thon\\nx\\n`", "``\\nThere. T", "he end"];
-            const told = [...pieces.map((piece) => one.add(piece)), one.end()];
-            return told.map((all) => all.map(({ text, start, end }) => [text, start, end]));
+            const results = [...pieces.map((piece) => splitter.add(piece)), splitter.end()];
+            return results.map((result) => result.map(({ text, start, end }) => [text, start, end]));
         }""")
-        assert told == [
+        assert sentences == [
             [],
             [["Hello. ", 0, 7]],
             [["How are you? ", 7, 20]],
@@ -151,20 +153,20 @@ async def test_sentences_are_spoken_as_soon_as_they_are_whole(chromium: Browser,
         ]
 
 
-async def test_what_is_said_into_the_microphone_interrupts_with_its_words(tmp_path: Path) -> None:
+async def test_a_recording_from_the_microphone_is_transcribed_and_interrupts_the_turn(tmp_path: Path) -> None:
     speech = tmp_path / "said.wav"
-    words = ["espeak-ng", "-v", "en-us", "-s", "145", "-w", str(speech), "Send an email to my brother."]
-    await asyncio.to_thread(subprocess.run, words, check=True)
-    async with opened(tmp_path, [hanging(3), echo()]) as hark:
-        hark.configure(SERVE)
+    command = ["espeak-ng", "-v", "en-us", "-s", "145", "-w", str(speech), "Send an email to my brother."]
+    await asyncio.to_thread(subprocess.run, command, check=True)
+    async with open_hark(tmp_path, [hanging(3), echo()]) as hark:
+        hark.configure(SERVE_SETTINGS)
         flag = f"--use-file-for-fake-audio-capture={speech}%noloop"
-        async with gateway(hark) as (base, running), browser(flag) as chromium:
-            page = await Visit(chromium, base, running, hark).page(permissions=["microphone"])
+        async with run_gateway(hark) as (base, running), launch_browser(flag) as chromium:
+            page = await GatewaySite(chromium, base, running, hark).open_page(permissions=["microphone"])
             await page.fill("#input", "write a story")
             await page.press("#input", "Enter")
             await hark.server.request(1)
             await page.click("#record")
-            await expect(page.locator("#recording")).to_contain_text(re.compile(r"recording ([4-9]|\d\d) s"))
+            await expect(page.locator("#recording")).to_contain_text(re.compile(r"Recording ([4-9]|\d\d) s"))
             await page.click("#record")
             await expect(page.locator(".notice")).to_contain_text("🎙️", timeout=60_000)
             request = await hark.server.request(2)

@@ -5,38 +5,38 @@ from typing import Any
 
 import pytest
 
-from tests.surfaces.web.web_fixture import served
+from tests.surfaces.web.web_fixture import run_web_server
 
 NINE = {"when": "0 9 * * mon-fri", "prompt": "What is new?", "session": "daily", "timezone": "Europe/Zurich"}
 
 
 async def test_schedules_are_added_listed_paused_resumed_and_removed(tmp_path: Path) -> None:
-    async with served(tmp_path) as world:
-        assert await world.call("GET", "/api/schedules") == (200, {"schedules": []})
-        status, row = await world.call("POST", "/api/schedules", {**NINE, "name": "news"})
+    async with run_web_server(tmp_path) as web:
+        assert await web.call("GET", "/api/schedules") == (200, {"schedules": []})
+        status, row = await web.call("POST", "/api/schedules", {**NINE, "name": "news"})
         assert status == 201
         assert row["next"][10:] in ("T09:00:00+01:00", "T09:00:00+02:00")
         assert (row["name"], row["state"], row["last"], row["delivery"]) == ("news", "active", None, "queue")
-        _, listed = await world.call("GET", "/api/schedules")
+        _, listed = await web.call("GET", "/api/schedules")
         assert listed == {"schedules": [row]}
-        status, paused = await world.call("PATCH", "/api/schedules/news", {"paused": True})
+        status, paused = await web.call("PATCH", "/api/schedules/news", {"paused": True})
         assert (status, paused["state"], paused["next"]) == (200, "paused", None)
-        status, resumed = await world.call("PATCH", "/api/schedules/news", {"paused": False})
+        status, resumed = await web.call("PATCH", "/api/schedules/news", {"paused": False})
         assert (status, resumed["state"], resumed["next"]) == (200, "active", row["next"])
-        status, removed = await world.call("DELETE", "/api/schedules/news")
+        status, removed = await web.call("DELETE", "/api/schedules/news")
         assert (status, removed["name"]) == (200, "news")
-        assert await world.call("GET", "/api/schedules") == (200, {"schedules": []})
+        assert await web.call("GET", "/api/schedules") == (200, {"schedules": []})
 
 
-async def test_one_can_be_run_now_and_its_end_is_told(tmp_path: Path) -> None:
-    async with served(tmp_path, None) as world:
-        await world.call("POST", "/api/schedules", {**NINE, "name": "news"})
-        status, receipt = await world.call("POST", "/api/schedules/news/run")
+async def test_a_schedule_is_run_immediately_and_its_outcome_is_listed(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, None) as web:
+        await web.call("POST", "/api/schedules", {**NINE, "name": "news"})
+        status, receipt = await web.call("POST", "/api/schedules/news/run")
         assert (status, receipt["session"], receipt["state"]) == (202, "daily", "started")
-        await world.idle("daily")
-        said = (await world.messages("daily"))[0]
-        assert (said["text"], said["author"], said["id"]) == ("What is new?", "schedule news", receipt["id"])
-        _, listed = await world.call("GET", "/api/schedules")
+        await web.idle("daily")
+        message = (await web.messages("daily"))[0]
+        assert (message["text"], message["author"], message["id"]) == ("What is new?", "schedule news", receipt["id"])
+        _, listed = await web.call("GET", "/api/schedules")
         assert listed["schedules"][0]["last"]["state"] == "completed"
 
 
@@ -60,16 +60,16 @@ async def test_one_can_be_run_now_and_its_end_is_told(tmp_path: Path) -> None:
         ("PUT", "/api/schedules", None, 405, "method_not_allowed"),
     ],
 )
-async def test_what_can_not_be_is_refused(
+async def test_an_invalid_schedule_request_is_refused(
     tmp_path: Path, method: str, path: str, body: Any, status: int, code: str
 ) -> None:
-    async with served(tmp_path) as world:
-        await world.call("POST", "/api/schedules", {**NINE, "name": "here"})
-        answered, told = await world.call(method, path, body)
-        assert (answered, told["error"]["code"]) == (status, code)
+    async with run_web_server(tmp_path) as web:
+        await web.call("POST", "/api/schedules", {**NINE, "name": "here"})
+        answered_status, answer = await web.call(method, path, body)
+        assert (answered_status, answer["error"]["code"]) == (status, code)
 
 
-async def test_a_wrong_zone_is_told_with_the_one_that_was_meant(tmp_path: Path) -> None:
-    async with served(tmp_path) as world:
-        _, told = await world.call("POST", "/api/schedules", {**NINE, "timezone": "Europe/Zurch"})
-        assert "Did you mean Europe/Zurich?" in told["error"]["message"]
+async def test_an_unknown_time_zone_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path) as web:
+        _, answer = await web.call("POST", "/api/schedules", {**NINE, "timezone": "Europe/Zurch"})
+        assert "Did you mean Europe/Zurich?" in answer["error"]["message"]

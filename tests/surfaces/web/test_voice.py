@@ -1,4 +1,4 @@
-"""Voice over HTTP: words before they reach the session, in their order, and ended by a stop."""
+"""Voice over HTTP: transcription, order with typed messages, and stops."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,32 +8,34 @@ import pytest
 
 from hark.protocol.speech import Audio, SpeechError, Utterance
 from tests.fakes.models.behaviours import echo, hanging
-from tests.surfaces.web.web_fixture import served
+from tests.surfaces.web.web_fixture import run_web_server
 from tests.waiting import until
 
 VOICE = "/api/sessions/demo/voice"
 OGG = {"Content-Type": "audio/ogg"}
 
 
-class Ear:
-    """Hears what the bytes say: `words`, `` for silence, `!` for what nobody can understand, `(for ever)`,
-    `(slow)` until the gate is open."""
+class EchoTranscriber:
+    """Returns the audio bytes as the transcript.
+
+    `!` and invalid UTF-8 fail, `(for ever)` never ends, and audio that starts with `(slow)` waits for the gate.
+    """
 
     def __init__(self) -> None:
-        self.heard: list[Audio] = []
+        self.recordings: list[Audio] = []
         self.cancelled = 0
         self.gate = asyncio.Event()
         self._changed = asyncio.Event()
 
-    async def until(self, count: int) -> None:
-        """Return when so many recordings came."""
-        await until(lambda: len(self.heard) >= count, changed=self._changed, shows=lambda: self.heard)
+    async def wait_for_recordings(self, count: int) -> None:
+        """Wait until this many recordings have arrived."""
+        await until(lambda: len(self.recordings) >= count, changed=self._changed, shows=lambda: self.recordings)
 
     def warm_up(self) -> None:
         pass
 
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
-        self.heard.append(audio)
+        self.recordings.append(audio)
         self._changed.set()
         if audio.data.startswith(b"(slow)"):
             await self.gate.wait()
@@ -53,9 +55,9 @@ class Ear:
         pass
 
 
-async def test_speech_becomes_a_message_and_is_echoed(tmp_path: Path) -> None:
-    async with served(tmp_path, [echo()], transcriber=Ear()) as world, world.events("demo") as events:
-        status, receipt = await world.call("POST", f"{VOICE}?id=v1", data=b"what time is it", headers=OGG)
+async def test_a_voice_message_is_transcribed_echoed_and_answered(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [echo()], transcriber=EchoTranscriber()) as web, web.events("demo") as events:
+        status, receipt = await web.call("POST", f"{VOICE}?id=v1", data=b"what time is it", headers=OGG)
         assert status == 202
         assert receipt | {"turn": ""} == {
             "id": "v1",
@@ -64,125 +66,127 @@ async def test_speech_becomes_a_message_and_is_echoed(tmp_path: Path) -> None:
             "turn": "",
             "transcript": "what time is it",
         }
-        notice = await events.until("notice")
+        notice = await events.wait_for("notice")
         assert notice["text"].startswith("🎙️")
         assert "what time is it" in notice["text"]
-        end = await events.until("turn.ended")
+        end = await events.wait_for("turn.ended")
         assert end["outcome"]["text"] == "what time is it"
 
 
-@pytest.mark.parametrize(("data", "why"), [(b"!", "That is no audio."), (b" ", "No words were heard")])
-async def test_what_has_no_words_is_told_and_queued_with_its_recording(tmp_path: Path, data: bytes, why: str) -> None:
+@pytest.mark.parametrize(("data", "reason"), [(b"!", "That is no audio."), (b" ", "No speech was recognised")])
+async def test_a_failed_transcription_is_reported_and_its_recording_is_queued(
+    tmp_path: Path, data: bytes, reason: str
+) -> None:
     async with (
-        served(tmp_path, [hanging(1), echo()], transcriber=Ear()) as world,
-        world.events("demo") as events,
+        run_web_server(tmp_path, [hanging(1), echo()], transcriber=EchoTranscriber()) as web,
+        web.events("demo") as events,
     ):
-        await world.say("demo", "long")
-        await world.model.request(1)
-        status, receipt = await world.call("POST", f"{VOICE}?id=v1", data=data, headers=OGG)
+        await web.say("demo", "long")
+        await web.model.request(1)
+        status, receipt = await web.call("POST", f"{VOICE}?id=v1", data=data, headers=OGG)
         assert (status, receipt["state"], receipt["transcript"]) == (202, "queued", "")
-        notice = await events.until("notice")
+        notice = await events.wait_for("notice")
         assert notice["text"].startswith("🎙️")
-        assert why in notice["text"]
-        (kept,) = (tmp_path / "home" / "voice").iterdir()
-        _, waiting = await world.call("GET", "/api/sessions/demo/queue")
-        assert [item["id"] for item in waiting["queue"]] == ["v1"]
-        assert str(kept) in waiting["queue"][0]["text"]
-        assert str(kept) not in notice["text"]
-        assert kept.read_bytes() == data
+        assert reason in notice["text"]
+        (recording,) = (tmp_path / "home" / "voice").iterdir()
+        _, answer = await web.call("GET", "/api/sessions/demo/queue")
+        assert [item["id"] for item in answer["queue"]] == ["v1"]
+        assert str(recording) in answer["queue"][0]["text"]
+        assert str(recording) not in notice["text"]
+        assert recording.read_bytes() == data
 
 
-async def test_texts_and_recordings_keep_their_order(tmp_path: Path) -> None:
-    ear = Ear()
-    async with served(tmp_path, None, transcriber=ear, delivery={"default": "queue"}) as world:
-        slow = asyncio.create_task(world.call("POST", f"{VOICE}?id=v1", data=b"(slow) one", headers=OGG))
-        await ear.until(1)
-        text = asyncio.create_task(world.say("demo", "two", id="t2"))
-        quick = asyncio.create_task(world.call("POST", f"{VOICE}?id=v3", data=b"three", headers=OGG))
-        await ear.until(2)
+async def test_typed_and_voice_messages_stay_in_order(tmp_path: Path) -> None:
+    ear = EchoTranscriber()
+    async with run_web_server(tmp_path, None, transcriber=ear, delivery={"default": "queue"}) as web:
+        slow = asyncio.create_task(web.call("POST", f"{VOICE}?id=v1", data=b"(slow) one", headers=OGG))
+        await ear.wait_for_recordings(1)
+        text = asyncio.create_task(web.say("demo", "two", id="t2"))
+        quick = asyncio.create_task(web.call("POST", f"{VOICE}?id=v3", data=b"three", headers=OGG))
+        await ear.wait_for_recordings(2)
         assert not text.done()
         ear.gate.set()
         await asyncio.gather(slow, text, quick)
-        await world.idle("demo")
-        asked = [row["text"] for row in await world.messages("demo") if row["role"] == "user"]
-    assert asked == ["(slow) one", "two", "three"]
+        await web.idle("demo")
+        prompts = [row["text"] for row in await web.messages("demo") if row["role"] == "user"]
+    assert prompts == ["(slow) one", "two", "three"]
 
 
-async def test_a_stop_overtakes_and_what_waited_behind_the_recording_sets_nothing_off(tmp_path: Path) -> None:
-    ear = Ear()
-    async with served(tmp_path, [hanging(1)], transcriber=ear) as world:
-        await world.say("demo", "long")
-        await world.model.request(1)
-        hearing = asyncio.create_task(world.call("POST", VOICE, data=b"(for ever)", headers=OGG))
-        await ear.until(1)
-        text = asyncio.create_task(world.say("demo", "behind it", id="t2"))
-        await until(lambda: world.place.ingress.waiting("demo") >= 2)
-        _, settled = await world.call("POST", "/api/sessions/demo/interrupt")
+async def test_a_stop_withdraws_a_pending_recording_and_later_messages_start_no_turn(tmp_path: Path) -> None:
+    ear = EchoTranscriber()
+    async with run_web_server(tmp_path, [hanging(1)], transcriber=ear) as web:
+        await web.say("demo", "long")
+        await web.model.request(1)
+        voice_request = asyncio.create_task(web.call("POST", VOICE, data=b"(for ever)", headers=OGG))
+        await ear.wait_for_recordings(1)
+        text = asyncio.create_task(web.say("demo", "behind it", id="t2"))
+        await until(lambda: web.context.voice_inbox.pending_count("demo") >= 2)
+        _, settled = await web.call("POST", "/api/sessions/demo/interrupt")
         assert settled["outcome"]["type"] == "interrupted"
-        assert (await hearing)[0] == 409
+        assert (await voice_request)[0] == 409
         receipt = await text
-        await world.idle("demo")
-        rows = await world.messages("demo")
-        _, waiting = await world.call("GET", "/api/sessions/demo/queue")
+        await web.idle("demo")
+        rows = await web.messages("demo")
+        _, answer = await web.call("GET", "/api/sessions/demo/queue")
     assert receipt["state"] in ("held", "started")
-    assert [row["text"] for row in rows if row["role"] == "user"] + [item["text"] for item in waiting["queue"]] == [
+    assert [row["text"] for row in rows if row["role"] == "user"] + [item["text"] for item in answer["queue"]] == [
         "long",
         "behind it",
     ]
-    assert len(world.model.requests) == 1, "no model was asked after the stop"
+    assert len(web.model.requests) == 1, "no model was asked after the stop"
 
 
-async def test_a_spoken_stop_word_stops_and_is_no_message(tmp_path: Path) -> None:
-    async with served(tmp_path, [hanging(1)], transcriber=Ear()) as world:
-        await world.say("demo", "long")
-        await world.model.request(1)
-        status, receipt = await world.call("POST", VOICE, data=b"Stop!", headers=OGG)
+async def test_a_spoken_stop_word_stops_the_turn_and_is_not_sent_as_a_message(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [hanging(1)], transcriber=EchoTranscriber()) as web:
+        await web.say("demo", "long")
+        await web.model.request(1)
+        status, receipt = await web.call("POST", VOICE, data=b"Stop!", headers=OGG)
         assert (status, receipt["state"], receipt["transcript"]) == (202, "interrupting", "Stop!")
-        await world.idle("demo")
-        asked = [row["text"] for row in await world.messages("demo") if row["role"] == "user"]
-    assert asked == ["long"]
+        await web.idle("demo")
+        prompts = [row["text"] for row in await web.messages("demo") if row["role"] == "user"]
+    assert prompts == ["long"]
 
 
-async def test_the_same_recording_again_is_taken_once(tmp_path: Path) -> None:
-    ear = Ear()
-    async with served(tmp_path, None, transcriber=ear) as world:
+async def test_a_repeated_recording_id_is_accepted_once(tmp_path: Path) -> None:
+    ear = EchoTranscriber()
+    async with run_web_server(tmp_path, None, transcriber=ear) as web:
         for state in ("started", "duplicate"):
-            _, receipt = await world.call("POST", f"{VOICE}?id=v1", data=b"hello", headers=OGG)
+            _, receipt = await web.call("POST", f"{VOICE}?id=v1", data=b"hello", headers=OGG)
             assert receipt["state"] == state
-            await world.idle("demo")
-    assert len(ear.heard) == 1
+            await web.idle("demo")
+    assert len(ear.recordings) == 1
 
 
-async def test_a_stop_ends_a_transcription(tmp_path: Path) -> None:
-    ear = Ear()
-    async with served(tmp_path, transcriber=ear) as world:
-        hearing = asyncio.create_task(world.call("POST", VOICE, data=b"(for ever)", headers=OGG))
-        await ear.until(1)
-        await world.call("POST", "/api/sessions/demo/interrupt")
-        status, answer = await hearing
+async def test_a_stop_cancels_a_transcription(tmp_path: Path) -> None:
+    ear = EchoTranscriber()
+    async with run_web_server(tmp_path, transcriber=ear) as web:
+        voice_request = asyncio.create_task(web.call("POST", VOICE, data=b"(for ever)", headers=OGG))
+        await ear.wait_for_recordings(1)
+        await web.call("POST", "/api/sessions/demo/interrupt")
+        status, answer = await voice_request
         assert (status, answer["error"]["code"], ear.cancelled) == (409, "stopped", 1)
-        assert await world.messages("demo") == []
+        assert await web.messages("demo") == []
 
 
-async def test_voice_interrupts_a_running_turn(tmp_path: Path) -> None:
-    async with served(tmp_path, [hanging(1), echo()], transcriber=Ear()) as world:
-        await world.say("demo", "long")
-        await world.model.request(1)
-        _, receipt = await world.call("POST", VOICE, data=b"instead this", headers=OGG)
+async def test_a_voice_message_interrupts_the_running_turn(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [hanging(1), echo()], transcriber=EchoTranscriber()) as web:
+        await web.say("demo", "long")
+        await web.model.request(1)
+        _, receipt = await web.call("POST", VOICE, data=b"instead this", headers=OGG)
         assert receipt["state"] == "interrupting"
-        await world.idle("demo")
-        assert (await world.messages("demo"))[-1]["text"] == "instead this"
+        await web.idle("demo")
+        assert (await web.messages("demo"))[-1]["text"] == "instead this"
 
 
-async def test_voice_that_can_not_be_taken(tmp_path: Path) -> None:
-    async with served(tmp_path) as world:
-        status, answer = await world.call("POST", VOICE, data=b"x", headers=OGG)
+async def test_invalid_voice_requests_are_refused(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path) as web:
+        status, answer = await web.call("POST", VOICE, data=b"x", headers=OGG)
         assert (status, answer["error"]["code"]) == (404, "no_voice")
-    async with served(tmp_path, transcriber=Ear()) as world:
+    async with run_web_server(tmp_path, transcriber=EchoTranscriber()) as web:
         for query, data, headers, expected in (
             ("", b"", OGG, 400),
             ("", b"x", {"Content-Type": "application/json"}, 415),
             ("?delivery=soon", b"x", OGG, 400),
             ("?id=" + "x" * 300, b"x", OGG, 400),
         ):
-            assert (await world.call("POST", VOICE + query, data=data, headers=headers))[0] == expected
+            assert (await web.call("POST", VOICE + query, data=data, headers=headers))[0] == expected

@@ -1,11 +1,11 @@
-"""Hooks in the document of the API: those that answer now, and every way in which they answer."""
+"""The OpenAPI document lists the registered hooks and all their responses."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.webhook_program import signed
-from tests.surfaces.webhook.webhook_fixture import hooked
+from tests.fakes.webhook_program import signature_headers
+from tests.surfaces.webhook.webhook_fixture import running_webhook
 
 TOKEN = {"Authorization": "Bearer a token that programs don't have"}
 BODIES = (
@@ -15,23 +15,26 @@ BODIES = (
 )
 
 
-async def test_the_document_has_the_hooks_that_answer_now(tmp_path: Path) -> None:
-    async with hooked(tmp_path, {"github": {"signature": "github"}}) as world:
-        _, told = await world.web.call("GET", "/openapi.json", headers=TOKEN)
-        assert told["paths"]["/hooks/ci"]["post"]["summary"] == "What ci sends, signed (hark): docs/webhook.md"
-        assert told["paths"]["/hooks/github"]["post"]["security"] == []
-        world.web.place.hooks.forget("webhook")
-        _, told = await world.web.call("GET", "/openapi.json", headers=TOKEN)
-        assert not [path for path in told["paths"] if path.startswith("/hooks/")]
+async def test_the_openapi_document_lists_the_registered_hooks(tmp_path: Path) -> None:
+    async with running_webhook(tmp_path, {"github": {"signature": "github"}}) as webhook:
+        _, document = await webhook.web.call("GET", "/openapi.json", headers=TOKEN)
+        assert (
+            document["paths"]["/hooks/ci"]["post"]["summary"]
+            == "Receive signed requests from ci (hark); see docs/webhook.md"
+        )
+        assert document["paths"]["/hooks/github"]["post"]["security"] == []
+        webhook.web.context.hooks.unregister("webhook")
+        _, document = await webhook.web.call("GET", "/openapi.json", headers=TOKEN)
+        assert not [path for path in document["paths"] if path.startswith("/hooks/")]
 
 
 @pytest.mark.parametrize("name", ["ci", "foreign"])
 @pytest.mark.parametrize("body", BODIES)
-async def test_whatever_comes_is_answered_as_the_document_tells(tmp_path: Path, name: str, body: bytes) -> None:
-    async with hooked(tmp_path, {"foreign": {"template": "{text} {more|nothing}"}}) as world:
-        _, told = await world.web.call("GET", "/openapi.json", headers=TOKEN)
-        answers = told["paths"][f"/hooks/{name}"]["post"]["responses"]
-        unsigned, _ = await world.post(body, {}, name)
-        status, _ = await world.post(body, signed(body), name)
+async def test_every_request_gets_a_response_that_the_document_lists(tmp_path: Path, name: str, body: bytes) -> None:
+    async with running_webhook(tmp_path, {"foreign": {"template": "{text} {more|nothing}"}}) as webhook:
+        _, document = await webhook.web.call("GET", "/openapi.json", headers=TOKEN)
+        answers = document["paths"][f"/hooks/{name}"]["post"]["responses"]
+        unsigned, _ = await webhook.post(body, {}, name)
+        status, _ = await webhook.post(body, signature_headers(body), name)
     assert (unsigned, "401" in answers) == (401, True)
     assert status == 202 or (status < 500 and str(status) in answers), status

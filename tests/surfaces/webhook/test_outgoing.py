@@ -1,4 +1,4 @@
-"""What we say to programs: signed, told apart by keys, and honest about what became of it."""
+"""Events sent to programs are signed and have unique keys. Failures are reported."""
 
 import asyncio
 import time
@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
+from hark.protocol.chat import Address, Button, ChatError, ChatGone, OutgoingMessage
 from hark.surfaces.webhook.platform import HookSettings
-from tests.fakes.webhook_program import SECRET, Trouble, program_server
-from tests.surfaces.webhook.webhook_fixture import CI, hooked, webhook
+from tests.fakes.webhook_program import SECRET, WebhookFailure, program_server
+from tests.surfaces.webhook.webhook_fixture import CI, make_webhook_surface, running_webhook
 
 MAIN = Address("webhook", "ci@main", "7")
-HELLO = Outgoing("hello", key="s.t1:0")
+HELLO = OutgoingMessage("hello", key="s.t1:0")
 
 
-async def test_a_message_its_edit_and_a_receipt_are_events(tmp_path: Path) -> None:
-    async with hooked(tmp_path) as world:
-        asked = Outgoing("which?", (Button("red", "answer:q:0"),), key="ask:q", voice=b"OggS")
-        name = await world.surface.send(MAIN, asked)
-        await world.surface.edit(MAIN, name, Outgoing("which? (answered)"))
-        await world.surface.react(MAIN, "m1", "👀")
-        await world.surface.typing(MAIN)
-        message, edit, receipt = world.program.events
-    place = {"hook": "ci", "chat": "main", "thread": "7", "session": "webhook:ci@main:7"}
+async def test_a_message_an_edit_and_a_receipt_are_sent_as_events(tmp_path: Path) -> None:
+    async with running_webhook(tmp_path) as webhook:
+        question = OutgoingMessage("which?", (Button("red", "answer:q:0"),), key="ask:q", voice=b"OggS")
+        message_id = await webhook.surface.send(MAIN, question)
+        await webhook.surface.edit(MAIN, message_id, OutgoingMessage("which? (answered)"))
+        await webhook.surface.react(MAIN, "m1", "👀")
+        await webhook.surface.show_typing(MAIN)
+        message, edit, receipt = webhook.program.events
+    origin = {"hook": "ci", "chat": "main", "thread": "7", "session": "webhook:ci@main:7"}
     for event in (message, edit, receipt):
-        assert {name: event[name] for name in place} == place
+        assert {name: event[name] for name in origin} == origin
         assert abs(event["at"] - time.time()) < 60
     assert (message["type"], message["key"], message["text"]) == ("message", "ask:q", "which?")
     assert message["choices"] == [{"text": "red", "value": "answer:q:0"}]
@@ -36,73 +36,77 @@ async def test_a_message_its_edit_and_a_receipt_are_events(tmp_path: Path) -> No
     assert (receipt["type"], receipt["message"], receipt["sign"]) == ("receipt", "m1", "👀")
 
 
-@pytest.mark.parametrize("trouble", [Trouble(), Trouble(500), Trouble(502), Trouble(404), Trouble(302)])
-async def test_what_was_not_taken_is_an_error_and_comes_once_when_it_is_sent_again(
-    tmp_path: Path, trouble: Trouble
+@pytest.mark.parametrize(
+    "trouble", [WebhookFailure(), WebhookFailure(500), WebhookFailure(502), WebhookFailure(404), WebhookFailure(302)]
+)
+async def test_a_refused_message_raises_an_error_and_is_accepted_once_when_sent_again(
+    tmp_path: Path, trouble: WebhookFailure
 ) -> None:
-    async with hooked(tmp_path) as world:
-        world.program.troubles += [trouble, structs_done(trouble)]
+    async with running_webhook(tmp_path) as webhook:
+        webhook.program.failures += [trouble, failure_after_processing(trouble)]
         for _ in range(2):
             with pytest.raises(ChatError) as caught:
-                await world.surface.send(CI, HELLO)
+                await webhook.surface.send(CI, HELLO)
             assert not isinstance(caught.value, ChatGone)
             assert SECRET not in str(caught.value)
-        assert await world.surface.send(CI, HELLO) == "s.t1:0"
-        assert len(world.program.requests) == 3
-    assert world.program.texts == ["hello"]
+        assert await webhook.surface.send(CI, HELLO) == "s.t1:0"
+        assert len(webhook.program.requests) == 3
+    assert webhook.program.texts == ["hello"]
 
 
-def structs_done(trouble: Trouble) -> Trouble:
-    return Trouble(trouble.status, is_done=True)
+def failure_after_processing(trouble: WebhookFailure) -> WebhookFailure:
+    return WebhookFailure(trouble.status, is_done=True)
 
 
 @pytest.mark.parametrize(
-    ("asked", "least", "most"),
+    ("retry_after", "min_seconds", "max_seconds"),
     [("7", 7, 7), ("0", 0, 0), ("a date", 600, 3000), ("9" * 12, 3600, 3600)],
     ids=["seconds", "none", "a date", "too long"],
 )
-async def test_a_receiver_that_asks_to_wait_is_heard(tmp_path: Path, asked: str, least: float, most: float) -> None:
-    async with hooked(tmp_path) as world:
+async def test_a_receivers_retry_time_is_reported(
+    tmp_path: Path, retry_after: str, min_seconds: float, max_seconds: float
+) -> None:
+    async with running_webhook(tmp_path) as webhook:
         for status in (429, 503):
             date = formatdate(time.time() + 3000, usegmt=True)
-            world.program.troubles.append(Trouble(status, date if asked == "a date" else asked))
+            webhook.program.failures.append(WebhookFailure(status, date if retry_after == "a date" else retry_after))
             with pytest.raises(ChatError) as caught:
-                await world.surface.send(CI, HELLO)
+                await webhook.surface.send(CI, HELLO)
             assert caught.value.retry_after is not None
-            assert least <= caught.value.retry_after <= most
+            assert min_seconds <= caught.value.retry_after <= max_seconds
 
 
 @pytest.mark.parametrize("status", [410, 400, 413, 422])
-async def test_a_receiver_that_is_gone_or_will_never_take_it_is_not_asked_again(tmp_path: Path, status: int) -> None:
-    async with hooked(tmp_path) as world:
-        world.program.troubles.append(Trouble(status))
+async def test_a_permanent_refusal_raises_chat_gone(tmp_path: Path, status: int) -> None:
+    async with running_webhook(tmp_path) as webhook:
+        webhook.program.failures.append(WebhookFailure(status))
         with pytest.raises(ChatGone):
-            await world.surface.send(CI, HELLO)
+            await webhook.surface.send(CI, HELLO)
 
 
-async def test_a_receiver_that_hangs_holds_nobody_else(tmp_path: Path) -> None:
-    async with program_server() as other, hooked(tmp_path, {"other": {"url": other.url}}) as world:
-        world.program.gate.clear()
+async def test_a_hanging_receiver_does_not_delay_others(tmp_path: Path) -> None:
+    async with program_server() as other, running_webhook(tmp_path, {"other": {"url": other.url}}) as webhook:
+        webhook.program.may_answer.clear()
         hanging = [
-            asyncio.create_task(world.surface.send(CI, structs.replace(HELLO, key=f"k{number}")))
+            asyncio.create_task(webhook.surface.send(CI, structs.replace(HELLO, key=f"k{number}")))
             for number in range(50)
         ]
-        await world.surface.send(Address("webhook", "other"), HELLO)
+        await webhook.surface.send(Address("webhook", "other"), HELLO)
         assert other.texts == ["hello"]
-        world.program.gate.set()
+        webhook.program.may_answer.set()
         await asyncio.gather(*hanging)
-    assert len(world.program.events) == 50
+    assert len(webhook.program.events) == 50
 
 
-async def test_a_receiver_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
-    async with hooked(tmp_path, {"away": {"url": "http://127.0.0.1:1/hark"}}) as world:
+async def test_an_unreachable_receiver_raises_an_error(tmp_path: Path) -> None:
+    async with running_webhook(tmp_path, {"away": {"url": "http://127.0.0.1:1/hark"}}) as webhook:
         with pytest.raises(ChatError, match="can't be reached"):
-            await world.surface.send(Address("webhook", "away"), HELLO)
+            await webhook.surface.send(Address("webhook", "away"), HELLO)
 
 
-async def test_a_hook_without_an_url_is_told_nothing_and_one_that_does_not_run_says_so() -> None:
+async def test_a_hook_without_a_url_sends_nothing_and_a_stopped_surface_raises_an_error() -> None:
     hooks = {"mute": HookSettings(secret=SECRET), "ci": HookSettings(secret=SECRET, url="http://127.0.0.1:1/")}
-    surface = webhook(hooks)
+    surface = make_webhook_surface(hooks)
     assert await surface.send(Address("webhook", "mute"), HELLO) == "s.t1:0"
     assert await surface.send(Address("webhook", "removed"), HELLO) == "s.t1:0"
     with pytest.raises(ChatError) as caught:

@@ -1,4 +1,4 @@
-"""The webhook surface behind the real web server, a program that calls it, and an ear for what it delivers."""
+"""The webhook surface behind the real web server, a program that calls it, and a recorder of its deliveries."""
 
 import asyncio
 import json
@@ -10,51 +10,51 @@ from typing import Any
 
 from hark.protocol.chat import Address, Deliver
 from hark.surfaces.webhook.platform import HookSettings, WebhookSettings
-from hark.surfaces.webhook.surface import Webhook
-from tests.fakes.webhook_program import SECRET, Json, Program, program_server, signed
-from tests.surfaces.slack.slack_fixture import Ear
-from tests.surfaces.web.web_fixture import World, served
+from hark.surfaces.webhook.surface import WebhookSurface
+from tests.fakes.webhook_program import SECRET, Json, WebhookProgram, program_server, signature_headers
+from tests.surfaces.slack.slack_fixture import DeliveryRecorder
+from tests.surfaces.web.web_fixture import WebFixture, run_web_server
 
 CI = Address("webhook", "ci")
 
 
 @dataclass
-class Hooked:
-    """All of it."""
+class RunningWebhook:
+    """A running webhook surface with a fake program, a recorder and the web server."""
 
-    surface: Webhook
-    program: Program
-    ear: Ear
-    web: World
+    surface: WebhookSurface
+    program: WebhookProgram
+    recorder: DeliveryRecorder
+    web: WebFixture
 
     async def post(self, body: bytes, headers: dict[str, str], name: str = "ci") -> tuple[int, Json]:
         status, _, text = await self.web.fetch(f"/hooks/{name}", "POST", data=body, headers=headers)
         return status, json.loads(text)
 
-    async def say(self, name: str = "ci", **body: Any) -> tuple[int, Json]:
+    async def send_message(self, name: str = "ci", **body: Any) -> tuple[int, Json]:
         encoded = json.dumps({"id": f"m{next(self.program.numbers)}", **body}).encode()
-        return await self.post(encoded, signed(encoded), name)
+        return await self.post(encoded, signature_headers(encoded), name)
 
 
-def webhook(hooks: dict[str, HookSettings], **settings: Any) -> Webhook:
-    return Webhook(WebhookSettings(hooks=hooks, **settings), lambda text: text in ("halt", "/stop"))
+def make_webhook_surface(hooks: dict[str, HookSettings], **settings: Any) -> WebhookSurface:
+    return WebhookSurface(WebhookSettings(hooks=hooks, **settings), lambda text: text in ("halt", "/stop"))
 
 
 @asynccontextmanager
-async def hooked(
+async def running_webhook(
     home: Path, hooks: dict[str, Json] | None = None, deliver: Deliver | None = None, **settings: Any
-) -> AsyncGenerator[Hooked]:
-    """A surface that runs. `ci` posts what is said to the program; others are as they are given."""
-    async with program_server() as program, served(home, token="a token that programs don't have") as web:
+) -> AsyncGenerator[RunningWebhook]:
+    """Run a webhook surface. The hook `ci` posts replies to the program; `hooks` configures others."""
+    async with program_server() as program, run_web_server(home, token="a token that programs don't have") as web:
         ci = HookSettings(secret=SECRET, url=program.url)
-        others = {name: HookSettings(secret=SECRET, **given) for name, given in (hooks or {}).items()}
-        surface, ear = webhook({"ci": ci, **others}, **settings), Ear()
-        ear.gate.set()
-        web.place.hooks.bring("webhook", *surface.hooks())
-        running = asyncio.create_task(surface.run(deliver or ear.deliver))
+        other_hooks = {name: HookSettings(secret=SECRET, **options) for name, options in (hooks or {}).items()}
+        surface, recorder = make_webhook_surface({"ci": ci, **other_hooks}, **settings), DeliveryRecorder()
+        recorder.gate.set()
+        web.context.hooks.register("webhook", *surface.make_hooks())
+        running = asyncio.create_task(surface.run(deliver or recorder.deliver))
         await asyncio.sleep(0)
         try:
-            yield Hooked(surface, program, ear, web)
+            yield RunningWebhook(surface, program, recorder, web)
         finally:
             running.cancel()
             await asyncio.wait([running])

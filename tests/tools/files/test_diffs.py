@@ -1,4 +1,4 @@
-"""What changed between two texts."""
+"""Diffs between two texts."""
 
 import random
 import subprocess
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hark.tools.files.diffs import changed_blocks, unified
+from hark.tools.files.diffs import changed_blocks, unified_diff
 from tests.waiting import at_most
 
 
-def test_far_changes_are_hunks_of_their_own() -> None:
+def test_distant_changes_get_separate_hunks() -> None:
     old = [f"{number}" for number in range(1, 31)]
     new = [*old]
     new[4] = "five"
     new[24:25] = []
-    text = unified("\n".join(old) + "\n", "\n".join(new) + "\n", "a")
+    text = unified_diff("\n".join(old) + "\n", "\n".join(new) + "\n", "a")
     assert text.split("\n") == [
         "--- a", "+++ a",
         "@@ -2,7 +2,7 @@", " 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8",
@@ -24,15 +24,15 @@ def test_far_changes_are_hunks_of_their_own() -> None:
     ]  # fmt: skip
 
 
-def test_line_ends_are_seen() -> None:
-    assert unified("a\r\n", "a\n", "f").split("\n")[3:] == ["-a␍", "+a"]
-    assert unified("a", "a\n", "f").split("\n")[3:] == ["-a", "\\ No newline at end of file", "+a"]
-    assert unified("a\n", "a\n", "f") == ""
-    assert unified("", "a\n", "f").split("\n")[2:] == ["@@ -0,0 +1,1 @@", "+a"]
+def test_changed_line_endings_are_visible_in_the_diff() -> None:
+    assert unified_diff("a\r\n", "a\n", "f").split("\n")[3:] == ["-a␍", "+a"]
+    assert unified_diff("a", "a\n", "f").split("\n")[3:] == ["-a", "\\ No newline at end of file", "+a"]
+    assert unified_diff("a\n", "a\n", "f") == ""
+    assert unified_diff("", "a\n", "f").split("\n")[2:] == ["@@ -0,0 +1,1 @@", "+a"]
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_blocks_make_the_new_of_the_old(seed: int) -> None:
+def test_applying_the_changed_blocks_turns_the_old_lines_into_the_new_ones(seed: int) -> None:
     chance = random.Random(seed)
     size = chance.choice([0, 5, 50, 800])
     before = [str(chance.randrange(max(1, size))) for _ in range(size)]
@@ -40,38 +40,38 @@ def test_the_blocks_make_the_new_of_the_old(seed: int) -> None:
     for _ in range(chance.randrange(6)):
         at = chance.randrange(len(after) + 1)
         after[at : at + chance.randrange(5)] = [f"new {chance.randrange(9)}"] * chance.randrange(5)
-    made = [*before]
+    rebuilt = [*before]
     for old_from, old_to, new_from, new_to in reversed(list(changed_blocks(before, after))):
-        made[old_from:old_to] = after[new_from:new_to]
-    assert made == after
+        rebuilt[old_from:old_to] = after[new_from:new_to]
+    assert rebuilt == after
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_patch_takes_the_diff(seed: int, tmp_path: Path) -> None:
+def test_git_apply_accepts_the_diff(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     old = [f"{chance.randrange(9)}" for _ in range(40)]
     new = [*old]
     for _ in range(3):
         new[chance.randrange(len(new))] = f"new {chance.randrange(9)}"
     (tmp_path / "f").write_text("\n".join(old) + "\n")
-    diff = unified("\n".join(old) + "\n", "\n".join(new) + "\n", "f")
+    diff = unified_diff("\n".join(old) + "\n", "\n".join(new) + "\n", "f")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     subprocess.run(["git", "apply", "-p0"], cwd=tmp_path, input=f"{diff}\n".encode(), check=bool(diff))
     assert (tmp_path / "f").read_text() == "\n".join(new) + "\n"
 
 
-def test_the_worst_case_is_quick_and_short() -> None:
+def test_diff_of_reversed_lines_is_fast_and_short() -> None:
     old = "\n".join(str(number) for number in range(30_000))
     new = "\n".join(str(number) for number in reversed(range(30_000)))
-    began = time.monotonic()
-    text = unified(old, new, "a")
-    assert time.monotonic() - began < at_most(5)
+    started = time.monotonic()
+    text = unified_diff(old, new, "a")
+    assert time.monotonic() - started < at_most(5)
     assert len(text.split("\n")) <= 122
     assert text.endswith("added]")
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_any_two_texts_give_a_diff_that_git_takes(seed: int, tmp_path: Path) -> None:
+def test_git_apply_accepts_the_diff_between_any_two_texts(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     texts = ["".join(chance.choice(["a", "b", "\n", "x\n"]) for _ in range(chance.randrange(60))) for _ in range(2)]
     if chance.random() < 0.5:
@@ -81,6 +81,6 @@ def test_any_two_texts_give_a_diff_that_git_takes(seed: int, tmp_path: Path) -> 
     (tmp_path / "f").write_text(old)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     if old != new and old and new:
-        diff = unified(old, new, "f").encode() + b"\n"
+        diff = unified_diff(old, new, "f").encode() + b"\n"
         subprocess.run(["git", "apply", "-p0"], cwd=tmp_path, input=diff, check=True)
         assert (tmp_path / "f").read_text() == new

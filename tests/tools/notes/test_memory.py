@@ -1,4 +1,4 @@
-"""Notes that last: kept whole, by many at once, and through a kill."""
+"""The `memory` tool: notes survive parallel writes and kill -9."""
 
 import asyncio
 import fcntl
@@ -14,22 +14,22 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.messages import Effect
-from hark.protocol.tool import Foreseen, ToolOutput
-from hark.text.redaction import secret_in
+from hark.protocol.tool import PredictedEffects, ToolOutput
+from hark.text.redaction import detect_secret
 from hark.tools.notes.memory import MemoryArguments, MemoryTool
-from hark.tools.notes.notes import FILE_BYTES, NOTE_CHARACTERS, notes_of_person, notes_of_project
-from tests.tools.context import FakeContext, call_tool
+from hark.tools.notes.notes import MAX_FILE_BYTES, MAX_NOTE_CHARACTERS, project_notes, user_notes
+from tests.tools.fake_context import FakeContext, call_tool
 from tests.waiting import at_most
 
-KEEP_FOR_EVER = """
+ADD_NOTES_PROGRAM = """
 import sys
 from functools import partial
 from pathlib import Path
-from hark.tools.notes.notes import added, notes_of_person
-notes = notes_of_person(Path(sys.argv[1]))
+from hark.tools.notes.notes import add_note, user_notes
+notes = user_notes(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
     note = f"{sys.argv[2]} {number}"
-    notes.change(partial(added, note=note))
+    notes.change(partial(add_note, note=note))
     print(note, flush=True)
 """
 
@@ -38,13 +38,13 @@ async def memory(home: Path, action: str, workspace: Path | None = None, **argum
     return await call_tool(MemoryTool(home), {"action": action, **arguments}, FakeContext(workspace or home))
 
 
-def user_file(home: Path) -> Path:
+def user_notes_path(home: Path) -> Path:
     return home / "memory" / "user.md"
 
 
 @contextmanager
-def held(home: Path) -> Generator[None]:
-    """Hold the lock of the person's notes, as a process does that hangs."""
+def hold_lock(home: Path) -> Generator[None]:
+    """Hold the lock on the user's notes, as a hanging process would."""
     path = home / "memory" / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -55,10 +55,10 @@ def held(home: Path) -> Generator[None]:
         os.close(lock)
 
 
-async def test_a_note_is_a_line_of_a_file_that_only_its_owner_reads(tmp_path: Path) -> None:
-    assert await memory(tmp_path, "add", text="Likes\n short   answers", scope="user") == ToolOutput("Kept.")
-    path = user_file(tmp_path)
-    assert path.read_text() == "# Notes about the person\n\n- Likes short answers\n"
+async def test_a_note_is_stored_as_one_line_in_a_private_file(tmp_path: Path) -> None:
+    assert await memory(tmp_path, "add", text="Likes\n short   answers", scope="user") == ToolOutput("Stored.")
+    path = user_notes_path(tmp_path)
+    assert path.read_text() == "# Notes about the user\n\n- Likes short answers\n"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     listed = await memory(tmp_path, "list", scope="user")
@@ -67,40 +67,40 @@ async def test_a_note_is_a_line_of_a_file_that_only_its_owner_reads(tmp_path: Pa
     assert sorted(file.name for file in path.parent.iterdir()) == [".lock", "user.md"]
 
 
-async def test_each_project_has_its_own_notes_and_the_file_names_it(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.mkdir()
-    (tmp_path / "link").symlink_to(one)
-    await memory(tmp_path, "add", one, text="Tests run with make")
+async def test_each_project_has_a_separate_notes_file_that_names_the_project(tmp_path: Path) -> None:
+    first, second = tmp_path / "one", tmp_path / "other"
+    first.mkdir()
+    (tmp_path / "link").symlink_to(first)
+    await memory(tmp_path, "add", first, text="Tests run with make")
     assert "make" in (await memory(tmp_path, "list", tmp_path / "link")).text
-    assert "(none yet)" in (await memory(tmp_path, "list", other)).text
+    assert "(none yet)" in (await memory(tmp_path, "list", second)).text
     assert "(none yet)" in (await memory(tmp_path, "list", scope="user")).text
-    path = notes_of_project(tmp_path, one).path
+    path = project_notes(tmp_path, first).path
     assert path.parent == tmp_path / "memory" / "projects"
-    assert path.read_text().splitlines()[0] == f"# Notes on {one}"
+    assert path.read_text().splitlines()[0] == f"# Notes on {first}"
 
 
-async def test_a_note_is_replaced_or_removed_by_some_of_its_words(tmp_path: Path) -> None:
+async def test_a_note_to_replace_or_remove_is_found_by_part_of_its_text(tmp_path: Path) -> None:
     for text in ("Uses tabs", "Uses vim", "Lives in Oslo"):
         await memory(tmp_path, "add", text=text)
     several = await memory(tmp_path, "replace", old="uses", text="Uses spaces")
     assert several.is_error
-    assert "2 notes have these words" in several.text
+    assert "2 notes contain this text" in several.text
     assert not (await memory(tmp_path, "replace", old="TABS", text="Uses spaces")).is_error
     assert (await memory(tmp_path, "remove", old="vim")).text == "Removed."
     unknown = await memory(tmp_path, "remove", old="emacs")
     assert (unknown.is_error, unknown.effect) == (True, Effect.NOT_STARTED)
-    assert notes_of_project(tmp_path, tmp_path).read() == ["Uses spaces", "Lives in Oslo"]
+    assert project_notes(tmp_path, tmp_path).read() == ["Uses spaces", "Lives in Oslo"]
 
 
-async def test_the_same_note_is_kept_once(tmp_path: Path) -> None:
+async def test_a_note_that_already_exists_is_not_stored_twice(tmp_path: Path) -> None:
     for _ in range(3):
-        assert (await memory(tmp_path, "add", text="Uses tabs")).text == "Kept."
-    assert notes_of_project(tmp_path, tmp_path).read() == ["Uses tabs"]
+        assert (await memory(tmp_path, "add", text="Uses tabs")).text == "Stored."
+    assert project_notes(tmp_path, tmp_path).read() == ["Uses tabs"]
 
 
-async def test_what_a_person_wrote_by_hand_stays(tmp_path: Path) -> None:
-    path = user_file(tmp_path)
+async def test_text_that_the_user_wrote_by_hand_is_preserved(tmp_path: Path) -> None:
+    path = user_notes_path(tmp_path)
     path.parent.mkdir()
     path.write_bytes(
         b"My own words\r\n\n* first one\n  goes on\n\n## More\n+ second\xff\n\ttabbed\nno newline at the end"
@@ -109,22 +109,22 @@ async def test_what_a_person_wrote_by_hand_stays(tmp_path: Path) -> None:
     assert "- first one goes on\n- second� tabbed" in listed
     await memory(tmp_path, "add", text="third", scope="user")
     await memory(tmp_path, "remove", old="goes on", scope="user")
-    rest = b"My own words\r\n\n\n## More\n+ second\xff\n\ttabbed\nno newline at the end\n- third\n"
-    assert path.read_bytes() == rest
+    expected = b"My own words\r\n\n\n## More\n+ second\xff\n\ttabbed\nno newline at the end\n- third\n"
+    assert path.read_bytes() == expected
 
 
-async def test_a_link_to_a_file_elsewhere_stays_a_link(tmp_path: Path) -> None:
-    user_file(tmp_path).parent.mkdir()
-    user_file(tmp_path).symlink_to(tmp_path / "dotfiles.md")
+async def test_a_notes_file_that_is_a_symbolic_link_stays_a_link(tmp_path: Path) -> None:
+    user_notes_path(tmp_path).parent.mkdir()
+    user_notes_path(tmp_path).symlink_to(tmp_path / "dotfiles.md")
     await memory(tmp_path, "add", text="kept there", scope="user")
-    assert user_file(tmp_path).is_symlink()
+    assert user_notes_path(tmp_path).is_symlink()
     assert "kept there" in (tmp_path / "dotfiles.md").read_text()
 
 
-async def test_full_notes_say_so_and_can_be_made_smaller(tmp_path: Path) -> None:
-    path = user_file(tmp_path)
+async def test_full_notes_reject_new_notes_but_allow_removal(tmp_path: Path) -> None:
+    path = user_notes_path(tmp_path)
     path.parent.mkdir()
-    path.write_text("- first\n" + "- x\n" * (FILE_BYTES // 4))
+    path.write_text("- first\n" + "- x\n" * (MAX_FILE_BYTES // 4))
     before = path.read_text()
     full = await memory(tmp_path, "add", text="one more", scope="user")
     assert (full.is_error, full.effect) == (True, Effect.NOT_STARTED)
@@ -135,23 +135,25 @@ async def test_full_notes_say_so_and_can_be_made_smaller(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("arguments", "reason"),
     [
-        ({"action": "add"}, "no text"),
-        ({"action": "add", "text": " \n\x00 "}, "no text"),
-        ({"action": "add", "text": "x" * (NOTE_CHARACTERS + 1)}, "at most"),
-        ({"action": "replace", "text": "new"}, "which note"),
-        ({"action": "remove"}, "which note"),
+        ({"action": "add"}, "note is empty"),
+        ({"action": "add", "text": " \n\x00 "}, "note is empty"),
+        ({"action": "add", "text": "x" * (MAX_NOTE_CHARACTERS + 1)}, "at most"),
+        ({"action": "replace", "text": "new"}, "part of the note's text"),
+        ({"action": "remove"}, "part of the note's text"),
         ({"action": "forget"}, "expected one of"),
         ({"action": "add", "text": "x", "scope": "world"}, "expected one of"),
         ({"text": "x"}, "needs action"),
     ],
 )
-async def test_bad_input_is_told_and_changes_nothing(tmp_path: Path, arguments: dict[str, str], why: str) -> None:
+async def test_invalid_arguments_cause_an_error_and_change_nothing(
+    tmp_path: Path, arguments: dict[str, str], reason: str
+) -> None:
     output = await call_tool(MemoryTool(tmp_path), arguments, FakeContext(tmp_path))
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
-    assert why in output.text
-    assert not user_file(tmp_path).exists()
+    assert reason in output.text
+    assert not user_notes_path(tmp_path).exists()
 
 
 SECRETS = [
@@ -186,85 +188,89 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", SECRETS)
-async def test_what_looks_like_a_secret_is_not_kept(tmp_path: Path, text: str) -> None:
+async def test_text_that_looks_like_a_secret_is_not_stored(tmp_path: Path, text: str) -> None:
     output = await memory(tmp_path, "add", text=text)
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
-    assert "Nothing was kept" in output.text
+    assert "Nothing was stored" in output.text
     assert text not in output.text
     assert not (tmp_path / "memory").exists()
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_plain_words_about_secrets_are_none(text: str) -> None:
-    assert secret_in(text) is None
+def test_text_that_only_mentions_secrets_is_not_treated_as_a_secret(text: str) -> None:
+    assert detect_secret(text) is None
 
 
-def test_it_changes_nothing_that_an_undo_could_put_back(tmp_path: Path) -> None:
+def test_memory_predicts_no_workspace_changes_for_undo(tmp_path: Path) -> None:
     spec = MemoryTool(tmp_path).spec
-    assert spec.foreseen(MemoryArguments("add", "note")) == Foreseen(is_changing=True, subject="note", writes=())
-    assert not spec.foreseen(MemoryArguments("list")).is_changing
+    assert spec.predict_effects(MemoryArguments("add", "note")) == PredictedEffects(
+        is_changing=True, subject="note", writes=()
+    )
+    assert not spec.predict_effects(MemoryArguments("list")).is_changing
 
 
-async def test_many_at_once_lose_nothing(tmp_path: Path) -> None:
+async def test_parallel_calls_store_every_note(tmp_path: Path) -> None:
     outputs = await asyncio.gather(*(memory(tmp_path, "add", text=f"note {number}") for number in range(12)))
-    assert {output.text for output in outputs} == {"Kept."}
-    assert sorted(notes_of_project(tmp_path, tmp_path).read()) == sorted(f"note {number}" for number in range(12))
+    assert {output.text for output in outputs} == {"Stored."}
+    assert sorted(project_notes(tmp_path, tmp_path).read()) == sorted(f"note {number}" for number in range(12))
 
 
-async def keeper(home: Path, name: str, count: int) -> asyncio.subprocess.Process:
-    arguments = ("-c", KEEP_FOR_EVER, str(home), name, str(count))
+async def start_note_writer(home: Path, name: str, count: int) -> asyncio.subprocess.Process:
+    arguments = ("-c", ADD_NOTES_PROGRAM, str(home), name, str(count))
     return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=PIPE)
 
 
-async def test_several_processes_lose_nothing(tmp_path: Path) -> None:
-    processes = [await keeper(tmp_path, f"p{number}", 20) for number in range(3)]
+async def test_parallel_processes_store_every_note(tmp_path: Path) -> None:
+    processes = [await start_note_writer(tmp_path, f"p{number}", 20) for number in range(3)]
     for process in processes:
         await process.communicate()
         assert process.returncode == 0
     expected = {f"p{process} {number}" for process in range(3) for number in range(20)}
-    assert set(notes_of_person(tmp_path).read()) == expected
+    assert set(user_notes(tmp_path).read()) == expected
 
 
-async def test_what_was_said_to_be_kept_is_there_after_kill_9(tmp_path: Path) -> None:
+async def test_notes_reported_as_stored_survive_kill_9(tmp_path: Path) -> None:
     for round_number in range(3):
-        process = await keeper(tmp_path, f"round {round_number}", 100_000)
+        process = await start_note_writer(tmp_path, f"round {round_number}", 100_000)
         assert process.stdout is not None
-        said = [(await process.stdout.readline()).decode().strip() for _ in range(10)]
+        reported = [(await process.stdout.readline()).decode().strip() for _ in range(10)]
         process.send_signal(signal.SIGKILL)
-        rest = (await process.stdout.read()).decode()
+        remaining_output = (await process.stdout.read()).decode()
         await process.wait()
-        said += rest.splitlines() if rest.endswith("\n") else rest.splitlines()[:-1]
-        assert set(said) <= set(notes_of_person(tmp_path).read())
-    assert (await memory(tmp_path, "add", text="after", scope="user")).text == "Kept."
+        reported += (
+            remaining_output.splitlines() if remaining_output.endswith("\n") else remaining_output.splitlines()[:-1]
+        )
+        assert set(reported) <= set(user_notes(tmp_path).read())
+    assert (await memory(tmp_path, "add", text="after", scope="user")).text == "Stored."
     assert sorted(file.name for file in (tmp_path / "memory").iterdir()) == [".lock", "user.md"]
 
 
-async def test_a_cut_while_another_has_the_lock_ends_at_once_and_keeps_nothing(tmp_path: Path) -> None:
-    with held(tmp_path):
+async def test_cancelling_while_the_lock_is_held_ends_immediately_and_stores_nothing(tmp_path: Path) -> None:
+    with hold_lock(tmp_path):
         call = asyncio.ensure_future(memory(tmp_path, "add", text="late", scope="user"))
         done, _ = await asyncio.wait([call], timeout=0.2)
         assert not done
-        began = time.monotonic()
+        started = time.monotonic()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert time.monotonic() - began < at_most(0.5)
-    assert notes_of_person(tmp_path).read() == []
-    assert (await memory(tmp_path, "add", text="now", scope="user")).text == "Kept."
+        assert time.monotonic() - started < at_most(0.5)
+    assert user_notes(tmp_path).read() == []
+    assert (await memory(tmp_path, "add", text="now", scope="user")).text == "Stored."
 
 
-async def test_a_lock_that_is_never_given_back_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lock_that_is_never_released_causes_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.tools.notes.locked_file.LOCK_SECONDS", 0.05)
-    with held(tmp_path):
+    with hold_lock(tmp_path):
         output = await memory(tmp_path, "add", text="late", scope="user")
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
-    assert "Nothing was kept" in output.text
+    assert "Nothing was stored" in output.text
 
 
-async def test_a_home_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+async def test_a_home_directory_that_cannot_be_written_causes_an_error(tmp_path: Path) -> None:
     (tmp_path / "memory").write_text("a file where the folder should be")
     output = await memory(tmp_path, "add", text="note", scope="user")
     assert output.is_error
-    assert "not certain" in output.text
+    assert "may not have been saved" in output.text
     assert "Traceback" not in output.text
     assert (await memory(tmp_path, "list", scope="user")).is_error

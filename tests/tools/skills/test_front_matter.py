@@ -1,4 +1,4 @@
-"""Front matter, as far as skills need it."""
+"""Parsing the front matter of skills."""
 
 import subprocess
 import sys
@@ -37,22 +37,22 @@ from hark.tools.skills.front_matter import BadFrontMatter, split_document
         ("d: !!python/object/apply:os.getcwd []", {"d": []}),
     ],
 )
-def test_fields_are_read(lines: str, fields: dict[str, Any]) -> None:
+def test_front_matter_fields_are_parsed(lines: str, fields: dict[str, Any]) -> None:
     assert split_document(f"---\n{lines}\n---\nBody\n---\nmore\n") == (fields, "Body\n---\nmore")
 
 
-def test_marks_and_line_ends_of_other_systems_are_fine() -> None:
+def test_byte_order_mark_and_crlf_line_endings_are_accepted() -> None:
     assert split_document("\ufeff---\r\nname: a\r\n---\r\n\r\nBody\r\n") == ({"name": "a"}, "Body")
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("", "must begin with a line ---"),
         ("# Title", "must begin with a line ---"),
-        ("---\nname: a\n", "no closing line"),
+        ("---\nname: a\n", "needs a closing line"),
         ("---\nname a\n---", "not lines of the form"),
-        ("---\nname: a\nname: b\n---", "name is given a second time"),
+        ("---\nname: a\nname: b\n---", "name occurs twice"),
         ("---\nname: 'a\n---", "not valid YAML: line 2"),
         ("---\nurl:a\n---", "not lines of the form"),
         ("---\nname: a\n b: c\n---", "not valid YAML: line 3"),
@@ -62,11 +62,11 @@ def test_marks_and_line_ends_of_other_systems_are_fine() -> None:
         (f"---\nname: {'a' * 20_000}\n---", "longer than"),
     ],
 )
-def test_what_is_broken_is_told_with_its_line(text: str, why: str) -> None:
-    with pytest.raises(BadFrontMatter, match=why):
+def test_invalid_front_matter_causes_an_error_with_the_line_number(text: str, reason: str) -> None:
+    with pytest.raises(BadFrontMatter, match=reason):
         split_document(text)
 
 
-def test_pyyaml_is_loaded_only_when_a_skill_is_read() -> None:
+def test_pyyaml_is_imported_only_when_a_skill_is_read() -> None:
     code = "import sys, hark.tools.skills.catalog; sys.exit('yaml' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,6 +1,7 @@
-"""Undo after kill -9 at any moment, with a disk that fails, and beside another process."""
+"""Undo after kill -9 at any moment, with a failing disk, and with another process using the store."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,23 +9,23 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.snapshots import UndoRefused
-from tests.tools.undo.trees import sh, step, tree_of, undoing
+from tests.tools.undo.random_trees import open_undo, read_tree, run_shell, step_id
 
-# Steps a workspace through commands, and undoes on request; tells each thing it did on a line.
+# Runs commands as steps in a workspace, and undoes them on request. Prints a line for each action.
 CHILD = """
 import asyncio, itertools, os, resource, subprocess, sys, threading
 from pathlib import Path
-from hark.protocol.snapshots import StepName, UndoRefused
+from hark.protocol.snapshots import StepId, UndoRefused
 from hark.tools.undo.undo import Undo
 
-TOUCHES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.symlink", "os.link")
+DISK_EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.symlink", "os.link")
 
 def die_at(last):
     counter = itertools.count()
-    def touch(event, _):
-        if event in TOUCHES and threading.current_thread().name == "hark-undo" and next(counter) == last:
+    def count_event(event, _):
+        if event in DISK_EVENTS and threading.current_thread().name == "hark-undo" and next(counter) == last:
             os.kill(os.getpid(), 9)
-    sys.addaudithook(touch)
+    sys.addaudithook(count_event)
 
 async def main():
     workspace, store, *commands = sys.argv[1:]
@@ -43,10 +44,10 @@ async def main():
         elif command == "die":
             os.kill(os.getpid(), 9)
         else:
-            await undo.before(StepName("s", "t", number), Path(workspace), None)
+            await undo.save_before_step(StepId("s", "t", number), Path(workspace), None)
             subprocess.run(["sh", "-c", command], cwd=workspace, check=True)
             if "die" != (commands + [""])[number + 1]:
-                undo.after(StepName("s", "t", number))
+                undo.finish_step(StepId("s", "t", number))
     await undo.close()
 
 asyncio.run(main())
@@ -57,9 +58,9 @@ asyncio.run(main())
 def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     for number in range(40):
-        place = folder / f"d{number % 4}" / f"e{number % 3}"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f"f{number}").write_bytes(bytes([number]) * number * 400)
+        parent = folder / f"d{number % 4}" / f"e{number % 3}"
+        parent.mkdir(parents=True, exist_ok=True)
+        (parent / f"f{number}").write_bytes(bytes([number]) * number * 400)
     return folder
 
 
@@ -71,40 +72,47 @@ def store(tmp_path: Path) -> Path:
 CHANGES = "for f in d*/e*/f*; do echo x >> $f; done; rm -r d1; mv d2 moved; mkdir -p new/deep; cp -r d3 new/deep"
 
 
-def child(workspace: Path, store: Path, *commands: str) -> "subprocess.Popen[bytes]":
+def start_child(workspace: Path, store: Path, *commands: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-c", CHILD, workspace, store, *commands], stdout=subprocess.PIPE)
 
 
-async def test_a_turn_is_undone_after_a_restart(workspace: Path, store: Path) -> None:
-    was = tree_of(workspace)
-    child(workspace, store, CHANGES, "echo y > y").communicate()
-    async with undoing(store) as undo:
+async def test_a_turn_can_be_undone_after_a_restart(workspace: Path, store: Path) -> None:
+    before = read_tree(workspace)
+    start_child(workspace, store, CHANGES, "echo y > y").communicate()
+    async with open_undo(store) as undo:
         assert (await undo.undo("s")).not_undone == ()
-    assert tree_of(workspace) == was
+    assert read_tree(workspace) == before
 
 
-async def test_a_step_that_a_crash_cut_is_undone_and_that_is_told(workspace: Path, store: Path) -> None:
-    was = tree_of(workspace)
-    child(workspace, store, "echo y > y", CHANGES, "die").communicate()
-    async with undoing(store) as undo:
-        done = await undo.undo("s")
-    assert tree_of(workspace) == was
-    assert len(done.not_undone) == 1
-    assert "crash" in done.not_undone[0]
+async def test_a_step_interrupted_by_a_crash_is_undone_with_a_note(workspace: Path, store: Path) -> None:
+    before = read_tree(workspace)
+    start_child(workspace, store, "echo y > y", CHANGES, "die").communicate()
+    async with open_undo(store) as undo:
+        undone = await undo.undo("s")
+    assert read_tree(workspace) == before
+    assert len(undone.not_undone) == 1
+    assert "crash" in undone.not_undone[0]
 
 
-async def test_the_restart_ends_the_cut_step_so_that_later_edits_are_not_its_own(workspace: Path, store: Path) -> None:
-    child(workspace, store, "echo agent > y", "die").communicate()
-    async with undoing(store) as undo:
-        await undo.before(step(1, "t2"), workspace, ["nothing"])  # comes behind the recovery
+async def test_a_restart_ends_an_interrupted_step_so_later_edits_are_not_undone(workspace: Path, store: Path) -> None:
+    start_child(workspace, store, "echo agent > y", "die").communicate()
+    async with open_undo(store) as undo:
+        await undo.save_before_step(step_id(1, "t2"), workspace, ["nothing"])  # runs after the recovery
         (workspace / "mine").write_text("mine")
         await undo.undo("s")
     assert (workspace / "mine").read_text() == "mine"
     assert not (workspace / "y").exists()
 
 
-async def undo_if_any(store: Path) -> str:
-    async with undoing(store) as undo:
+def run_until_killed(workspace: Path, store: Path, *commands: str) -> None:
+    """Run a child until it kills itself at a disk operation, or exits before reaching that operation."""
+    process = start_child(workspace, store, *commands)
+    process.communicate()
+    assert process.returncode in (0, -signal.SIGKILL), "the child could not run"
+
+
+async def undo_if_possible(store: Path) -> str:
+    async with open_undo(store) as undo:
         try:
             await undo.undo("s")
         except UndoRefused as refused:
@@ -112,51 +120,51 @@ async def undo_if_any(store: Path) -> str:
     return ""
 
 
-@pytest.mark.parametrize("touch", [*range(12), *range(12, 260, 31)])
-async def test_an_undo_killed_at_any_touch_of_the_disk_is_finished_at_the_next_start(
-    workspace: Path, store: Path, touch: int
+@pytest.mark.parametrize("disk_operation", [*range(12), *range(12, 260, 31)])
+async def test_an_undo_killed_at_any_disk_operation_is_finished_at_the_next_start(
+    workspace: Path, store: Path, disk_operation: int
 ) -> None:
-    was = tree_of(workspace)
-    child(workspace, store, CHANGES, f"die at {touch}", "undo").communicate()
-    assert (await undo_if_any(store))[:25] in ("", "There is nothing to undo ")
-    assert tree_of(workspace) == was
+    before = read_tree(workspace)
+    run_until_killed(workspace, store, CHANGES, f"die at {disk_operation}", "undo")
+    assert (await undo_if_possible(store))[:25] in ("", "There is nothing to undo ")
+    assert read_tree(workspace) == before
 
 
-@pytest.mark.parametrize("touch", [*range(8), *range(8, 600, 75)])
-async def test_a_step_killed_at_any_touch_of_the_disk_is_undone_at_the_next_start(
-    workspace: Path, store: Path, touch: int
+@pytest.mark.parametrize("disk_operation", [*range(8), *range(8, 600, 75)])
+async def test_a_step_killed_at_any_disk_operation_is_undone_at_the_next_start(
+    workspace: Path, store: Path, disk_operation: int
 ) -> None:
-    was = tree_of(workspace)
-    child(workspace, store, f"die at {touch}", CHANGES, "echo y > y; rm -r moved").communicate()
-    assert (await undo_if_any(store))[:25] in ("", "There is nothing to undo ")
-    assert tree_of(workspace) == was
+    before = read_tree(workspace)
+    run_until_killed(workspace, store, f"die at {disk_operation}", CHANGES, "echo y > y; rm -r moved")
+    assert (await undo_if_possible(store))[:25] in ("", "There is nothing to undo ")
+    assert read_tree(workspace) == before
 
 
-async def test_an_undo_that_fails_in_the_middle_is_rolled_back(workspace: Path, store: Path) -> None:
+async def test_an_undo_that_fails_halfway_is_rolled_back(workspace: Path, store: Path) -> None:
     (workspace / "zz-big").write_bytes(bytes(300_000))
-    was = tree_of(workspace)
-    process = child(workspace, store, f"{CHANGES}; echo small > zz-big", "small files only", "undo")
-    told = process.communicate()[0].decode()
-    assert "Nothing was undone" in told
-    assert "file too large" in told
+    before = read_tree(workspace)
+    process = start_child(workspace, store, f"{CHANGES}; echo small > zz-big", "small files only", "undo")
+    output = process.communicate()[0].decode()
+    assert "Nothing was undone" in output
+    assert "file too large" in output
     assert (workspace / "zz-big").read_text() == "small\n"
     assert not (workspace / "d1").exists()
-    async with undoing(store) as undo:
+    async with open_undo(store) as undo:
         assert (await undo.undo("s")).not_undone == ()
-    assert tree_of(workspace) == was
+    assert read_tree(workspace) == before
 
 
-async def test_two_processes_share_a_store(tmp_path: Path, workspace: Path, store: Path) -> None:
+async def test_two_processes_can_share_a_store(tmp_path: Path, workspace: Path, store: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    was = tree_of(workspace)
-    process = child(other, store, *[f"echo {number} > f; echo same > g{number}" for number in range(10)], "undo")
-    async with undoing(store) as undo:
+    before = read_tree(workspace)
+    process = start_child(other, store, *[f"echo {number} > f; echo same > g{number}" for number in range(10)], "undo")
+    async with open_undo(store) as undo:
         for number in range(6):
-            await undo.before(step(number, "t", "here"), workspace, None)
-            await asyncio.to_thread(sh, workspace, f"echo same > g{number}; rm -r d3/e{number}; true")
-            undo.after(step(number, "t", "here"))
+            await undo.save_before_step(step_id(number, "t", "here"), workspace, None)
+            await asyncio.to_thread(run_shell, workspace, f"echo same > g{number}; rm -r d3/e{number}; true")
+            undo.finish_step(step_id(number, "t", "here"))
         await undo.undo("here")
     await asyncio.to_thread(process.communicate)
-    assert tree_of(workspace) == was
-    assert tree_of(other) == {}
+    assert read_tree(workspace) == before
+    assert read_tree(other) == {}

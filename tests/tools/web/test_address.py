@@ -1,11 +1,11 @@
-"""Web addresses: one spelling, and which are private."""
+"""URLs are normalised, and private addresses are recognised."""
 
 from ipaddress import ip_address
 
 import pytest
 
 from hark.protocol.tool import ToolError
-from hark.tools.web.address import Reach, is_private, read_address
+from hark.tools.web.address import AddressPolicy, is_private, parse_address
 
 
 @pytest.mark.parametrize(
@@ -28,42 +28,42 @@ from hark.tools.web.address import Reach, is_private, read_address
         ("http://localhost./", "http://localhost/"),
     ],
 )
-def test_an_address_has_one_spelling(text: str, url: str) -> None:
-    assert read_address(text).url == url
+def test_urls_are_normalised(text: str, url: str) -> None:
+    assert parse_address(text).url == url
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("", "not an http"),
         ("example.com", "not an http"),
         ("file:///etc/passwd", "not an http"),
         ("javascript:alert(1)", "not an http"),
         ("gopher://x/", "not an http"),
-        ("http://", "not the name"),
-        ("http://user:secret@example.com/", "name or password"),
-        ("http://example.com\\@evil.example/", "name or password"),
-        ("http://example.com\\.evil.example/", "not the name"),
-        ("http://exa mple.com/", "not the name"),
-        ("http://127%2e0.0.1/", "not the name"),
+        ("http://", "not a host name"),
+        ("http://user:secret@example.com/", "user name or password"),
+        ("http://example.com\\@evil.example/", "user name or password"),
+        ("http://example.com\\.evil.example/", "not a host name"),
+        ("http://exa mple.com/", "not a host name"),
+        ("http://127%2e0.0.1/", "not a host name"),
         ("http://[fe80::1%25eth0]/", "not an IPv6"),
-        ("http://[::1/", "not an address"),
-        ("http://example.com:99999/", "not an address"),
-        ("http://1.2.3.4.5/", "neither a name nor an address"),
-        ("http://999.1.1.1/", "neither a name nor an address"),
+        ("http://[::1/", "not a valid URL"),
+        ("http://example.com:99999/", "not a valid URL"),
+        ("http://1.2.3.4.5/", "neither a host name nor an IP address"),
+        ("http://999.1.1.1/", "neither a host name nor an IP address"),
         ("http://example.com/\r\nHost: evil", "line breaks"),
-        ("http://" + "a" * 300 + ".com/", "not the name"),
+        ("http://" + "a" * 300 + ".com/", "not a host name"),
         ("http://x/" + "a" * 9000, "longer than"),
     ],
 )
-def test_what_is_no_web_address_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(ToolError, match=why):
-        read_address(text)
+def test_strings_that_are_not_web_urls_are_rejected_with_a_reason(text: str, reason: str) -> None:
+    with pytest.raises(ToolError, match=reason):
+        parse_address(text)
 
 
-def test_a_redirect_is_read_against_the_page_it_stands_on() -> None:
-    assert read_address("../b?x", behind="https://example.com/a/c/").url == "https://example.com/a/b?x"
-    assert read_address("//other.example/", behind="https://example.com/").url == "https://other.example/"
+def test_a_relative_url_is_resolved_against_the_url_of_its_page() -> None:
+    assert parse_address("../b?x", base_url="https://example.com/a/c/").url == "https://example.com/a/b?x"
+    assert parse_address("//other.example/", base_url="https://example.com/").url == "https://other.example/"
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_a_redirect_is_read_against_the_page_it_stands_on() -> None:
         "2a00::5efe:7f00:1", "2a00::200:5efe:a00:1",
     ],
 )  # fmt: skip
-def test_addresses_inside_are_private_however_they_are_wrapped(address: str) -> None:
+def test_private_addresses_are_recognised_even_if_wrapped_in_another_address(address: str) -> None:
     assert is_private(ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
-def test_addresses_outside_are_public(address: str) -> None:
+def test_public_addresses_are_not_private(address: str) -> None:
     assert not is_private(ip_address(address))
 
 
@@ -105,11 +105,11 @@ def test_addresses_outside_are_public(address: str) -> None:
         ("127.0.0.1:80", "rebound.example", 80, "8.8.8.8", True),
     ],
 )
-def test_the_allow_list_takes_hosts_patterns_networks_and_ports(
+def test_the_allow_list_accepts_hosts_patterns_networks_and_ports(
     allow: str, host: str, port: int, address: str, is_allowed: bool
 ) -> None:
-    assert Reach(allow=(allow,)).allows(host, port, address) is is_allowed
+    assert AddressPolicy(allow=(allow,)).allows(host, port, address) is is_allowed
 
 
-def test_everything_can_be_allowed() -> None:
-    assert Reach(allow_private=True).allows("x", 80, "169.254.169.254")
+def test_allow_private_allows_every_address() -> None:
+    assert AddressPolicy(allow_private=True).allows("x", 80, "169.254.169.254")

@@ -1,4 +1,4 @@
-"""What `hark doctor` says about MCP servers: each is started once, side by side, for a short time."""
+"""MCP checks of `hark doctor`: starts every server once, concurrently, for a short time."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,75 +9,77 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from hark.app.doctor.results import Finding, Level, reach
+from hark.app.doctor.results import CheckResult, Level, connection_problem
 from hark.app.settings import config
 from hark.app.settings.types import Settings
-from hark.mcp.failures import RetryPolicy
-from hark.mcp.offers import ServerState, ServerStatus
+from hark.mcp.retry_policy import RetryPolicy
 from hark.mcp.server_context import ServerPaths
+from hark.mcp.server_offer import ServerState, ServerStatus
 from hark.mcp.servers import Servers
-from hark.mcp.settings import ServerSettings, ServerSettingsError, Start, read_servers
-from hark.processes.cookies import this_process
-from hark.processes.piped import spawner
+from hark.mcp.settings import ServerSettings, ServerSettingsError, StartMode, read_servers
+from hark.processes.cookies import current_owner
+from hark.processes.piped_process import create_spawner
 
-TRY_SECONDS = 2.0
-ENDS = (ServerState.CONNECTED, ServerState.PARKED, ServerState.LOGIN)
+START_TIMEOUT_SECONDS = 2.0
+FINAL_STATES = (ServerState.CONNECTED, ServerState.PARKED, ServerState.LOGIN)
 
 
-async def mcp_servers(home: Path, settings: Settings) -> list[Finding]:
-    """Try every server. One that fails costs its own tools and no turn; settings that are wrong cost the start."""
+async def check_mcp_servers(home: Path, settings: Settings) -> list[CheckResult]:
+    """Check every configured server. A failing server is reported as a warning, invalid settings as an error."""
     try:
         servers = read_servers(settings.mcp)
     except ServerSettingsError as error:
-        return [Finding("mcp", Level.BAD, str(error), "Mend that in config.toml; docs/mcp.md has examples.")]
+        return [CheckResult("mcp", Level.BAD, str(error), "Fix the setting in config.toml; docs/mcp.md has examples.")]
     if not servers:
-        return [Finding("mcp", Level.OK, "no servers in the settings")]
-    with suppress(ImportError):  # told of each server
-        # The time that our own libraries take to load is none that a server has lost.
+        return [CheckResult("mcp", Level.OK, "no servers in the settings")]
+    with suppress(ImportError):  # each server's check reports it
+        # Import our own libraries first, so that their loading time doesn't count against a server.
         await asyncio.to_thread(import_module, "hark.mcp.connection")
-    return await asyncio.gather(*(_tried(home, name, one) for name, one in servers.items()))
+    return await asyncio.gather(
+        *(_check_server(home, name, server_settings) for name, server_settings in servers.items())
+    )
 
 
-async def _tried(home: Path, name: str, settings: ServerSettings) -> Finding:
+async def _check_server(home: Path, name: str, settings: ServerSettings) -> CheckResult:
     if not settings.enabled:
-        return Finding("mcp", Level.OK, f"{name}: disabled in the settings")
-    if settings.url and (problem := await reach(settings.url)):
-        return Finding("mcp", Level.WARN, f"{name}: {problem}", "Check its url and the network.")
-    return _told(await try_server(home, name, settings, TRY_SECONDS))
+        return CheckResult("mcp", Level.OK, f"{name}: disabled in the settings")
+    if settings.url and (problem := await connection_problem(settings.url)):
+        return CheckResult("mcp", Level.WARN, f"{name}: {problem}", "Check the server's URL and the network.")
+    return _server_result(await probe_server(home, name, settings, START_TIMEOUT_SECONDS))
 
 
-async def try_server(
+async def probe_server(
     home: Path,
     name: str,
     settings: ServerSettings,
     seconds: float,
-    ends: Sequence[ServerState] = ENDS,
+    final_states: Sequence[ServerState] = FINAL_STATES,
     notice: Callable[[str], None] = lambda _: None,
 ) -> ServerStatus:
-    """Start one server, at once and without a second try; return its state when it is one of `ends` or time is up."""
-    eager = msgspec.structs.replace(settings, start=Start.EAGER)
-    places = ServerPaths.in_home(home, config.workspace())
-    servers = Servers({name: eager}, places, spawner(this_process(home)), notice, RetryPolicy(tries=1))
+    """Start one server without retries. Return its status once it is in `final_states` or after `seconds`."""
+    eager = msgspec.structs.replace(settings, start=StartMode.EAGER)
+    paths = ServerPaths.in_home(home, config.workspace())
+    servers = Servers({name: eager}, paths, create_spawner(current_owner(home)), notice, RetryPolicy(tries=1))
     statuses: list[ServerStatus] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(servers.run)
         with anyio.move_on_after(seconds):
-            await servers.reached(*ends)
-        statuses.extend(servers.status())  # before the end, which disconnects it
+            await servers.wait_for_state(*final_states)
+        statuses.extend(servers.status())  # read before the cancellation disconnects the server
         tasks.cancel_scope.cancel()
     return statuses[0]
 
 
-def _told(status: ServerStatus) -> Finding:
+def _server_result(status: ServerStatus) -> CheckResult:
     name = status.name
     match status.state:
         case ServerState.CONNECTED:
-            return Finding("mcp", Level.OK, f"{name}: works, {len(status.tools)} tools")
+            return CheckResult("mcp", Level.OK, f"{name}: works, {len(status.tools)} tools")
         case ServerState.LOGIN:
-            return Finding("mcp", Level.WARN, f"{name}: wants you to log in.", f"hark mcp login {name}")
+            return CheckResult("mcp", Level.WARN, f"{name}: requires a login.", f"hark mcp login {name}")
         case ServerState.PARKED:
-            advice = f"See logs/mcp-{name}.log in the home, mend its settings, then: hark mcp test {name}"
-            return Finding("mcp", Level.WARN, f"{name}: does not work: {status.last_error}", advice)
+            advice = f"See logs/mcp-{name}.log in the home, fix its settings, then run: hark mcp test {name}"
+            return CheckResult("mcp", Level.WARN, f"{name}: failed: {status.last_error}", advice)
         case _:
-            text = f"{name}: did not answer within {TRY_SECONDS:g} s; a first start may take longer."
-            return Finding("mcp", Level.WARN, text, f"This gives it longer: hark mcp test {name}")
+            text = f"{name}: did not answer within {START_TIMEOUT_SECONDS:g} s; a first start may take longer."
+            return CheckResult("mcp", Level.WARN, text, f"To give it more time, run: hark mcp test {name}")

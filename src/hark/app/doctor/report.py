@@ -1,4 +1,4 @@
-"""The checks of `hark doctor` and `/doctor`: whether a turn can run, and what to do when not."""
+"""The checks of `hark doctor` and `/doctor`: whether a turn can run, and how to fix problems."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
@@ -6,80 +6,80 @@ from pathlib import Path
 from typing import Any
 
 from hark.app.doctor import machine
-from hark.app.doctor.machine import terminal
-from hark.app.doctor.models import ANSWER, models
-from hark.app.doctor.results import Finding, Level, in_time
+from hark.app.doctor.machine import check_terminal
+from hark.app.doctor.models import ANSWER, check_models
+from hark.app.doctor.results import CheckResult, Level, run_check
 from hark.app.settings import SettingsError, config
 from hark.app.settings.types import Settings
 
-WELL, UNWELL = "A turn can run.", "No turn can run: see what is bad."
+READY, NOT_READY = "Ready.", 'Not ready: fix the lines marked "bad".'
 
 
-async def report() -> str:
-    """Return what is found as a text."""
-    found = [finding async for finding in findings()]
-    return "\n".join([*map(str, found), WELL if can_run(found) else UNWELL])
+async def make_report() -> str:
+    """Run all checks and return the report as text."""
+    results = [result async for result in run_checks()]
+    return "\n".join([*map(str, results), READY if is_ready(results) else NOT_READY])
 
 
-async def findings() -> AsyncGenerator[Finding]:
-    """Yield what is found, always in the same order. All looks are made side by side, and each is bounded."""
+async def run_checks() -> AsyncGenerator[CheckResult]:
+    """Run all checks concurrently, each with a time limit. Yield their results in a fixed order."""
     home = config.home_directory()
-    settings, about_settings = _settings(home)
-    looks = [asyncio.ensure_future(look) for look in _looks(home, settings, about_settings)]
+    settings, settings_results = _load_settings(home)
+    tasks = [asyncio.ensure_future(check) for check in _make_checks(home, settings, settings_results)]
     try:
-        for look in looks:
-            for finding in await look:
-                yield finding
+        for task in tasks:
+            for result in await task:
+                yield result
     finally:
-        for look in looks:
-            look.cancel()
-        await asyncio.gather(*looks, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _looks(
-    home: Path, settings: Settings | None, about_settings: list[Finding]
-) -> list[Coroutine[Any, Any, Sequence[Finding]]]:
+def _make_checks(
+    home: Path, settings: Settings | None, settings_results: list[CheckResult]
+) -> list[Coroutine[Any, Any, Sequence[CheckResult]]]:
     workspace = config.workspace()
     return [
-        in_time("hark", machine.version),
-        in_time("home", lambda: machine.home_disk(home)),
-        in_time("database", lambda: machine.database(home / "hark.db")),
-        in_time("settings", lambda: about_settings),
-        in_time("keys", machine.keys),
-        in_time("sandbox", lambda: machine.sandbox(settings, workspace)),
-        in_time("programs", machine.programs),
-        in_time("processes", machine.processes),
-        in_time("terminal", terminal),
-        in_time("voice", lambda: machine.voice(settings)),
-        _mcp(home, settings),
-        *([models(settings)] if settings else []),
+        run_check("hark", machine.check_version),
+        run_check("home", lambda: machine.check_home(home)),
+        run_check("database", lambda: machine.check_database(home / "hark.db")),
+        run_check("settings", lambda: settings_results),
+        run_check("keys", machine.check_keys),
+        run_check("sandbox", lambda: machine.check_sandbox(settings, workspace)),
+        run_check("programs", machine.check_programs),
+        run_check("processes", machine.check_processes),
+        run_check("terminal", check_terminal),
+        run_check("voice", lambda: machine.check_voice(settings)),
+        _check_mcp(home, settings),
+        *([check_models(settings)] if settings else []),
     ]
 
 
-async def _mcp(home: Path, settings: Settings | None) -> list[Finding]:
+async def _check_mcp(home: Path, settings: Settings | None) -> list[CheckResult]:
     if settings is None or not settings.mcp:
-        return [Finding("mcp", Level.OK, "no servers in the settings")] if settings else []
-    from hark.app.doctor.mcp_servers import mcp_servers
+        return [CheckResult("mcp", Level.OK, "no servers in the settings")] if settings else []
+    from hark.app.doctor.mcp_servers import check_mcp_servers
 
-    return await mcp_servers(home, settings)
+    return await check_mcp_servers(home, settings)
 
 
-def _settings(home: Path) -> tuple[Settings | None, list[Finding]]:
+def _load_settings(home: Path) -> tuple[Settings | None, list[CheckResult]]:
     workspace = config.workspace()
     try:
         settings = config.load(home, workspace)
     except SettingsError as error:
-        return None, [Finding("settings", Level.BAD, str(error))]
+        return None, [CheckResult("settings", Level.BAD, str(error))]
     files = (home / "config.toml", workspace / ".hark" / "config.toml")
-    places = ", ".join(str(file) for file in files if file.exists())
-    found = [Finding("settings", Level.OK, places or "no config.toml: `hark setup` writes one")]
-    if left := config.left_out(home, workspace):
-        found.append(Finding("settings", Level.WARN, left))
-    return settings, found
+    existing = ", ".join(str(file) for file in files if file.exists())
+    results = [CheckResult("settings", Level.OK, existing or "no config.toml; `hark setup` writes one")]
+    if warning := config.ignored_settings_notice(home, workspace):
+        results.append(CheckResult("settings", Level.WARN, warning))
+    return settings, results
 
 
-def can_run(found: Sequence[Finding]) -> bool:
-    """Tell whether nothing is bad but, perhaps, some of several models."""
-    others = [finding for finding in found if finding.name not in (ANSWER, "route")]
-    answers = any(finding.name == ANSWER and finding.level is Level.OK for finding in found)
-    return answers and all(finding.level is not Level.BAD for finding in others)
+def is_ready(results: Sequence[CheckResult]) -> bool:
+    """Return whether at least one model answers and all other checks are ok or warnings."""
+    others = [result for result in results if result.name not in (ANSWER, "route")]
+    answers = any(result.name == ANSWER and result.level is Level.OK for result in results)
+    return answers and all(result.level is not Level.BAD for result in others)

@@ -1,4 +1,4 @@
-"""What `hark doctor` finds, and looks that can't hold it."""
+"""The results of `hark doctor`, and functions that run a check within a time limit."""
 
 import asyncio
 import socket
@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from hark.text.columns import TerminalStyle, one_line, wrap
-from hark.tools.web.abandonable_thread import aside
+from hark.text.columns import TerminalStyle, to_one_line, wrap_to_columns
+from hark.tools.web.abandonable_thread import run_abandonable
 
-LOOK_SECONDS = 2.0
-REACH_SECONDS = 2.0
+CHECK_TIMEOUT_SECONDS = 2.0
+CONNECT_TIMEOUT_SECONDS = 2.0
 NAME_COLUMNS = 10
 INDENT = 18
 
@@ -20,15 +20,15 @@ _COLOURS = {"ok": "32", "warn": "33", "bad": "1;31"}
 
 
 class Level(StrEnum):
-    """How good a finding is: `warn` costs comfort, `bad` costs the turn."""
+    """The severity of a result: `warn` is an inconvenience, `bad` prevents turns from running."""
 
     OK = "ok"
     WARN = "warn"
     BAD = "bad"
 
 
-class Finding(Struct, frozen=True):
-    """One look: at what, what was seen, and what to do about it."""
+class CheckResult(Struct, frozen=True):
+    """The result of one check: its subject, severity and text, and advice on what to do."""
 
     name: str
     level: Level
@@ -37,53 +37,55 @@ class Finding(Struct, frozen=True):
 
     def __str__(self) -> str:
         advice = f" -> {self.advice}" if self.advice else ""
-        return f"{self.level:4}  {self.name:{NAME_COLUMNS}}  {one_line(self.text)}{advice}"
+        return f"{self.level:4}  {self.name:{NAME_COLUMNS}}  {to_one_line(self.text)}{advice}"
 
-    def lines(self, look: TerminalStyle) -> list[str]:
-        """Return it as lines for a terminal of that width."""
-        first, *rest = wrap(self.text, look.columns - INDENT)
-        level = look.paint(f"{self.level:4}", _COLOURS[self.level])
+    def lines(self, style: TerminalStyle) -> list[str]:
+        """Format the result as lines, wrapped to the terminal's width."""
+        first, *rest = wrap_to_columns(self.text, style.columns - INDENT)
+        level = style.paint(f"{self.level:4}", _COLOURS[self.level])
         lines = [f"{level}  {self.name:{NAME_COLUMNS}}  {first}", *(f"{'':{INDENT}}{line}" for line in rest)]
         if self.advice:
-            first, *rest = wrap(self.advice, look.columns - INDENT - 3)
+            first, *rest = wrap_to_columns(self.advice, style.columns - INDENT - 3)
             lines += [f"{'':{INDENT}}-> {first}", *(f"{'':{INDENT}}   {line}" for line in rest)]
         return lines
 
 
-async def in_time(name: str, look: Callable[[], Iterable[Finding]], seconds: float = LOOK_SECONDS) -> list[Finding]:
-    """Return what a look that may block finds, or that it took too long.
+async def run_check(
+    name: str, check: Callable[[], Iterable[CheckResult]], seconds: float = CHECK_TIMEOUT_SECONDS
+) -> list[CheckResult]:
+    """Run a check that may block. Return its results, or a warning if it took too long.
 
-    It runs in a thread that nothing waits for: a dead network disk or name server can't hold the program's end.
+    The check's thread is abandoned after the time limit, so a dead disk or name server can't delay the exit.
     """
 
-    def work() -> list[Finding]:
+    def collect_results() -> list[CheckResult]:
         try:
-            return list(look())
+            return list(check())
         except OSError as error:
-            return [Finding(name, Level.BAD, f"It can't be looked at: {error}.")]
+            return [CheckResult(name, Level.BAD, f"Check failed: {error}.")]
 
     try:
         async with asyncio.timeout(seconds):
-            return await aside(work, f"doctor: {name}")
+            return await run_abandonable(collect_results, f"doctor: {name}")
     except TimeoutError:
-        text = f"Looking at it took longer than {seconds:g} s, and was given up."
-        return [Finding(name, Level.WARN, text, "Look whether its disk, or the network, hangs.")]
+        text = f"The check took longer than {seconds:g} s and was abandoned."
+        return [CheckResult(name, Level.WARN, text, "Check whether the disk or the network is stuck.")]
 
 
-async def reach(url: str) -> str:
-    """Return why nothing listens at the host of a URL, or "". Bounded, also where no name server answers."""
-    place = urlsplit(url)
-    host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
+async def connection_problem(url: str) -> str:
+    """Return why the host of a URL can't be reached, or "" if it can. The timeout includes name resolution."""
+    parsed = urlsplit(url)
+    host, port = parsed.hostname or "", parsed.port or (443 if parsed.scheme == "https" else 80)
 
-    def look() -> list[Finding]:
+    def connect() -> list[CheckResult]:
         try:
-            socket.create_connection((host, port), REACH_SECONDS).close()
+            socket.create_connection((host, port), CONNECT_TIMEOUT_SECONDS).close()
         except socket.gaierror:
-            return [Finding(host, Level.BAD, f"the name {host} is not known: no network, or a wrong address.")]
+            return [CheckResult(host, Level.BAD, f"host name {host} not found: no network, or a wrong host name.")]
         except TimeoutError:
-            return [Finding(host, Level.BAD, f"{host} does not answer: no network, or a firewall.")]
+            return [CheckResult(host, Level.BAD, f"{host} does not answer: no network, or a firewall.")]
         except OSError as error:
-            return [Finding(host, Level.BAD, f"nothing listens at {host}:{port}: {error.strerror or error}.")]
+            return [CheckResult(host, Level.BAD, f"no server listens on {host}:{port}: {error.strerror or error}.")]
         return []
 
-    return "".join(finding.text for finding in await in_time(host, look, REACH_SECONDS))
+    return "".join(result.text for result in await run_check(host, connect, CONNECT_TIMEOUT_SECONDS))

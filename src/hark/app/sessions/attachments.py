@@ -1,4 +1,4 @@
-"""Files that came with a message and that no model can look at: kept where the agent's tools can read them."""
+"""Stores attached files that a model can't read directly, so that the agent's tools can read them."""
 
 import base64
 import hashlib
@@ -7,38 +7,40 @@ import re
 from itertools import count
 from pathlib import Path
 
-from hark.disk.private_files import private_folder
+from hark.disk.private_files import create_private_folder
 from hark.protocol.messages import Attachment
 from hark.protocol.store import StoreError
 
-PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-NAME_BYTES = 120  # file systems take 255, and a number may come before it
-_NOT_IN_NAMES = re.compile(r"[^\w.+-]")
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+NAME_BYTES = 120  # file systems allow 255, and a number may precede the name
+_UNSAFE_CHARACTER = re.compile(r"[^\w.+-]")
 
 
-def kept(home: Path, session: str, message: str, attachment: Attachment) -> Attachment:
-    """Return the attachment as the agent can use it: a picture as it is, another file with its path.
+def store_attachment(home: Path, session: str, message: str, attachment: Attachment) -> Attachment:
+    """Store an attached file and return an attachment with its path. Images are returned unchanged.
 
     Raises:
-        StoreError: It could not be kept.
+        StoreError: The file could not be stored.
     """
-    if attachment.media_type in PICTURES or not attachment.data:
+    if attachment.media_type in IMAGE_TYPES or not attachment.data:
         return attachment
     root = home / "attachments"
-    folder = root / _folder(session) / _folder(message)
+    folder = root / _unique_folder_name(session) / _unique_folder_name(message)
     try:
-        private_folder(folder)
-        # Somebody may have put a link where the folder belongs: what strangers send goes nowhere else.
+        create_private_folder(folder)
+        # A link may have been put in place of the folder. Files from strangers must not be written anywhere else.
         if folder.resolve() != root.resolve() / folder.relative_to(root):
-            raise StoreError(f"{attachment.name or 'An attachment'} could not be kept: {folder} leads elsewhere.")
-        path = _written(folder, _plain(attachment.name) or "file", base64.b64decode(attachment.data))
+            raise StoreError(
+                f"{attachment.name or 'An attachment'} could not be saved: {folder} is a link to another location."
+            )
+        path = _write_new_file(folder, _safe_file_name(attachment.name) or "file", base64.b64decode(attachment.data))
     except OSError as error:
-        raise StoreError(f"{attachment.name or 'An attachment'} could not be kept: {error.strerror}.") from error
+        raise StoreError(f"{attachment.name or 'An attachment'} could not be saved: {error.strerror}.") from error
     return Attachment(attachment.media_type, attachment.name, path=str(path))
 
 
-def _written(folder: Path, name: str, content: bytes) -> Path:
-    """Return where the content is in the folder now; nothing that is there is changed or followed elsewhere."""
+def _write_new_file(folder: Path, name: str, content: bytes) -> Path:
+    """Write the content to a new file and return its path. Never changes an existing file or follows a link."""
     for number in count(1):
         path = folder / (name if number == 1 else f"{number}-{name}")
         try:
@@ -50,16 +52,16 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         return path
-    raise AssertionError("numbers have no end")
+    raise AssertionError("unreachable: the loop has no end")
 
 
-def _folder(name: str) -> str:
-    """Return the name of a folder that no other name has."""
-    plain = _plain(name)
+def _unique_folder_name(name: str) -> str:
+    """Convert a name to a safe folder name. Different names yield different folder names."""
+    plain = _safe_file_name(name)
     return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
-def _plain(name: str) -> str:
-    """Return a name that leads nowhere else, and that every file system takes."""
-    plain = _NOT_IN_NAMES.sub("_", name).encode(errors="replace")[-NAME_BYTES:].decode(errors="ignore")
+def _safe_file_name(name: str) -> str:
+    """Return a file name with unsafe characters replaced, shortened if needed."""
+    plain = _UNSAFE_CHARACTER.sub("_", name).encode(errors="replace")[-NAME_BYTES:].decode(errors="ignore")
     return plain.lstrip(".")

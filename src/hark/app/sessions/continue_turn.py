@@ -1,75 +1,78 @@
-"""Going on with a turn that the program's own end cut: once, by a person's wish, and never by running a call again."""
+"""Continues a turn that was interrupted when the program ended, at most once and without repeating calls."""
 
 from hark.app.sessions.handle import SessionHandle
-from hark.engine.session.preview import saved_state
+from hark.engine.session.preview import read_state
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, UserMessage
-from hark.protocol.names import continue_id, short_name, turn_meant
+from hark.protocol.names import continue_message_id, parse_turn, short_turn_name
 from hark.protocol.receipts import ReceiptState
 
 ARGUMENT_CHARACTERS = 300
-KNOWN = {
-    Effect.UNKNOWN: "was started, and what it did is unknown: find out before you do anything like it again",
-    Effect.CANCELLED: "was cancelled while it ran: look at what it left before you do it again",
+EFFECT_TEXTS = {
+    Effect.UNKNOWN: "was started, and its effect is unknown: check it before you do anything similar again",
+    Effect.CANCELLED: "was cancelled while it was running: check its partial effect before you do it again",
     Effect.NOT_STARTED: "was not started",
 }
 
 
-async def go_on(session: SessionHandle, words: str) -> str:
-    """Have the model go on with a turn, the last one that was cut unless it is named; return what became of it."""
-    await session.opened()
-    state = session.door.state
-    if not state.length:  # it is being closed here: what the store has is the truth
-        state = await saved_state(session.bench.store, session.id)
-    turn = turn_meant(session.id, words) if words else next(iter(reversed(state.cut)), "")
-    if not turn or turn not in state.cut:
-        return _refusal(state, turn)
-    receipt = await session.say(_wish(state, turn), Delivery.QUEUE, id=continue_id(turn))
+async def continue_turn(session: SessionHandle, turn_reference: str) -> str:
+    """Ask the model to continue a turn, by default the last interrupted turn. Return the reply for the user."""
+    await session.wait_until_loaded()
+    state = session.proxy.state
+    if not state.length:  # the session is being closed here, so use its stored state
+        state = await read_state(session.engine.store, session.id)
+    turn = parse_turn(session.id, turn_reference) if turn_reference else next(iter(reversed(state.resumable_turns)), "")
+    if not turn or turn not in state.resumable_turns:
+        return _refusal_text(state, turn)
+    receipt = await session.say(_continue_prompt(state, turn), Delivery.QUEUE, id=continue_message_id(turn))
     if receipt.state is ReceiptState.DUPLICATE:
-        return f"{short_name(turn)} is being gone on with already."
+        return f"{short_turn_name(turn)} is already being continued."
     if receipt.state is ReceiptState.STARTED:
-        return f"{short_name(receipt.turn or '')} goes on with {short_name(turn)}."
-    return f"{short_name(turn)} will be gone on with after what is before it."
+        return f"{short_turn_name(receipt.turn or '')} continues {short_turn_name(turn)}."
+    return f"{short_turn_name(turn)} will be continued after the messages queued before it."
 
 
-def offer(state: SessionState) -> str:
-    """Return the line that offers to go on with the last turn; "" when nothing cut it."""
+def continue_hint(state: SessionState) -> str:
+    """Return the hint that /continue resumes the last turn, or "" if that turn was not interrupted."""
     end = state.last_end
-    if end is None or end.turn not in state.cut:
+    if end is None or end.turn not in state.resumable_turns:
         return ""
-    return f"The last turn ({short_name(end.turn)}) was cut when the program ended: /continue goes on with it."
+    return f"The last turn ({short_turn_name(end.turn)}) was interrupted when the program ended. /continue resumes it."
 
 
-def _wish(state: SessionState, turn: str) -> str:
-    """Return what the model is told: it has the turn before it, and is reminded of what nobody knows."""
-    lines = [f"Go on with {short_name(turn)}, which was cut when the program ended. Do not start it all over again."]
-    lines.extend(f"- {_told(call)} {KNOWN[result.effect]}." for call, result in _open_ends(state, turn))
+def _continue_prompt(state: SessionState, turn: str) -> str:
+    """Return the prompt that asks the model to continue, with the calls that did not complete."""
+    lines = [f"Continue {short_turn_name(turn)}, which was interrupted when the program ended. Do not start it over."]
+    for call, result in _unfinished_calls(state, turn):
+        lines.append(f"- {_describe_call(call)} {EFFECT_TEXTS[result.effect]}.")
     return "\n".join(lines)
 
 
-def _open_ends(state: SessionState, turn: str) -> list[tuple[Call, CallResult]]:
-    """Return the calls of the turn's last reply that did not come to their own end."""
+def _unfinished_calls(state: SessionState, turn: str) -> list[tuple[Call, CallResult]]:
+    """Return the calls of the turn's last reply that did not complete, with their results."""
     calls: dict[str, Call] = {}
-    ends: list[tuple[Call, CallResult]] = []
+    unfinished: list[tuple[Call, CallResult]] = []
     for message, owner in zip(state.transcript.messages, state.transcript.turns, strict=True):
-        if owner == turn and isinstance(message, AssistantMessage):
-            calls, ends = {call.id: call for call in message.calls}, []
-        elif owner == turn and isinstance(message, CallResult) and message.effect in KNOWN and message.call in calls:
-            ends.append((calls[message.call], message))
-    return ends
+        if owner != turn:
+            continue
+        if isinstance(message, AssistantMessage):
+            calls, unfinished = {call.id: call for call in message.calls}, []
+        elif isinstance(message, CallResult) and message.effect in EFFECT_TEXTS and message.call in calls:
+            unfinished.append((calls[message.call], message))
+    return unfinished
 
 
-def _told(call: Call) -> str:
+def _describe_call(call: Call) -> str:
     is_long = len(call.arguments) > ARGUMENT_CHARACTERS
-    cut = f"{call.arguments[:ARGUMENT_CHARACTERS]}…" if is_long else call.arguments
-    return f"Your call of {call.name} with {cut}"
+    arguments = f"{call.arguments[:ARGUMENT_CHARACTERS]}…" if is_long else call.arguments
+    return f"Your call of {call.name} with {arguments}"
 
 
-def _refusal(state: SessionState, turn: str) -> str:
-    said = [message.id for message in state.transcript.messages if isinstance(message, UserMessage)]
-    if turn and continue_id(turn) in (*said, *(waiting.message.id for waiting in state.queue)):
-        return f"{short_name(turn)} has been gone on with already."
+def _refusal_text(state: SessionState, turn: str) -> str:
+    message_ids = [message.id for message in state.transcript.messages if isinstance(message, UserMessage)]
+    if turn and continue_message_id(turn) in (*message_ids, *(queued.message.id for queued in state.queue)):
+        return f"{short_turn_name(turn)} has already been continued."
     if turn:
-        return f"There is nothing to go on with: {turn} is not here, or was not cut by a restart or a crash."
-    return "There is nothing to go on with: no turn here was cut by a restart or a crash. Say what to do."
+        return f"Nothing to continue: {turn} does not exist here, or was not interrupted by a restart or crash."
+    return "Nothing to continue: no turn here was interrupted by a restart or crash."

@@ -1,4 +1,4 @@
-"""The agents of one process, one for each folder that an editor works in."""
+"""The agents of one editor process, one for each working directory."""
 
 import asyncio
 import sys
@@ -11,11 +11,11 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
-from hark.app.sessions.editor_folders import EditorSessions
+from hark.app.sessions.editor_session_file import EditorSessionFile
 from hark.app.settings import SettingsError
-from hark.protocol.agent import CommandLine, UnknownSession, Workspace, WorkspaceError
-from hark.protocol.store import SessionLine, StoreError
-from hark.text.clean import first_of
+from hark.protocol.agent import CommandInfo, UnknownSession, Workspace, WorkspaceError
+from hark.protocol.store import SessionListEntry, StoreError
+from hark.text.cleanup import unwrap_error
 
 if TYPE_CHECKING:
     from hark.app.agent import Agent
@@ -24,62 +24,62 @@ if TYPE_CHECKING:
 SURFACE = "acp"
 
 
-class Workplaces:
-    """Opens an agent when its folder is first needed, and keeps it until the end."""
+class WorkspaceAgents:
+    """The agents of one editor process. Each is opened when its folder is first used, and stays open until `close`."""
 
-    def __init__(self, home: Path, leaving: Callable[[str], None], tasks: TaskGroup) -> None:
-        """`leaving` is told what the end waits for."""
+    def __init__(self, home: Path, on_exit_step: Callable[[str], None], tasks: TaskGroup) -> None:
+        """`on_exit_step` receives the name of each exit step."""
         self._home = home
-        self._leaving = leaving
+        self._on_exit_step = on_exit_step
         self._tasks = tasks
-        self._sessions = EditorSessions(home)
+        self._sessions = EditorSessionFile(home)
         self._agents: dict[bytes, asyncio.Future[Agent]] = {}
         self._is_closing = asyncio.Event()
 
-    def commands(self) -> Sequence[CommandLine]:
+    def commands(self) -> Sequence[CommandInfo]:
         """Return the slash commands."""
-        from hark.app.slash.table import COMMANDS
+        from hark.app.slash.command_table import COMMANDS
 
-        return [CommandLine(command.name, command.takes, command.help) for command in COMMANDS.values()]
+        return [CommandInfo(command.name, command.takes, command.help) for command in COMMANDS.values()]
 
-    async def create(self, place: Workspace) -> "SessionHandle":
-        """Return a new session.
-
-        Raises:
-            WorkspaceError: Nothing can work there.
-        """
-        agent = await self._agent(place)
-        return self._open(agent, f"{SURFACE}-{agent.bench.clock.new_id()}", place)
-
-    async def open(self, session: str, place: Workspace) -> "SessionHandle":
-        """Return a session that is there already.
+    async def create(self, workspace: Workspace) -> "SessionHandle":
+        """Create and return a new session.
 
         Raises:
-            UnknownSession: It is not.
-            WorkspaceError: Nothing can work there.
+            WorkspaceError: The workspace can't be used.
         """
-        agent = await self._agent(place)
-        store = agent.bench.store
+        agent = await self._get_agent(workspace)
+        return self._open_session(agent, f"{SURFACE}-{agent.engine.clock.new_id()}", workspace)
+
+    async def open(self, session: str, workspace: Workspace) -> "SessionHandle":
+        """Open an existing session and return its handle.
+
+        Raises:
+            UnknownSession: There is no such session.
+            WorkspaceError: The workspace can't be used.
+        """
+        agent = await self._get_agent(workspace)
+        store = agent.engine.store
         try:
             is_known = session in self._sessions.folders() or bool(
-                await store.journal.read(session) or await store.inbox.after(session, 0)
+                await store.journal.read(session) or await store.inbox.entries_after(session, 0)
             )
         except StoreError as error:
             raise WorkspaceError(str(error)) from error
         if not is_known:
-            raise UnknownSession(f"There is no session {session!r}; session/list tells what there is.")
-        return self._open(agent, session, place)
+            raise UnknownSession(f"No session named {session!r}. session/list lists them.")
+        return self._open_session(agent, session, workspace)
 
-    async def listed(self, folder: str | None) -> list[tuple[SessionLine, str]]:
-        """Return the editors' sessions, of one folder or of all, the last changed first.
+    async def list_sessions(self, folder: str | None) -> list[tuple[SessionListEntry, str]]:
+        """Return the editors' sessions in one folder or in all folders, most recently changed first.
 
         Raises:
-            WorkspaceError: They can't be read.
+            WorkspaceError: The sessions can't be read.
         """
-        agent = await self._any_agent(folder)
+        agent = await self._get_any_agent(folder)
         folders = self._sessions.folders()
         try:
-            lines = await agent.bench.store.journal.sessions()
+            lines = await agent.engine.store.journal.sessions()
         except StoreError as error:
             raise WorkspaceError(str(error)) from error
         return [
@@ -89,44 +89,52 @@ class Workplaces:
         ]
 
     def close(self) -> None:
-        """Let every agent settle what runs, and end."""
+        """Settle all running turns and close every agent."""
         self._is_closing.set()
 
-    def _open(self, agent: "Agent", session: str, place: Workspace) -> "SessionHandle":
+    def _open_session(self, agent: "Agent", session: str, workspace: Workspace) -> "SessionHandle":
         try:
             handle = agent.session(session, SURFACE)
         except ValueError as error:
             raise UnknownSession(str(error)) from error
         try:
-            self._sessions.add(session, place.folder)
+            self._sessions.add(session, workspace.folder)
         except OSError as error:
-            _tell(f"the folder of {session} could not be kept: {error}")
+            _write_stderr(f"the folder of {session} could not be saved: {error}")
         return handle
 
-    async def _any_agent(self, folder: str | None) -> "Agent":
+    async def _get_any_agent(self, folder: str | None) -> "Agent":
         for opening in self._agents.values():
             if opening.done() and not opening.exception():
                 return opening.result()
-        return await self._agent(Workspace(folder if folder and _is_folder(folder) else str(Path.cwd())))
+        return await self._get_agent(Workspace(folder if folder and _is_folder(folder) else str(Path.cwd())))
 
-    async def _agent(self, place: Workspace) -> "Agent":
-        if not _is_folder(place.folder):
-            raise WorkspaceError(f"{place.folder!r} is no absolute path of a folder here: give one as cwd.")
-        key = msgspec.json.encode(place, order="sorted")
+    async def _get_agent(self, workspace: Workspace) -> "Agent":
+        if not _is_folder(workspace.folder):
+            raise WorkspaceError(
+                f"{workspace.folder!r} is not the absolute path of an existing folder. Set cwd to one."
+            )
+        key = msgspec.json.encode(workspace, order="sorted")
         opening = self._agents.get(key)
         if opening is None:
             opening = self._agents[key] = asyncio.get_running_loop().create_future()
-            self._tasks.start_soon(self._keep, key, place, opening)
+            self._tasks.start_soon(self._run_agent, key, workspace, opening)
         return await asyncio.shield(opening)
 
-    async def _keep(self, key: bytes, place: Workspace, opening: "asyncio.Future[Agent]") -> None:
-        """Have an agent open until the end. One that can't be opened is told, and tried anew the next time."""
-        from hark.app.build import open_agent  # here, so that an editor's first question is answered before it
+    async def _run_agent(self, key: bytes, workspace: Workspace, opening: "asyncio.Future[Agent]") -> None:
+        """Run an agent until `close`. If opening it fails, its callers get the error and the next call retries."""
+        # Imported here so that the editor's first request is answered without waiting for it.
+        from hark.app.build import open_agent
 
-        sections: dict[str, Any] = {"mcp": {"servers": dict(place.servers)}} if place.servers else {}
+        sections: dict[str, Any] = {"mcp": {"servers": dict(workspace.servers)}} if workspace.servers else {}
         try:
             async with open_agent(
-                home=self._home, workspace=place.folder, sweeps=False, notice=_tell, leaving=self._leaving, **sections
+                home=self._home,
+                workspace=workspace.folder,
+                sweeps=False,
+                notice=_write_stderr,
+                on_exit_step=self._on_exit_step,
+                **sections,
             ) as agent:
                 opening.set_result(agent)
                 await self._is_closing.wait()
@@ -134,23 +142,23 @@ class Workplaces:
             if opening.done():
                 raise
             del self._agents[key]
-            opening.set_exception(WorkspaceError(str(first_of(group))))
+            opening.set_exception(WorkspaceError(str(unwrap_error(group))))
 
 
 @asynccontextmanager
-async def opened_workplaces(home: Path, leaving: Callable[[str], None]) -> AsyncGenerator[Workplaces]:
-    """Have agents for as long as this is open; at the end all that runs is settled."""
+async def open_workspace_agents(home: Path, on_exit_step: Callable[[str], None]) -> AsyncGenerator[WorkspaceAgents]:
+    """Yield the agents of this process. On exit, all running turns are settled."""
     async with anyio.create_task_group() as tasks:
-        places = Workplaces(home, leaving, tasks)
+        agents = WorkspaceAgents(home, on_exit_step, tasks)
         try:
-            yield places
+            yield agents
         finally:
-            places.close()
+            agents.close()
 
 
 def _is_folder(path: str) -> bool:
     return Path(path).is_absolute() and Path(path).is_dir()
 
 
-def _tell(text: str) -> None:
+def _write_stderr(text: str) -> None:
     sys.stderr.write(f"hark: {text}\n")

@@ -1,4 +1,4 @@
-"""A conversation as people and programs read it."""
+"""Exports a conversation as Markdown or as rows for JSON."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ RESULT_CHARACTERS = 500
 
 
 def as_rows(state: SessionState) -> list[dict[str, object]]:
-    """Return the transcript as programs read it."""
+    """Return the transcript as rows for JSON, one per message."""
     rows: list[dict[str, object]] = []
     for message, turn in zip(state.transcript.messages, state.transcript.turns, strict=True):
         rows.append({"text": "", **msgspec.to_builtins(message), "turn": turn})
@@ -17,12 +17,12 @@ def as_rows(state: SessionState) -> list[dict[str, object]]:
 
 
 def as_markdown(state: SessionState) -> str:
-    """Return the transcript as a person reads it."""
+    """Return the transcript as Markdown."""
     title = f"# {state.title or 'A conversation'}\n"
-    return "\n".join([title, *(_markdown(message) for message in state.transcript.messages)])
+    return "\n".join([title, *(_message_markdown(message) for message in state.transcript.messages)])
 
 
-def _markdown(message: Message) -> str:
+def _message_markdown(message: Message) -> str:
     match message:
         case UserMessage():
             return f"**{message.author or 'you'}:** {message.text}\n"

@@ -1,17 +1,17 @@
-"""A copy of a conversation, as a session of its own."""
+"""Copies a conversation into a new session."""
 
 from msgspec import structs
 
-from hark.app.sessions.import_history import write_new
+from hark.app.sessions.import_history import write_new_journal
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
     CallStarted,
     Compacted,
     ModeChosen,
-    Progress,
-    Remarked,
+    NoteAdded,
     Replied,
+    ReplyTextSaved,
     Rewound,
     RouteChosen,
     Steered,
@@ -20,34 +20,36 @@ from hark.protocol.records import (
 )
 from hark.protocol.store import Store
 
-# What was said and done. What waits, and what was allowed, stays with the original.
-_COPIED = (
+# Copied: messages, replies and calls. Queued messages and approvals stay with the original.
+_COPIED_RECORDS = (
     TurnStarted
     | Steered
-    | Progress
+    | ReplyTextSaved
     | Replied
     | CallStarted
     | CallEnded
     | TurnEnded
     | Compacted
     | Rewound
-    | Remarked
+    | NoteAdded
     | RouteChosen
     | ModeChosen
 )
 
 
-async def fork(store: Store, session: str, name: str) -> bool:
-    """Copy a session up to its last finished turn; False when there is nothing to copy, or the name is taken.
+async def fork(store: Store, session: str, new_name: str) -> bool:
+    """Copy a session up to its last finished turn. Return False if no turn finished or the new name is taken.
 
     Raises:
-        StoreError: It could not be copied.
+        StoreError: The copy could not be stored.
     """
-    records = _finished(await store.journal.read(session))
-    return bool(records) and await write_new(store, name, [structs.replace(record, inbox=0) for record in records])
+    records = _finished_records(await store.journal.read(session))
+    return bool(records) and await write_new_journal(
+        store, new_name, [structs.replace(record, inbox=0) for record in records]
+    )
 
 
-def _finished(records: list[AnyRecord]) -> list[AnyRecord]:
-    copied: list[AnyRecord] = [record for record in records if isinstance(record, _COPIED)]
-    ends = [place for place, record in enumerate(copied, 1) if isinstance(record, TurnEnded)]
+def _finished_records(records: list[AnyRecord]) -> list[AnyRecord]:
+    copied: list[AnyRecord] = [record for record in records if isinstance(record, _COPIED_RECORDS)]
+    ends = [number for number, record in enumerate(copied, 1) if isinstance(record, TurnEnded)]
     return copied[: ends[-1]] if ends else []

@@ -1,4 +1,4 @@
-"""A session in a program's hand: the Python API of one conversation, and what every surface uses of it."""
+"""A handle to one session: the Python API for a conversation. All surfaces use it too."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -8,14 +8,14 @@ from typing import Unpack
 from anyio import to_thread
 
 from hark.app.services import Services
-from hark.app.sessions.attachments import kept
+from hark.app.sessions.attachments import store_attachment
 from hark.app.sessions.rewind import rewind_points, rewind_with_files
-from hark.app.sessions.unheard_reply import note_heard
+from hark.app.sessions.unheard_reply import note_unheard_reply
+from hark.app.slash.command_table import COMMANDS, receipt_text
 from hark.app.slash.meaning import meaning_of
-from hark.app.slash.table import COMMANDS, told
 from hark.engine.services import EngineServices
 from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.router import Router
+from hark.engine.session.router import SessionRouter
 from hark.protocol.commands import (
     Answer,
     ChooseMode,
@@ -29,31 +29,33 @@ from hark.protocol.commands import (
     Say,
     Withdraw,
 )
-from hark.protocol.meaning import AnswerRule, CommandMeaning, Meaning, MessageMeaning, StopMeaning, no_answer
+from hark.protocol.meaning import AnswerRule, CommandMeaning, Meaning, MessageMeaning, StopMeaning, not_an_answer
 from hark.protocol.messages import AssistantMessage, Attachment, Call, Message
-from hark.protocol.names import check_name, is_child_of, number_of
+from hark.protocol.names import check_session_name, is_descendant, turn_number
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.records import Replied, TurnEnded
 from hark.protocol.rules import ApprovalMode
-from hark.protocol.session import Details, EventReader, RunningTurn, SessionHistory, SessionStatus
-from hark.text.clean import clean
+from hark.protocol.session import EventReader, MessageDetails, RunningTurn, SessionHistory, SessionStatus
+from hark.text.cleanup import replace_surrogates
 
-_NOT_WAITING = Refusal("not_waiting", "That message does not wait any more, or never did.")
-_NOT_ASKED = Refusal("not_asked", "That question is not open any more.")
+_NOT_QUEUED = Refusal("not_waiting", "That message is not in the queue.")
+_NOT_ASKED = Refusal("not_asked", "That question is no longer open.")
 API = "api"
-HTTP_SURFACES = (API, "page", "v1")  # for deliveries all of them are the API
-_BUSY = "A turn runs. Stop it, or wait for its end, and go back then."
+HTTP_SURFACES = (API, "page", "v1")  # all of them use the delivery of the API
+_BUSY = "A turn is running. Stop it or wait until it ends, then rewind."
 
 
 class SessionHandle:
-    """One session. Every method may be called from any task of the loop; `interrupt_soon` from any thread."""
+    """A handle to one session. Call its methods from any task of the loop, and `interrupt_soon` from any thread."""
 
-    def __init__(self, session: str, router: Router, bench: EngineServices, parts: Services, surface: str) -> None:
-        self._id = check_name(session)
+    def __init__(
+        self, session: str, router: SessionRouter, engine_services: EngineServices, services: Services, surface: str
+    ) -> None:
+        self._id = check_session_name(session)
         self._router = router
-        self.bench = bench
-        self.parts = parts
+        self.engine = engine_services
+        self.services = services
         self._surface = surface
         self._loop = asyncio.get_running_loop()
 
@@ -63,240 +65,245 @@ class SessionHandle:
         return self._id
 
     @property
-    def door(self) -> SessionProxy:
-        """Where its commands go in. Asking for it opens the session."""
-        return self._router.door(self._id)
+    def proxy(self) -> SessionProxy:
+        """The proxy that receives the session's commands. Accessing it opens the session."""
+        return self._router.proxy_for(self._id)
 
     @property
     def delivery(self) -> Delivery:
-        """What a message does to a running turn, if it does not say so itself."""
-        usual = self.parts.settings.delivery
+        """The default delivery for messages on this surface."""
+        defaults = self.services.settings.delivery
         surface = API if self._surface in HTTP_SURFACES else self._surface
-        return self.parts.deliveries.get(self._id) or usual.surfaces.get(surface, usual.default)
+        return self.services.deliveries.get(self._id) or defaults.surfaces.get(surface, defaults.default)
 
     def choose_delivery(self, delivery: Delivery) -> None:
-        """Have messages do this to a running turn, on every surface, as long as the program runs."""
-        self.parts.deliveries[self._id] = delivery
+        """Set the default delivery for this session, on every surface, until the program ends."""
+        self.services.deliveries[self._id] = delivery
 
     def children(self) -> "list[SessionHandle]":
-        """Return the sessions that calls of this one started, as far as they are open here."""
-        return [self.beside(door.id) for door in self._router.doors if is_child_of(door.id, self._id)]
+        """Return this session's descendants that are open in this process."""
+        return [self.other_session(proxy.id) for proxy in self._router.proxies if is_descendant(proxy.id, self._id)]
 
-    def beside(self, name: str) -> "SessionHandle":
+    def other_session(self, name: str) -> "SessionHandle":
         """Return another session of the same agent.
 
         Raises:
-            ValueError: A session can't have that name.
+            ValueError: The name is not a valid session name.
         """
-        return SessionHandle(name, self._router, self.bench, self.parts, "")
+        return SessionHandle(name, self._router, self.engine, self.services, "")
 
     def new_id(self) -> str:
-        """Return a name that nothing else has."""
-        return self.bench.clock.new_id()
+        """Return a new unique id."""
+        return self.engine.clock.new_id()
 
-    async def opened(self) -> None:
-        """Return when the session is loaded, here or in the process that owns it: from then on no event is missed."""
-        await self.door.known()
+    async def wait_until_loaded(self) -> None:
+        """Wait until the session is loaded, here or in the process that owns it. Later events are not missed."""
+        await self.proxy.wait_until_loaded()
 
     @property
     def is_busy_here(self) -> bool:
-        """True when this very process has work to do in the session."""
-        return self.door.is_busy
+        """Whether a turn of the session is running in this process, or a message is in flight."""
+        return self.proxy.is_busy
 
     def events(self) -> EventReader:
-        """Return the events from this call on, until the session closes."""
-        return self.door.subscribe()
+        """Return a reader that receives all later events until the session closes."""
+        return self.proxy.subscribe()
 
-    # In.
+    # Commands.
 
-    async def say(self, text: str, delivery: Delivery | str | None = None, **details: Unpack[Details]) -> Receipt:
-        """Accept a message, durably; return what became of it. `Details` tells what may be said about it.
+    async def say(
+        self, text: str, delivery: Delivery | str | None = None, **details: Unpack[MessageDetails]
+    ) -> Receipt:
+        """Durably accept a message and return its receipt. `MessageDetails` lists the optional arguments.
 
-        A message that is a slash command is that command; what comes of it is a notice.
+        A slash command is executed instead, and its reply is published as a notice.
 
         Raises:
             ValueError: There is no such delivery.
-            StoreError: It was not accepted.
+            StoreError: The message was not accepted.
         """
-        way = self.delivery if delivery is None else Delivery(delivery)
-        name, shown = details.get("id") or self.new_id(), details.get("shown")
+        requested_delivery = self.delivery if delivery is None else Delivery(delivery)
+        message_id, shown = details.get("id") or self.new_id(), details.get("shown")
         attachments = details.get("attachments", ())
-        meaning = meaning_of(text) if attachments else self.meaning(text)  # a stop word comes alone
+        # A message with attachments is never a stop word.
+        meaning = meaning_of(text) if attachments else self.interpret(text)
         if isinstance(meaning, CommandMeaning | StopMeaning):
-            return await self._command(meaning, name)
+            return await self._run_command_once(meaning, message_id)
         if shown is not None:
-            await note_heard(self.door, shown, self.new_id())
-        files = await self._kept(name, attachments)
+            await note_unheard_reply(self.proxy, shown, self.new_id())
+        stored_attachments = await self._store_attachments(message_id, attachments)
         prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
-        said = Say(name, meaning.text, prefix or way, details.get("author", ""), files, shown)
-        is_stopped = details.get("is_stopped") or self.parts.stopped.forget(self._id, name)
-        receipt = await self.door.say(said, Interrupt(self.new_id(), "user") if is_stopped else None)
+        message = Say(
+            message_id, meaning.text, prefix or requested_delivery, details.get("author", ""), stored_attachments, shown
+        )
+        is_stopped = details.get("is_stopped") or self.services.stopped_messages.remove(self._id, message_id)
+        receipt = await self.proxy.say(message, Interrupt(self.new_id(), "user") if is_stopped else None)
         if prefix and receipt.state is not ReceiptState.DUPLICATE:
-            self.notice(prefix, told(receipt))
+            self.publish_notice(prefix, receipt_text(receipt))
         return receipt
 
-    def meaning(self, text: str, answer: AnswerRule = no_answer) -> Meaning:
-        """Return what a text means when it is said on this surface; `answer` is its rule for open questions."""
-        return meaning_of(text, partial(self.parts.is_stop_word, surface=self._surface), answer)
+    def interpret(self, text: str, answer: AnswerRule = not_an_answer) -> Meaning:
+        """Interpret `text` as input on this surface. `answer` is the surface's rule for answers to questions."""
+        return meaning_of(text, partial(self.services.is_stop_word, surface=self._surface), answer)
 
     async def run_command(self, command: CommandMeaning | StopMeaning) -> str:
-        """Run a slash command; return what it says."""
-        name, words = (command.name, command.words) if isinstance(command, CommandMeaning) else ("stop", "")
-        return await COMMANDS[name].run(self, words)
+        """Run a slash command and return its reply."""
+        name, arguments = (command.name, command.arguments) if isinstance(command, CommandMeaning) else ("stop", "")
+        return await COMMANDS[name].run(self, arguments)
 
     async def interrupt(
         self, source: str = "user", turn: str = "", shown: int | None = None, messages: Collection[str] = ()
     ) -> Settled | None:
-        """End everything that runs; return when it has settled, or None when nothing ran.
+        """Stop everything that is running and wait until it has settled. Return None if nothing was running.
 
-        With `turn` or `messages`, end only that turn and the turns of these messages. A message may still be on its
-        way: it is accepted when it comes, and sets nothing off. `shown` is how many characters of the running reply
-        the person had seen; the rest is not kept.
+        With `turn` or `messages`, stop only that turn and the turns of these messages. If one of these messages
+        arrives later, it is accepted but starts no turn. `shown` is the number of characters of the partial reply
+        that the user had seen; the rest is dropped.
         """
         for message in messages:
-            self.parts.stopped.note(self._id, message)
-        door = await self._router.owned(self._id)
-        return await door.interrupt(Interrupt(self.new_id(), source, turn, shown), messages) if door else None
+            self.services.stopped_messages.add(self._id, message)
+        proxy = await self._router.find_owned(self._id)
+        return await proxy.interrupt(Interrupt(self.new_id(), source, turn, shown), messages) if proxy else None
 
     def interrupt_soon(self, source: str = "user") -> None:
-        """Interrupt from any thread, without waiting."""
+        """Interrupt the session from any thread, without waiting."""
         asyncio.run_coroutine_threadsafe(self.interrupt(source), self._loop)
 
     async def answer(self, question: str, text: str) -> Refusal | None:
-        """Answer a question of the running turn; return why not."""
-        door = await self._router.owned(self._id)
-        return await door.answer(Answer(self.new_id(), question, text)) if door else _NOT_ASKED
+        """Answer a question from the running turn. Return a refusal if that is not possible."""
+        proxy = await self._router.find_owned(self._id)
+        return await proxy.answer(Answer(self.new_id(), question, text)) if proxy else _NOT_ASKED
 
     async def edit(self, message: str, text: str) -> Refusal | None:
-        """Change the text of a message that waits; return why not. `/queue TEXT` is this text here, too."""
+        """Change the text of a queued message, ignoring a `/queue` prefix. Return a refusal if that is not possible."""
         meaning = meaning_of(text)
-        words = meaning.text if isinstance(meaning, MessageMeaning) else text
-        return await self._change(Edit(self.new_id(), message, clean(words)))
+        new_text = meaning.text if isinstance(meaning, MessageMeaning) else text
+        return await self._change_queue(Edit(self.new_id(), message, replace_surrogates(new_text)))
 
     async def move(self, message: str, position: int) -> Refusal | None:
-        """Put a message that waits at another position, from 1; return why not."""
-        return await self._change(Move(self.new_id(), message, position))
+        """Move a queued message to another position, counted from 1. Return a refusal if that is not possible."""
+        return await self._change_queue(Move(self.new_id(), message, position))
 
     async def withdraw(self, message: str) -> Refusal | None:
-        """Take a message that waits out of the queue; return why not."""
-        return await self._change(Withdraw(self.new_id(), message))
+        """Remove a message from the queue. Return a refusal if that is not possible."""
+        return await self._change_queue(Withdraw(self.new_id(), message))
 
     async def choose_mode(self, mode: ApprovalMode) -> Refusal | None:
-        """Ask more or less often from now on; return why not."""
-        return await self.door.change(ChooseMode(self.new_id(), mode))
+        """Set the session's approval mode. Return a refusal if that is not possible."""
+        return await self.proxy.change(ChooseMode(self.new_id(), mode))
 
     async def choose_route(self, route: str) -> Refusal | None:
-        """Have a route serve first, from the next turn on; "" for the usual order. Return why not."""
-        return await self.door.change(ChooseRoute(self.new_id(), route))
+        """Set the route that later turns try first; "" restores the configured order. May return a refusal."""
+        return await self.proxy.change(ChooseRoute(self.new_id(), route))
 
     async def rewind(self, turn: str, *, with_files: bool) -> str:
-        """Go back to before a turn, with its file changes or without; return what was done, or why not."""
-        if self.running():
+        """Rewind to before a turn. `with_files` also undoes file changes since then. Return the reply for the user."""
+        if self.running_turn():
             return _BUSY
         if with_files:
-            return await rewind_with_files(self.door, turn, self.bench.snapshots, self.bench.clock)
-        refusal = await self.door.change(Rewind(self.new_id(), turn))
-        return refusal.message if refusal else f"Back to before {turn}."
+            return await rewind_with_files(self.proxy, turn, self.engine.snapshots, self.engine.clock)
+        refusal = await self.proxy.change(Rewind(self.new_id(), turn))
+        return refusal.message if refusal else f"Rewound to before {turn}."
 
-    def notice(self, code: str, text: str) -> None:
+    def publish_notice(self, code: str, text: str) -> None:
         """Publish a notice to the session's readers."""
-        self.door.notice(code, text)
+        self.proxy.publish_notice(code, text)
 
-    def let_go(self) -> None:
-        """Close it in this process as soon as nothing runs."""
-        if door := self._router.opened(self._id):
-            door.drain()
+    def release(self) -> None:
+        """Close the session in this process as soon as no turn is running."""
+        if proxy := self._router.find_open(self._id):
+            proxy.drain()
 
-    # Out.
+    # State.
 
     async def idle(self) -> Outcome | None:
-        """Return the last turn's outcome when nothing runs and nothing may run."""
-        return await self.door.idle()
+        """Wait until no turn is running or pending. Return the last turn's outcome."""
+        return await self.proxy.idle()
 
     async def queue(self) -> list[QueueItem]:
-        """Return what waits, in running order."""
-        return await self._router.queue(self._id)
+        """Return the queued messages, in running order."""
+        return await self._router.read_queue(self._id)
 
-    async def has_known(self, message: str) -> bool:
-        """Return whether a message of that id was ever accepted here."""
-        entries = await self.bench.store.inbox.after(self._id, 0)
+    async def has_message(self, message: str) -> bool:
+        """Return whether a message with this id was ever accepted in the session."""
+        entries = await self.engine.store.inbox.entries_after(self._id, 0)
         return any(isinstance(entry.command, Say) and entry.command.id == message for entry in entries)
 
-    def running(self) -> RunningTurn | None:
-        """Return the turn that runs, as far as this process knows it; None when the session is not loaded yet."""
-        door = self._router.opened(self._id)
-        turn = door.state.turn if door else None
-        return RunningTurn(turn.id, turn.progress, tuple(door.asked)) if door and turn else None
+    def running_turn(self) -> RunningTurn | None:
+        """Return the running turn as known to this process; None if no turn is running or the session is not loaded."""
+        proxy = self._router.find_open(self._id)
+        turn = proxy.state.turn if proxy else None
+        return RunningTurn(turn.id, turn.progress, tuple(proxy.open_question_events)) if proxy and turn else None
 
-    def call(self, name: str) -> Call | None:
-        """Return a call of the running turn's last reply."""
-        turn = self.door.state.turn
-        return turn.calls.get(name) if turn else None
+    def find_call(self, call: str) -> Call | None:
+        """Return the call with this id from the running turn's last reply, or None if there is none."""
+        turn = self.proxy.state.turn
+        return turn.calls.get(call) if turn else None
 
     async def status(self) -> SessionStatus:
-        """Return the title, the settings in force and the folder; loads the session."""
-        await self.opened()
-        state, bench = self.door.state, self.bench
-        names = tuple(bench.routes.names)
+        """Load the session. Return its title, approval mode, routes and folder."""
+        await self.wait_until_loaded()
+        state, engine = self.proxy.state, self.engine
+        names = tuple(engine.routes.names)
         route = state.chosen_route if state.chosen_route in names else names[0]
-        mode = state.mode or bench.rules.approvals.mode
-        return SessionStatus(state.title, mode, route, names, str(bench.workspace))
+        mode = state.mode or engine.rules.approvals.mode
+        return SessionStatus(state.title, mode, route, names, str(engine.workspace))
 
     async def transcript(self) -> list[Message]:
-        """Return what the model would see."""
-        door = self.door
-        await door.known()
-        return list(door.state.transcript.messages)
+        """Return the messages that the model would see."""
+        proxy = self.proxy
+        await proxy.wait_until_loaded()
+        return list(proxy.state.transcript.messages)
 
     async def history(self) -> SessionHistory:
-        """Return what was said so far."""
-        state = await self._router.state(self._id)
+        """Return the conversation so far, with its rewind points and interrupted turns."""
+        state = await self._router.read_state(self._id)
         transcript = state.transcript
-        cut = (turn for turn in state.cut if transcript.knows(turn))
+        resumable = (turn for turn in state.resumable_turns if transcript.has_full_turn(turn))
         points = tuple(rewind_points(state))
-        return SessionHistory(tuple(transcript.messages), tuple(transcript.turns), points, tuple(cut))
+        return SessionHistory(tuple(transcript.messages), tuple(transcript.turns), points, tuple(resumable))
 
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
-        """Return the turns that ended, from behind this number on, the oldest first."""
-        if self.door.state.turns <= after:
+        """Return the turns that ended after the turn with this number, oldest first."""
+        if self.proxy.state.turns <= after:
             return []
-        records = await self.bench.store.journal.read(self.id)
+        records = await self.engine.store.journal.read(self.id)
         ends = [record for record in records if isinstance(record, TurnEnded)]
-        return [(end.turn, end.outcome) for end in ends if number_of(end.turn) > after]
+        return [(end.turn, end.outcome) for end in ends if turn_number(end.turn) > after]
 
     async def reply_of(self, turn: str) -> str:
-        """Return all that the model said in a turn. The journal is asked only when it is not known any more."""
-        messages = self.door.state.transcript.of(turn)
+        """Return the text of all replies in a turn. Replies missing from the transcript are read from the journal."""
+        messages = self.proxy.state.transcript.messages_of_turn(turn)
         if messages is None:
-            records = await self.bench.store.journal.read(self.id)
+            records = await self.engine.store.journal.read(self.id)
             messages = [record.message for record in records if isinstance(record, Replied) and record.turn == turn]
         texts = [message.text for message in messages if isinstance(message, AssistantMessage)]
         return "\n\n".join(text.strip() for text in texts if text.strip())
 
-    async def _command(self, command: CommandMeaning | StopMeaning, name: str) -> Receipt:
-        if not self.parts.taken.note(self._id, name):
-            return Receipt(name, self._id, ReceiptState.DUPLICATE)
+    async def _run_command_once(self, command: CommandMeaning | StopMeaning, command_id: str) -> Receipt:
+        if not self.services.executed_commands.add(self._id, command_id):
+            return Receipt(command_id, self._id, ReceiptState.DUPLICATE)
         code = "stop"
         if isinstance(command, CommandMeaning):
             code = command.name
-            await self.opened()  # so that its notice comes behind all that was told before; a stop waits for nothing
-        self.notice(code, await self.run_command(command))
-        return Receipt(name, self._id, ReceiptState.STARTED)
+            await self.wait_until_loaded()  # so that the notice follows all earlier events; a stop does not wait
+        self.publish_notice(code, await self.run_command(command))
+        return Receipt(command_id, self._id, ReceiptState.STARTED)
 
-    async def _change(self, command: QueueCommand) -> Refusal | None:
-        """Change the queue. A session that nobody has open is loaded only if the message waits there."""
-        is_open = self._router.opened(self._id) is not None
+    async def _change_queue(self, command: QueueCommand) -> Refusal | None:
+        """Change the queue. A session that is not open is loaded only if the message is in its queue."""
+        is_open = self._router.find_open(self._id) is not None
         if not is_open and all(item.id != command.message for item in await self.queue()):
-            return _NOT_WAITING
-        return await self.door.change(command)
+            return _NOT_QUEUED
+        return await self.proxy.change(command)
 
-    async def _kept(self, message: str, attachments: Sequence[Attachment]) -> tuple[Attachment, ...]:
-        """Return a message's attachments; files that came over HTTP are stored first."""
+    async def _store_attachments(self, message: str, attachments: Sequence[Attachment]) -> tuple[Attachment, ...]:
+        """Store attached files that arrived over HTTP. Return the message's attachments."""
         if not attachments or self._surface not in HTTP_SURFACES:
             return tuple(attachments)
-        home = self.parts.places.home
+        home = self.services.paths.home
 
         def store() -> tuple[Attachment, ...]:
-            return tuple(kept(home, self._id, message, attachment) for attachment in attachments)
+            return tuple(store_attachment(home, self._id, message, attachment) for attachment in attachments)
 
         return await to_thread.run_sync(store)

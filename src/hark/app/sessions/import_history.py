@@ -1,4 +1,4 @@
-"""A history that a new session is given: messages from elsewhere, as turns that are over."""
+"""Imports past messages as finished turns of a new session."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,26 +8,26 @@ from hark.protocol.clock import Clock
 from hark.protocol.messages import AssistantMessage, Note, UserMessage
 from hark.protocol.names import turn_name
 from hark.protocol.outcomes import Completed
-from hark.protocol.records import AnyRecord, Remarked, Replied, TurnEnded, TurnStarted
+from hark.protocol.records import AnyRecord, NoteAdded, Replied, TurnEnded, TurnStarted
 from hark.protocol.store import Store
 
 
-async def import_history(store: Store, clock: Clock, session: str, past: Sequence[PastMessage]) -> bool:
-    """Give a new session a history; False when it has one, or somebody has it open.
+async def import_history(store: Store, clock: Clock, session: str, messages: Sequence[PastMessage]) -> bool:
+    """Write past messages to a new session. Return False if the session is open or already has a history.
 
     Raises:
-        StoreError: It could not be stored.
+        StoreError: The history could not be stored.
     """
-    return await write_new(store, session, list(_records(session, past, clock.now())))
+    return await write_new_journal(store, session, list(_history_records(session, messages, clock.now())))
 
 
-async def write_new(store: Store, session: str, records: Sequence[AnyRecord]) -> bool:
-    """Write the journal of a new session; False when it has one, or somebody has it open.
+async def write_new_journal(store: Store, session: str, records: Sequence[AnyRecord]) -> bool:
+    """Write the journal of a new session. Return False if the session is open or already has a journal.
 
     Raises:
-        StoreError: It could not be stored.
+        StoreError: The journal could not be stored.
     """
-    if await store.journal.read(session) or await store.inbox.after(session, 0):
+    if await store.journal.read(session) or await store.inbox.entries_after(session, 0):
         return False
     lease = await store.leases.acquire(session)
     if lease is None:
@@ -42,25 +42,25 @@ async def write_new(store: Store, session: str, records: Sequence[AnyRecord]) ->
     return True
 
 
-def _records(session: str, past: Sequence[PastMessage], at: float) -> Iterator[AnyRecord]:
-    """Yield each exchange as a turn: what the person said, then the replies to it."""
+def _history_records(session: str, messages: Sequence[PastMessage], at: float) -> Iterator[AnyRecord]:
+    """Yield the records of the history. Each exchange becomes a turn: the user's messages, then the reply."""
     number = 0
-    asked: list[UserMessage] = []
-    for message in past:
+    pending: list[UserMessage] = []
+    for message in messages:
         match message:
             case Note(text):
-                yield Remarked(text=text, at=at)
+                yield NoteAdded(text=text, at=at)
             case UserMessage():
-                asked.append(message)
+                pending.append(message)
             case AssistantMessage():
                 number += 1
-                yield from _turn(turn_name(session, number), asked, message, at)
-                asked = []
-    if asked:
-        yield from _turn(turn_name(session, number + 1), asked, AssistantMessage(), at)
+                yield from _turn_records(turn_name(session, number), pending, message, at)
+                pending = []
+    if pending:
+        yield from _turn_records(turn_name(session, number + 1), pending, AssistantMessage(), at)
 
 
-def _turn(turn: str, asked: Sequence[UserMessage], reply: AssistantMessage, at: float) -> Iterator[AnyRecord]:
-    yield TurnStarted(turn=turn, messages=tuple(asked), at=at)
+def _turn_records(turn: str, prompts: Sequence[UserMessage], reply: AssistantMessage, at: float) -> Iterator[AnyRecord]:
+    yield TurnStarted(turn=turn, messages=tuple(prompts), at=at)
     yield Replied(turn=turn, step=1, message=reply, at=at)
     yield TurnEnded(turn=turn, outcome=Completed(reply.text), at=at)

@@ -1,114 +1,114 @@
-"""Somebody who stands before a session that another process may own."""
+"""A client for a session that another process may own."""
 
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from hark.app.clock import SystemClock
-from hark.engine.session.arrivals import Arrivals
-from hark.engine.session.decide import Moment, on_queue_command
+from hark.engine.session.decide import DecisionContext, on_queue_command
 from hark.engine.session.fanout import Fanout
 from hark.engine.session.follower import Follower
-from hark.engine.session.preview import preview
+from hark.engine.session.in_flight import InFlightMessages
+from hark.engine.session.preview import preview_state
 from hark.engine.session.receipts import queue_items
 from hark.protocol.commands import Interrupt, QueueCommand, Say
-from hark.protocol.names import DRAINING, check_name
+from hark.protocol.names import DRAINING, check_session_name
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
-from hark.protocol.records import Refused
+from hark.protocol.records import CommandRefused
 from hark.protocol.store import Store, StoreError
 
 POLL_SECONDS = 0.01
 OWNER_SECONDS = 10.0
-DRAINING_SECONDS = 0.3  # the session may be another process's, which answers well within this
+DRAINING_SECONDS = 0.3  # the owner may be another process, which answers well within this time
 
 T = TypeVar("T")
 
 
-class Caller:
-    """Never becomes the owner: with nobody there, a command waits in the inbox for the next one."""
+class RemoteSession:
+    """A client that never owns the session. Its commands wait in the inbox while no process owns the session."""
 
     def __init__(self, session: str, store: Store) -> None:
         self._store = store
-        self._guest = Follower(check_name(session), store)
-        self._arrivals = Arrivals()
+        self._follower = Follower(check_session_name(session), store)
+        self._in_flight = InFlightMessages()
         self._fanout = Fanout(session, SystemClock())
 
     async def say(self, say: Say) -> Receipt:
-        """Put a message in; return what its owner made of it, or that it waits for one."""
-        is_owned = await self._look()
-        arrival = self._arrivals.add(say.id)
-        accepted = await self._store.inbox.put(self._guest.id, say)
+        """Enqueue a message. Return the owner's receipt, or "queued" if no process owns the session."""
+        is_owned = await self._refresh()
+        in_flight = self._in_flight.add(say.id)
+        accepted = await self._store.inbox.put(self._follower.id, say)
         if not accepted.is_new:
-            return Receipt(say.id, self._guest.id, ReceiptState.DUPLICATE)
-        arrival.accepted()
-        await self._store.bus.wake(self._guest.id)
+            return Receipt(say.id, self._follower.id, ReceiptState.DUPLICATE)
+        in_flight.mark_accepted()
+        await self._store.bus.wake(self._follower.id)
         if not is_owned:
-            return await self._waiting(say)
+            return await self._queued_receipt(say)
         if not await self.is_draining():
-            return await self._followed(arrival.receipt())
+            return await self._wait_for_owner(in_flight.wait_for_receipt())
         try:
-            return await self._answered(arrival.receipt(), DRAINING_SECONDS)
+            return await self._wait_for_answer(in_flight.wait_for_receipt(), DRAINING_SECONDS)
         except TimeoutError:
-            return await self._waiting(say)  # its owner ends, and takes nothing more
+            return await self._queued_receipt(say)  # the owner is stopping and accepts no more messages
 
     async def is_draining(self) -> bool:
-        """Tell whether a gateway of this home is about to end: it takes nothing more."""
+        """Return whether a gateway for this home is draining and accepts no more messages."""
         return await self._store.leases.is_owned(DRAINING)
 
     async def interrupt(self, interrupt: Interrupt) -> Settled | None:
-        """Have the owner end its running turn; None when nothing runs."""
-        if not await self._look():
+        """Ask the owner to stop its running turn. Return None if no turn is running."""
+        if not await self._refresh():
             return None
-        running = self._guest.state.turn
-        aimed = Interrupt(interrupt.id, interrupt.source, running.id if running else "", interrupt.shown)
-        return await self._followed(self._guest.interrupt(aimed))
+        running = self._follower.state.turn
+        targeted = Interrupt(interrupt.id, interrupt.source, running.id if running else "", interrupt.shown)
+        return await self._wait_for_owner(self._follower.interrupt(targeted))
 
-    async def change(self, command: QueueCommand) -> Refusal | None:
-        """Change the queue; return why not."""
-        if await self._look():
-            return await self._followed(self._guest.change(command))
-        state = await preview(self._store, self._guest.id)
-        record = on_queue_command(state, command, Moment(0.0, self._guest.id))
-        if isinstance(record, Refused):
+    async def change_queue(self, command: QueueCommand) -> Refusal | None:
+        """Change the queue. Return a refusal if that is not possible."""
+        if await self._refresh():
+            return await self._wait_for_owner(self._follower.change(command))
+        state = await preview_state(self._store, self._follower.id)
+        record = on_queue_command(state, command, DecisionContext(0.0, self._follower.id))
+        if isinstance(record, CommandRefused):
             return Refusal(record.code, record.message)
-        await self._guest.send(command)
+        await self._follower.send(command)
         return None
 
     async def queue(self) -> list[QueueItem]:
-        """Return what waits, in running order, with what is still in the inbox."""
-        await self._look()
-        return queue_items(self._guest.id, await preview(self._store, self._guest.id))
+        """Return the queued messages, in running order, including those still in the inbox."""
+        await self._refresh()
+        return queue_items(self._follower.id, await preview_state(self._store, self._follower.id))
 
-    async def _look(self) -> bool:
-        """Read the journal; tell whether a live process owns the session."""
-        await self._guest.follow(self._arrivals, self._fanout)
-        return await self._store.leases.is_owned(self._guest.id)
+    async def _refresh(self) -> bool:
+        """Read the journal. Return whether a live process owns the session."""
+        await self._follower.follow(self._in_flight, self._fanout)
+        return await self._store.leases.is_owned(self._follower.id)
 
-    async def _waiting(self, say: Say) -> Receipt:
-        return Receipt(say.id, self._guest.id, ReceiptState.QUEUED, position=len(await self.queue()))
+    async def _queued_receipt(self, say: Say) -> Receipt:
+        return Receipt(say.id, self._follower.id, ReceiptState.QUEUED, position=len(await self.queue()))
 
-    async def _followed(self, answer: Coroutine[Any, Any, T]) -> T:
-        """Wait for the owner's answer, reading along in its journal.
+    async def _wait_for_owner(self, answer: Coroutine[Any, Any, T]) -> T:
+        """Wait for the owner's response, and follow its journal meanwhile.
 
         Raises:
-            StoreError: The owner lives but does not answer.
+            StoreError: The owner is alive but does not respond.
         """
         try:
-            return await self._answered(answer, OWNER_SECONDS)
+            return await self._wait_for_answer(answer, OWNER_SECONDS)
         except TimeoutError as error:
             raise StoreError(
-                f"The process that owns {self._guest.id} has not answered for {OWNER_SECONDS:g} s. What you sent is "
-                "kept and will be taken when it goes on, or by the next owner."
+                f"The process that owns {self._follower.id} has not answered for {OWNER_SECONDS:g} s. Your command is "
+                "saved; that process or the next owner will execute it."
             ) from error
 
-    async def _answered(self, answer: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Wait for the owner's answer, so long; raises TimeoutError behind that."""
-        asking = asyncio.ensure_future(answer)
+    async def _wait_for_answer(self, answer: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Wait for the owner's response. Raises TimeoutError after `seconds`."""
+        task = asyncio.ensure_future(answer)
         try:
             async with asyncio.timeout(seconds):
-                while not asking.done():
-                    await asyncio.wait([asking], timeout=POLL_SECONDS)
-                    await self._guest.follow(self._arrivals, self._fanout)
-                return asking.result()
+                while not task.done():
+                    await asyncio.wait([task], timeout=POLL_SECONDS)
+                    await self._follower.follow(self._in_flight, self._fanout)
+                return task.result()
         finally:
-            asking.cancel()
+            task.cancel()

@@ -1,48 +1,51 @@
-"""Going back to before a turn, with the files that were changed since or without."""
+"""Rewinds a session to before a turn, and optionally undoes the file changes since then."""
 
 from hark.engine.session.proxy import SessionProxy
 from hark.engine.session.state import SessionState
 from hark.protocol.clock import Clock
-from hark.protocol.commands import Remark, Rewind
+from hark.protocol.commands import AddNote, Rewind
 from hark.protocol.messages import UserMessage
 from hark.protocol.session import RewindPoint
-from hark.protocol.snapshots import Snapshots, Undone, UndoRefused
+from hark.protocol.snapshots import Snapshots, UndoRefused, UndoResult
 
-MOST_FILES = 20
+MAX_LISTED_FILES = 20
 
 
 def rewind_points(state: SessionState) -> list[RewindPoint]:
-    """Return the turns that one can go back to, the oldest first."""
+    """Return the turns that the session can be rewound to, oldest first."""
     transcript = state.transcript
     turns: dict[str, str] = {}
     for message, turn in zip(transcript.messages, transcript.turns, strict=True):
-        if isinstance(message, UserMessage) and transcript.knows(turn):
+        if isinstance(message, UserMessage) and transcript.has_full_turn(turn):
             turns.setdefault(turn, message.text)
     return [RewindPoint(turn, text) for turn, text in turns.items()]
 
 
-async def rewind_with_files(door: SessionProxy, turn: str, snapshots: Snapshots, clock: Clock) -> str:
-    """Undo the file changes since a turn began, then go back to before it; return what was done, or why not."""
+async def rewind_with_files(proxy: SessionProxy, turn: str, snapshots: Snapshots, clock: Clock) -> str:
+    """Undo the file changes since the start of a turn, then rewind to before it. Return the reply for the user."""
     try:
-        undone = await snapshots.undo(door.id, since=turn)
+        undone = await snapshots.undo(proxy.id, since=turn)
     except UndoRefused as refused:
-        return f"{refused} Nothing was taken back."
-    refusal = await door.change(Rewind(clock.new_id(), turn))
+        return f"{refused} Nothing was undone."
+    refusal = await proxy.change(Rewind(clock.new_id(), turn))
     if refusal:
         return refusal.message
-    remark = "The person went back to this point, and undid the file changes that had been made since."
-    await door.change(Remark(clock.new_id(), remark))
-    told = "".join(f" Not undone: {what}." for what in undone.not_undone)
-    return f"Back to before {turn}. {_count(undone)}.{told}"
+    note = "The user rewound to this point; file changes since then were undone."
+    await proxy.change(AddNote(clock.new_id(), note))
+    not_undone = "".join(f" Not undone: {path}." for path in undone.not_undone)
+    return f"Rewound to before {turn}. {_restored_count_text(undone)}.{not_undone}"
 
 
-def undone_text(undone: Undone) -> str:
-    """Return what an undo put back, and what not."""
-    more = len(undone.restored) - MOST_FILES
-    lines = [f"{_count(undone)}: {', '.join(undone.restored[:MOST_FILES])}" + (f" and {more} more" if more > 0 else "")]
-    return "\n".join([*lines, *(f"Not undone: {what}" for what in undone.not_undone)])
+def undone_text(undone: UndoResult) -> str:
+    """Format the result of an undo for the user: the files that were restored, and those that were not."""
+    more = len(undone.restored) - MAX_LISTED_FILES
+    lines = [
+        f"{_restored_count_text(undone)}: {', '.join(undone.restored[:MAX_LISTED_FILES])}"
+        + (f" and {more} more" if more > 0 else "")
+    ]
+    return "\n".join([*lines, *(f"Not undone: {path}" for path in undone.not_undone)])
 
 
-def _count(undone: Undone) -> str:
+def _restored_count_text(undone: UndoResult) -> str:
     count = len(undone.restored)
-    return f"{count} {'file is' if count == 1 else 'files are'} as before"
+    return f"{count} {'file' if count == 1 else 'files'} restored"

@@ -1,6 +1,7 @@
-"""Where settings come from: the home's file, the project's over it, the environment over both, the caller last.
+"""Loads the settings from the home's file, the project's file, the environment and the caller's arguments.
 
-Until a project is trusted, its settings may not reach keys, start programs, or ask less often.
+Later sources override earlier ones. Until the user trusts a project, its settings can't access keys, start programs,
+or reduce approvals.
 """
 
 import os
@@ -21,45 +22,47 @@ Layer = dict[str, Any]
 
 _DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfaces")
 _ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
-_LOOSENING = ("allow", "writable")
-# Routes, voice and web would send the person's keys and words to servers of the project's choice, mcp and voice start
-# programs, serve and surfaces open doors, sandbox takes walls away, and store and telemetry put what is said elsewhere.
-_TRUSTED_ALONE = ("routes", "mcp", "serve", "surfaces", "voice", "web", "sandbox", "store", "telemetry")
+_APPROVALS_NEEDING_TRUST = ("allow", "writable")
+# Routes, voice and web would send the user's keys and messages to servers that the project chooses. mcp and voice
+# start programs, serve and surfaces open ports, sandbox removes protection, store and telemetry send conversations
+# elsewhere.
+_SECTIONS_NEEDING_TRUST = ("routes", "mcp", "serve", "surfaces", "voice", "web", "sandbox", "store", "telemetry")
 
 
 def load_here() -> Settings:
-    """Return the settings of the home and the current directory.
+    """Load the settings for the home and the current directory.
 
     Raises:
-        SettingsError: A file can't be read, or something in it is wrong.
+        SettingsError: A file can't be read, or a setting in it is invalid.
     """
     return load(home_directory(), workspace())
 
 
-def load(home: Path, workspace: Path, given: Layer | None = None) -> Settings:
-    """Return the settings of all layers.
+def load(home: Path, workspace: Path, overrides: Layer | None = None) -> Settings:
+    """Load the settings and merge all layers.
 
     Raises:
-        SettingsError: A file can't be read, or something in it is wrong.
+        SettingsError: A file can't be read, or a setting in it is invalid.
     """
-    settings = _read_checked(home / "config.toml")
-    project = _read_checked(workspace / ".hark" / "config.toml")
-    settings = _merge(settings, project if is_trusted(home, workspace) else _without_trust(project)[0])
-    environment = _environment(os.environ)
+    settings = _read_valid_file(home / "config.toml")
+    project = _read_valid_file(workspace / ".hark" / "config.toml")
+    settings = _merge(settings, project if is_trusted(home, workspace) else _drop_untrusted(project)[0])
+    environment = _environment_settings(os.environ)
     _convert(environment, "the environment (HARK_...)")
-    return _convert(_merge(_merge(settings, environment), given or {}), "the given settings")
+    return _convert(_merge(_merge(settings, environment), overrides or {}), "the given settings")
 
 
-def left_out(home: Path, workspace: Path) -> str:
-    """Return what to tell of the project's settings that don't hold, since it is not trusted; "" when all do."""
-    left = _without_trust(_read(workspace / ".hark" / "config.toml"))[1]
-    if not left or is_trusted(home, workspace):
+def ignored_settings_notice(home: Path, workspace: Path) -> str:
+    """Return a notice listing the settings ignored because the project is not trusted, or "" if none are."""
+    ignored = _drop_untrusted(_read_file(workspace / ".hark" / "config.toml"))[1]
+    if not ignored or is_trusted(home, workspace):
         return ""
-    return f"{', '.join(left)} of this project's .hark/config.toml do not hold until you trust it: hark config trust"
+    names = ", ".join(ignored)
+    return f"{names} in .hark/config.toml: ignored until you trust this project. To trust it: hark config trust"
 
 
 def is_trusted(home: Path, workspace: Path) -> bool:
-    """Tell whether the person has said that this project's settings hold."""
+    """Return whether the user has trusted this project's settings."""
     try:
         lines = (home / "trusted").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -68,65 +71,65 @@ def is_trusted(home: Path, workspace: Path) -> bool:
 
 
 def trust(home: Path, workspace: Path) -> None:
-    """Keep that this project's settings hold.
+    """Record that the user trusts this project's settings.
 
     Raises:
-        OSError: It could not be kept.
+        OSError: The record could not be stored.
     """
     if not is_trusted(home, workspace):
         append_private(home / "trusted", f"{workspace.resolve()}\n".encode(), is_durable=False)
 
 
-def _without_trust(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a project's settings as they hold without trust, and what was left out of them.
+def _drop_untrusted(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a project's settings without those that need trust, and the names of the ignored ones.
 
-    It may always ask more often and deny more.
+    A project may always make approvals stricter and deny more.
     """
-    kept = dict(layer)
-    left: list[str] = []
-    left.extend(key for key in _TRUSTED_ALONE if kept.pop(key, None))
-    approvals = kept.get("approvals")
+    allowed = dict(layer)
+    ignored: list[str] = []
+    ignored.extend(key for key in _SECTIONS_NEEDING_TRUST if allowed.pop(key, None))
+    approvals = allowed.get("approvals")
     if isinstance(approvals, dict):
-        given: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it
-        loose = [key for key in _LOOSENING if given.pop(key, None)]
-        if given.get("mode") not in (None, ApprovalMode.ASK):
-            loose.append("mode")
-            del given["mode"]
-        left.extend(f"approvals.{key}" for key in loose)
-        kept["approvals"] = given
-    return kept, left
+        remaining: dict[str, Any] = dict(approvals)  # pyright: ignore[reportUnknownArgumentType] - as TOML has it
+        ignored_approvals = [key for key in _APPROVALS_NEEDING_TRUST if remaining.pop(key, None)]
+        if remaining.get("mode") not in (None, ApprovalMode.ASK):
+            ignored_approvals.append("mode")
+            del remaining["mode"]
+        ignored.extend(f"approvals.{key}" for key in ignored_approvals)
+        allowed["approvals"] = remaining
+    return allowed, ignored
 
 
-def _read_checked(path: Path) -> Layer:
-    layer = _read(path)
+def _read_valid_file(path: Path) -> Layer:
+    layer = _read_file(path)
     _convert(layer, str(path))  # so that an error names the file it is in
     return layer
 
 
-def read_routes(given: Sequence[Mapping[str, Any]]) -> tuple[RouteSettings, ...]:
-    """Return routes from dicts with the keys of `[[routes]]`.
+def read_routes(route_dicts: Sequence[Mapping[str, Any]]) -> tuple[RouteSettings, ...]:
+    """Parse routes from dicts with the keys of `[[routes]]`.
 
     Raises:
-        SettingsError: One of them is wrong.
+        SettingsError: A route is invalid.
     """
-    return _convert({"routes": list(given)}, "the given routes").routes
+    return _convert({"routes": list(route_dicts)}, "the given routes").routes
 
 
-def _read(path: Path) -> Layer:
+def _read_file(path: Path) -> Layer:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} can't be read: {error}. Mend or remove it.") from error
+        raise SettingsError(f"{path} can't be read: {error}. Fix or remove it.") from error
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}. Mend that line, or remove the file.") from error
+        raise SettingsError(f"{path} is not valid TOML: {error}. Fix that line, or remove the file.") from error
 
 
-def _environment(environ: Mapping[str, str]) -> Layer:
-    """Return what HARK_SECTION_KEY says: HARK_LIMITS_STEPS=5, HARK_DELIVERY_DEFAULT=queue."""
+def _environment_settings(environ: Mapping[str, str]) -> Layer:
+    """Return the settings in HARK_SECTION_KEY variables, such as HARK_LIMITS_STEPS=5 or HARK_DELIVERY_DEFAULT=queue."""
     layer: Layer = {}
     for name, value in environ.items():
         parts = name.lower().split("_", 2)
@@ -136,7 +139,7 @@ def _environment(environ: Mapping[str, str]) -> Layer:
 
 
 def _merge(below: Layer, above: Layer) -> Layer:
-    """Lay one over the other: tables are joined, everything else is replaced, routes as a whole."""
+    """Merge two layers. Tables are merged recursively; other values in `above`, including routes, win."""
     merged = dict(below)
     for key, value in above.items():
         old = merged.get(key)
@@ -151,15 +154,15 @@ def _convert(layer: Layer, where: str) -> Settings:
     prepared = dict(layer)
     delivery = layer.get("delivery")
     if isinstance(delivery, dict):
-        prepared["delivery"] = _delivery(cast("Layer", delivery), where)
+        prepared["delivery"] = _convert_delivery(cast("Layer", delivery), where)
     try:
         return msgspec.convert(prepared, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"In {where}: {error}. See docs/settings.md for what may stand there.") from error
+        raise SettingsError(f"In {where}: {error}. docs/settings.md lists the valid settings.") from error
 
 
-def _delivery(table: Layer, where: str) -> Layer:
-    """A key that is none of the known ones is a surface with its own delivery: telegram = "steer"."""
+def _convert_delivery(table: Layer, where: str) -> Layer:
+    """Move the delivery of each surface, such as telegram = "steer", to the `surfaces` table."""
     known = {key: value for key, value in table.items() if key in _DELIVERY_KEYS}
     surfaces = dict(known.get("surfaces", {}))
     for key, value in table.items():

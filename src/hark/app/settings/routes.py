@@ -1,4 +1,4 @@
-"""From settings to routes: which model answers, through which protocol, at which price."""
+"""Creates routes from settings: the provider, endpoint, key and prices of each."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -13,11 +13,11 @@ from msgspec import structs
 
 from hark.app.settings import SettingsError
 from hark.app.settings.presets import ANTHROPIC, OPENAI, PRESETS
-from hark.app.settings.secrets import without_secrets
+from hark.app.settings.secrets import hide_secrets
 from hark.app.settings.types import RouteSettings
 from hark.engine.turn.routes import Route
 from hark.protocol.provider import Provider
-from hark.providers.catalog import Catalog, ModelFacts
+from hark.providers.catalog import ModelCatalog, ModelFacts
 
 if TYPE_CHECKING:
     import aiohttp
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 PROVIDERS = ("openai", "responses", "anthropic", "local")
 EMBEDDED_MODEL = "SmolLM2-135M"
-HOMES = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC}
+DEFAULT_PRESETS = {"openai": OPENAI, "responses": OPENAI, "anthropic": ANTHROPIC}
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """All that a route is made of: two that are equal make the same route."""
+class RouteSpec:
+    """The complete specification of a route. Equal specifications yield the same route."""
 
     route: RouteSettings
     key: str = field(repr=False)
@@ -39,36 +39,40 @@ class Recipe:
 
 
 class RouteMaker:
-    """Makes routes over one pool of connections; `ends` gets what ends the processes that they start."""
+    """Creates routes that share a connection pool. On exit, `exit_stack` stops the processes of the routes."""
 
-    def __init__(self, http: "aiohttp.ClientSession", notice: Callable[[str], None], ends: AsyncExitStack) -> None:
+    def __init__(
+        self, http: "aiohttp.ClientSession", notice: Callable[[str], None], exit_stack: AsyncExitStack
+    ) -> None:
         self._http = http
         self._notice = notice
-        self._ends = ends
-        self._made: dict[Recipe, Route] = {}
-        self._gates: dict[tuple[str, str], anyio.CapacityLimiter] = {}
+        self._exit_stack = exit_stack
+        self._routes: dict[RouteSpec, Route] = {}
+        self._limiters: dict[tuple[str, str], anyio.CapacityLimiter] = {}
 
-    def make(self, given: Sequence[RouteSettings], models: Mapping[str, ModelFacts]) -> list[Route]:
-        """Return routes, ready to use; one of which nothing has changed is the same object as the last time.
+    def make(self, route_settings: Sequence[RouteSettings], models: Mapping[str, ModelFacts]) -> list[Route]:
+        """Return the routes, ready to use. A route whose settings are unchanged is reused.
 
         Raises:
-            SettingsError: One can't work; then nothing has changed.
+            SettingsError: A route can't work. Nothing has changed.
         """
-        catalog = Catalog(models)
-        recipes = [_recipe(completed(one), catalog) for one in given]
-        is_first = not self._made
-        made: dict[Recipe, Route] = {}
-        for recipe in recipes:
-            made[recipe] = self._made.get(recipe) or self._route(recipe, starts=is_first and not made)
-        self._made = made
-        return list(made.values())
+        catalog = ModelCatalog(models)
+        specs = [_route_spec(complete_route(settings), catalog) for settings in route_settings]
+        is_first = not self._routes
+        routes: dict[RouteSpec, Route] = {}
+        for spec in specs:
+            routes[spec] = self._routes.get(spec) or self._make_route(spec, is_preloaded=is_first and not routes)
+        self._routes = routes
+        return list(routes.values())
 
-    def _route(self, recipe: Recipe, *, starts: bool) -> Route:
-        route, facts = recipe.route, recipe.facts
+    def _make_route(self, spec: RouteSpec, *, is_preloaded: bool) -> Route:
+        route, facts = spec.route, spec.facts
         is_embedded = route.provider == "local"
         return Route(
             route.name,
-            self._embedded(starts=starts) if is_embedded else self._provider(route, _endpoint(recipe)),
+            self._make_embedded_provider(is_preloaded=is_preloaded)
+            if is_embedded
+            else self._make_provider(route, _endpoint(spec)),
             facts.input_price,
             facts.output_price,
             facts.cached_price,
@@ -78,18 +82,18 @@ class RouteMaker:
             offers_tools=not is_embedded,
             first_byte_seconds=route.first_byte_seconds,
             idle_seconds=route.idle_seconds,
-            gate=self._gate(route),
+            limiter=self._request_limiter(route),
         )
 
-    def _gate(self, route: RouteSettings) -> anyio.CapacityLimiter | None:
-        """Return what lets so many requests through at a time: the same one for the same server, as long as we run."""
+    def _request_limiter(self, route: RouteSettings) -> anyio.CapacityLimiter | None:
+        """Return the shared limiter for concurrent requests to the route's server, or None without a limit."""
         if not route.max_concurrent:
             return None
-        gate = self._gates.setdefault((route.name, route.base_url), anyio.CapacityLimiter(route.max_concurrent))
-        gate.total_tokens = route.max_concurrent
-        return gate
+        limiter = self._limiters.setdefault((route.name, route.base_url), anyio.CapacityLimiter(route.max_concurrent))
+        limiter.total_tokens = route.max_concurrent
+        return limiter
 
-    def _provider(self, route: RouteSettings, endpoint: "Endpoint") -> Provider:
+    def _make_provider(self, route: RouteSettings, endpoint: "Endpoint") -> Provider:
         match route.provider:
             case "anthropic":
                 from hark.providers.anthropic.provider import Anthropic
@@ -104,33 +108,33 @@ class RouteMaker:
 
                 return OpenAIChat(self._http, endpoint)
 
-    def _embedded(self, *, starts: bool) -> Provider:
+    def _make_embedded_provider(self, *, is_preloaded: bool) -> Provider:
         from hark.providers.local.provider import LocalModel
 
         model = LocalModel(self._http, self._notice)
-        self._ends.push_async_callback(model.close)
-        if starts:
-            model.server.start()  # while the person still types
+        self._exit_stack.push_async_callback(model.close)
+        if is_preloaded:
+            model.server.start()  # while the user is still typing
         return model
 
 
 @asynccontextmanager
-async def opened_maker(http: "aiohttp.ClientSession", notice: Callable[[str], None]) -> AsyncGenerator[RouteMaker]:
-    """A maker of routes, for as long as they are needed. `notice` gets lines that a person should see."""
-    async with AsyncExitStack() as ends:
-        yield RouteMaker(http, notice, ends)
+async def open_route_maker(http: "aiohttp.ClientSession", notice: Callable[[str], None]) -> AsyncGenerator[RouteMaker]:
+    """Yield a route maker, and stop its processes on exit. `notice` receives messages for the user."""
+    async with AsyncExitStack() as exit_stack:
+        yield RouteMaker(http, notice, exit_stack)
 
 
-def completed(route: RouteSettings) -> RouteSettings:
-    """Return the route with what is known of its provider: `provider = "ollama"` is enough to find the server.
+def complete_route(route: RouteSettings) -> RouteSettings:
+    """Return the route with its provider's defaults. With `provider = "ollama"`, no `base_url` is needed.
 
     Raises:
-        SettingsError: There is no such provider, or something that it needs is missing.
+        SettingsError: The provider is unknown, or a required setting is missing.
     """
     where = f"Route {route.name!r}"
     preset = PRESETS.get(route.provider)
     if route.provider in PROVIDERS:
-        route = _at_home(route)
+        route = _with_default_server(route)
     elif preset is not None:
         route = structs.replace(
             route,
@@ -141,50 +145,50 @@ def completed(route: RouteSettings) -> RouteSettings:
         )
     else:
         names = ", ".join(dict.fromkeys([*PROVIDERS, *PRESETS]))
-        raise SettingsError(f"{where}: provider {route.provider!r} is not known; it must be one of {names}.")
+        raise SettingsError(f"{where}: unknown provider {route.provider!r}; it must be one of {names}.")
     if route.provider == "local":
         return route
     if urlsplit(route.base_url).scheme not in ("http", "https"):
-        raise SettingsError(f"{where}: base_url {without_secrets(route.base_url)!r} is not an http(s) address.")
+        raise SettingsError(f"{where}: base_url {hide_secrets(route.base_url)!r} is not an http(s) URL.")
     if not route.model:
         raise SettingsError(f"{where}: model is missing.")
     return route
 
 
-def problem_of(route: RouteSettings) -> str:
-    """Return why a route can't work, as far as that can be told without asking its server; "" when it can."""
+def route_problem(route: RouteSettings) -> str:
+    """Return why a route can't work, or "" if no problem was found. The server is not contacted."""
     try:
-        _key(completed(route))
+        _api_key(complete_route(route))
     except SettingsError as error:
         return str(error)
     return ""
 
 
-def _at_home(route: RouteSettings) -> RouteSettings:
-    """Return the route; without an address, a protocol is spoken where it comes from."""
-    home = HOMES.get(route.provider)
-    if home is None or route.base_url:
+def _with_default_server(route: RouteSettings) -> RouteSettings:
+    """Return the route. If it has no base URL, the official server for its protocol is used."""
+    preset = DEFAULT_PRESETS.get(route.provider)
+    if preset is None or route.base_url:
         return route
-    key_env = route.api_key_env or ("" if route.api_key else home.key_env)
-    return structs.replace(route, base_url=home.base_url, api_key_env=key_env)
+    key_env = route.api_key_env or ("" if route.api_key else preset.key_env)
+    return structs.replace(route, base_url=preset.base_url, api_key_env=key_env)
 
 
-def _recipe(route: RouteSettings, catalog: Catalog) -> Recipe:
+def _route_spec(route: RouteSettings, catalog: ModelCatalog) -> RouteSpec:
     if route.provider == "local":
-        return Recipe(route, "", catalog.facts(EMBEDDED_MODEL))
-    own = ModelFacts(route.context_tokens, route.input_price, route.output_price, route.cached_price)
-    return Recipe(route, _key(route), own.over(catalog.facts(route.model)))
+        return RouteSpec(route, "", catalog.get_facts(EMBEDDED_MODEL))
+    configured = ModelFacts(route.context_tokens, route.input_price, route.output_price, route.cached_price)
+    return RouteSpec(route, _api_key(route), configured.with_defaults(catalog.get_facts(route.model)))
 
 
-def _endpoint(recipe: Recipe) -> "Endpoint":
+def _endpoint(spec: RouteSpec) -> "Endpoint":
     from hark.providers.endpoint import Endpoint
 
-    route = recipe.route
-    return Endpoint(route.base_url, route.model, recipe.key, route.stream)
+    route = spec.route
+    return Endpoint(route.base_url, route.model, spec.key, route.stream)
 
 
 def _is_local(base_url: str) -> bool:
-    """Tell whether a server is on this machine or in this network: such a one may take its time."""
+    """Return whether a server is on this machine or the local network. Such a server may be slow."""
     host = urlsplit(base_url).hostname or ""
     try:
         return ip_address(host).is_private
@@ -192,11 +196,13 @@ def _is_local(base_url: str) -> bool:
         return host == "localhost" or host.endswith((".local", ".localhost", ".lan"))
 
 
-def _key(route: RouteSettings) -> str:
+def _api_key(route: RouteSettings) -> str:
     if route.api_key or not route.api_key_env:
         return route.api_key
     key = os.environ.get(route.api_key_env)
     if not key:
         name = route.api_key_env
-        raise SettingsError(f"Route {route.name!r}: the environment has no {name}. Set it, or change api_key_env.")
+        raise SettingsError(
+            f"Route {route.name!r}: the environment variable {name} is not set. Set it, or change api_key_env."
+        )
     return key

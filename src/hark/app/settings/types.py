@@ -1,4 +1,4 @@
-"""The settings: what may stand in config.toml, as types."""
+"""The types of all settings in config.toml."""
 
 from typing import Any, Literal
 
@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from hark.app.logs import LogSettings
 from hark.app.slash.stop_words import STOP_WORDS
-from hark.processes.sandbox import Sandbox
+from hark.processes.sandbox import SandboxSettings
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
 from hark.providers.catalog import ModelFacts
@@ -19,7 +19,7 @@ from hark.voice.settings import VoiceSettings
 
 
 class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[[routes]]`: a model under a name. Prices are in USD for a million tokens, and win over what is known of it."""
+    """`[[routes]]`: a named route to a model. Prices are in USD per million tokens and override the catalog's."""
 
     name: str = "main"
     provider: str = "openai"
@@ -38,7 +38,7 @@ class RouteSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class DeliverySettings(Struct, frozen=True, omit_defaults=True):
-    """`[delivery]`: what a message does to a running turn, by default and on each surface."""
+    """`[delivery]`: the effect of a message on a running turn, by default and on each surface."""
 
     default: Delivery = Delivery.INTERRUPT
     after_stop: AfterStop = AfterStop.HOLD
@@ -48,27 +48,27 @@ class DeliverySettings(Struct, frozen=True, omit_defaults=True):
 
 
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[store]`: where sessions live."""
+    """`[store]`: where sessions are stored."""
 
     url: str = "sqlite"
 
 
 class MemorySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[memory]`: whether quiet sessions are reflected on, and how many characters of notes the model always sees."""
+    """`[memory]`: whether to reflect on idle sessions, and how many characters of notes are in every prompt."""
 
     reflect: bool = False
     prompt_characters: int = 4_000
 
 
 class TerminalSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[terminal]`: the keys of the terminal app, and its theme."""
+    """`[terminal]`: the key bindings and the theme of the terminal app."""
 
     keys: Keys = field(default_factory=Keys)
     theme: str = ""
 
 
 class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[telemetry]`: whether turns are told to an OpenTelemetry collector, and whether with what was said in them."""
+    """`[telemetry]`: whether to export turns to an OpenTelemetry collector, and whether to include their content."""
 
     traces: Literal["off", "otlp"] = "off"
     endpoint: str = ""
@@ -76,7 +76,7 @@ class TelemetrySettings(Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All of it."""
+    """All settings of config.toml, one field per section."""
 
     routes: tuple[RouteSettings, ...] = ()
     models: dict[str, ModelFacts] = field(default_factory=dict[str, ModelFacts])
@@ -85,7 +85,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     approvals: Approvals = field(default_factory=Approvals)
     store: StoreSettings = field(default_factory=StoreSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
-    sandbox: Sandbox = field(default_factory=Sandbox)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     skills: SkillSettings = field(default_factory=SkillSettings)
     terminal: TerminalSettings = field(default_factory=TerminalSettings)
     web: WebSettings = field(default_factory=WebSettings)

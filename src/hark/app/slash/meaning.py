@@ -1,8 +1,8 @@
-"""What a text means, decided once: a slash command, a stop, the answer to an open question, or a message."""
+"""Interprets user input as a slash command, a stop, the answer to an open question, or a message."""
 
 from collections.abc import Callable
 
-from hark.app.slash.table import COMMANDS, QUEUE_CHANGES
+from hark.app.slash.command_table import COMMANDS, QUEUE_CHANGES
 from hark.protocol.commands import Delivery
 from hark.protocol.meaning import (
     AnswerRule,
@@ -10,23 +10,23 @@ from hark.protocol.meaning import (
     Meaning,
     MessageMeaning,
     StopMeaning,
-    no_answer,
+    not_an_answer,
 )
 
 
-def no_stop_word(text: str) -> bool:
-    """Take no text for a stop word: the rule of programs, and of surfaces that turned stop words off."""
+def never_a_stop_word(text: str) -> bool:
+    """Always return False. Used for programs, and for surfaces without stop words."""
     return False
 
 
 def meaning_of(
-    text: str, is_stop_word: Callable[[str], bool] = no_stop_word, answer: AnswerRule = no_answer
+    text: str, is_stop_word: Callable[[str], bool] = never_a_stop_word, answer: AnswerRule = not_an_answer
 ) -> Meaning:
-    """Return what a text means. `answer` is the surface's rule for open questions.
+    """Interpret user input. `answer` is the surface's rule for answers to open questions.
 
-    A path such as /etc/hosts is no command: its name is not in the table.
+    A path such as /etc/hosts is not a command, since no command has that name.
     """
-    found = _command(text)
+    found = _parse_command(text)
     if found is not None:
         return found
     if is_stop_word(text):
@@ -35,23 +35,23 @@ def meaning_of(
 
 
 def is_command(text: str) -> bool:
-    """Return whether a text is a slash command. It starts no turn by itself."""
+    """Return whether a text is a slash command, which starts no turn."""
     return isinstance(meaning_of(text), CommandMeaning | StopMeaning)
 
 
-def _command(text: str) -> CommandMeaning | StopMeaning | MessageMeaning | None:
+def _parse_command(text: str) -> CommandMeaning | StopMeaning | MessageMeaning | None:
     if not text.startswith("/") or text[1:2].strip() == "":
         return None
     name, *rest = text[1:].split(None, 1)
-    name, words = name.lower(), "".join(rest).strip()
+    name, arguments = name.lower(), "".join(rest).strip()
     if name not in COMMANDS:
         return None
     if name == "stop":
         return StopMeaning()
-    number, _, change = words.partition(" ")
+    number, _, change = arguments.partition(" ")
     is_change = number.isdecimal() and change.strip().partition(" ")[0] in QUEUE_CHANGES
-    if name == "steer" and words:
-        return MessageMeaning(words, Delivery.STEER)
-    if name == "queue" and words and not is_change:
-        return MessageMeaning(words, Delivery.QUEUE)
-    return CommandMeaning(name, words)
+    if name == "steer" and arguments:
+        return MessageMeaning(arguments, Delivery.STEER)
+    if name == "queue" and arguments and not is_change:
+        return MessageMeaning(arguments, Delivery.QUEUE)
+    return CommandMeaning(name, arguments)

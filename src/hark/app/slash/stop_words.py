@@ -1,4 +1,4 @@
-"""The words that stop: whole messages, in several languages, typed or spoken."""
+"""Stop words: whole messages, typed or spoken, that mean "stop" in several languages."""
 
 from collections.abc import Iterable
 
@@ -8,25 +8,25 @@ STOP_WORDS = (
     "para", "espera", "detente", "detén", "pare", "aspetta", "fermati", "basta", "стоп", "подожди", "хватит",
     "停止", "停", "やめて", "止めて", "ストップ", "멈춰", "그만", "توقف", "रुको",
 )  # fmt: skip
-_AROUND = " \t\r\n!.…,;。！、，"
+_PUNCTUATION = " \t\r\n!.…,;。！、，"
 
 
 class StopWords:
-    """Tells whether a message is a wish to stop, and nothing else."""
+    """Recognises messages that consist of a stop word and nothing else."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words: frozenset[str] = frozenset()
-        self.change(words)
+        self.replace(words)
 
-    def change(self, words: Iterable[str]) -> None:
-        """Take other words from now on."""
-        self._words = frozenset(_plain(word) for word in words)
+    def replace(self, words: Iterable[str]) -> None:
+        """Replace the stop words."""
+        self._words = frozenset(_normalize(word) for word in words)
 
-    def fits(self, text: str) -> bool:
-        """Tell whether the whole of it is a stop word, however it is written."""
-        return len(text) < 100 and _plain(text) in self._words
+    def matches(self, text: str) -> bool:
+        """Return whether the whole text is a stop word, ignoring case and punctuation."""
+        return len(text) < 100 and _normalize(text) in self._words
 
 
-def _plain(text: str) -> str:
-    # Marks inside count as little as those around: of spoken words, "stop please" comes out as "Stop. Please."
-    return " ".join("".join(" " if sign in _AROUND else sign for sign in text.casefold()).split())
+def _normalize(text: str) -> str:
+    # Punctuation inside the text is ignored too: the transcript of a spoken "stop please" may be "Stop. Please."
+    return " ".join("".join(" " if character in _PUNCTUATION else character for character in text.casefold()).split())

@@ -1,4 +1,4 @@
-"""What a command prints: lines and JSON on stdout, problems on stderr."""
+"""Output of commands: lines and JSON on stdout, errors on stderr."""
 
 import sys
 
@@ -16,5 +16,5 @@ def print_json(value: object) -> None:
 
 
 def print_error(text: str) -> None:
-    """Print a problem on stderr, with our name before it."""
+    """Print an error on stderr, prefixed with "hark: "."""
     sys.stderr.write(f"hark: {text}\n")

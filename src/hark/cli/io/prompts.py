@@ -1,4 +1,4 @@
-"""Questions to a person at a terminal, or to a pipe that has the answers ready."""
+"""Interactive prompts, answered by a user at a terminal or by a program through a pipe."""
 
 import signal
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from typing import TextIO
 from hark.app.settings import SettingsError
 from hark.app.shutdown import INTERRUPTED
 
-LEFT = "You left before the end: nothing was written."
+CANCELLED = "Cancelled. Nothing was written."
 
 
 class TerminalPrompts:
-    """Asks line by line. An empty line, or the end of a pipe, is the answer that is offered.
+    """Asks questions line by line. An empty line, or end of input in a pipe, selects the default answer.
 
-    A person who ends the input (Ctrl-D) wants to leave: that raises SettingsError, whatever was asked.
+    If a user ends the input (Ctrl-D), every method that asks raises SettingsError.
     """
 
     def __init__(self, source: TextIO, out: TextIO) -> None:
@@ -22,66 +22,66 @@ class TerminalPrompts:
         self._out = out
 
     @property
-    def is_person(self) -> bool:
-        """Whether somebody sits there, and not a pipe."""
+    def is_interactive(self) -> bool:
+        """Whether the input is a terminal, not a pipe."""
         return self._source.isatty()
 
-    def say(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """Print a line."""
         self._out.write(text + "\n")
         self._out.flush()
 
-    def text(self, question: str, offered: str = "") -> str:
-        """Return the answer."""
-        return self._ask(self._prompt(question, offered)) or offered
+    def ask_text(self, question: str, default: str = "") -> str:
+        """Ask a question and return the text entered, or the default."""
+        return self._ask(self._format_prompt(question, default)) or default
 
-    def secret(self, question: str, offered: str = "") -> str:
-        """Return the answer, which a terminal does not show."""
-        if not self.is_person:
-            return self.text(question, offered)
-        # Ctrl-C has to come through Python, so that the terminal shows again what is typed.
+    def ask_secret(self, question: str, default: str = "") -> str:
+        """Ask for a secret, which is not echoed on a terminal. Return the answer, or the default."""
+        if not self.is_interactive:
+            return self.ask_text(question, default)
+        # Python has to handle Ctrl-C, so that the terminal shows typed text again.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
-            return getpass(self._prompt(f"{question}; it is not shown", offered)).strip() or offered
+            return getpass(self._format_prompt(question, default)).strip() or default
         except KeyboardInterrupt:
             raise SystemExit(INTERRUPTED) from None
         except EOFError:
-            self.say("")
-            raise SettingsError(LEFT) from None
+            self.write_line("")
+            raise SettingsError(CANCELLED) from None
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def yes(self, question: str) -> bool:
-        """Tell whether the answer is yes; no is what is offered."""
+    def confirm(self, question: str) -> bool:
+        """Ask a yes-or-no question and return whether the answer is yes. An empty answer means no."""
         return self._ask(f"{question} [y/N] ").lower() in ("y", "yes")
 
-    def choice(self, question: str, lines: Sequence[str]) -> int:
-        """Return which line was chosen; the first is what is offered.
+    def ask_choice(self, question: str, choices: Sequence[str]) -> int:
+        """Ask for one of the numbered choices and return its index. The default is the first choice.
 
         Raises:
-            SettingsError: A pipe has an answer that is none.
+            SettingsError: A pipe supplied an invalid answer.
         """
-        self.say(question)
-        for number, line in enumerate(lines, 1):
-            self.say(f"  {number}. {line}")
+        self.write_line(question)
+        for number, line in enumerate(choices, 1):
+            self.write_line(f"  {number}. {line}")
         while True:
-            answer = self.text("Number", "1")
-            if answer.isdecimal() and 1 <= int(answer) <= len(lines):
+            answer = self.ask_text("Number", "1")
+            if answer.isdecimal() and 1 <= int(answer) <= len(choices):
                 return int(answer) - 1
-            problem = f"{answer!r} is none of the numbers from 1 to {len(lines)}."
-            if not self.is_person:
+            problem = f"Please enter a number from 1 to {len(choices)}, not {answer!r}."
+            if not self.is_interactive:
                 raise SettingsError(problem)
-            self.say(problem)
+            self.write_line(problem)
 
-    def _prompt(self, question: str, offered: str) -> str:
-        return f"{question} [{offered}]: " if offered else f"{question}: "
+    def _format_prompt(self, question: str, default: str) -> str:
+        return f"{question} [{default}]: " if default else f"{question}: "
 
     def _ask(self, prompt: str) -> str:
         self._out.write(prompt)
         self._out.flush()
         line = self._source.readline()
-        if not line or not self.is_person:
-            self._out.write("\n")  # nobody pressed Enter
-        if not line and self.is_person:
-            raise SettingsError(LEFT)
+        if not line or not self.is_interactive:
+            self._out.write("\n")  # no user pressed Enter
+        if not line and self.is_interactive:
+            raise SettingsError(CANCELLED)
         return line.strip()

@@ -1,1 +1,1 @@
-"""`hark serve`."""
+"""The gateway, `hark serve`."""

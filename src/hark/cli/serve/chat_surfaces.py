@@ -1,4 +1,4 @@
-"""The chat surfaces of `hark serve`: each supervised, all on one agent."""
+"""The chat surfaces of `hark serve`. Each is supervised, and all share one agent."""
 
 import logging
 import sys
@@ -12,16 +12,16 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from hark.app.agent import Agent
-from hark.app.pairing import Pairing
+from hark.app.pairing import PairingFile
 from hark.app.settings import SettingsError
 from hark.protocol.chat import ChatError
 from hark.protocol.chat_ledger import ChatLedger
-from hark.protocol.names import surface_of
+from hark.protocol.names import surface_of_session
 from hark.protocol.session import Session
 from hark.store.chat_ledger import SqliteChatLedger
 from hark.surfaces.chat.chat_route import ChatServices
-from hark.surfaces.chat.people import People
 from hark.surfaces.chat.platform import Platform
+from hark.surfaces.chat.sender_policy import SenderPolicy
 from hark.surfaces.chat.settings import PLATFORMS, PlatformServices, load_platform
 from hark.surfaces.web.hooks import Hooks
 
@@ -29,95 +29,95 @@ LOG = logging.getLogger(__name__)
 
 
 async def run_surfaces(agent: Agent, hooks: Hooks) -> None:
-    """Run the chat surfaces that the settings have, as they have them, until cancelled.
+    """Run the chat surfaces in the settings until cancelled, and apply changes to the settings.
 
-    Those that are called by HTTP bring their hooks.
+    Surfaces that are called over HTTP register their hooks.
 
     Raises:
-        SettingsError: The settings of a surface are wrong.
+        SettingsError: The settings of a surface are invalid.
     """
-    while not _wanted(agent):
-        await agent.parts.changed()
+    while not _configured_surfaces(agent):
+        await agent.services.wait_for_new_settings()
     ledger = SqliteChatLedger(agent.home / "gateway.db")
     try:
         async with anyio.create_task_group() as tasks:
-            surfaces = Surfaces(agent, house_of(agent, ledger), hooks, tasks)
+            surfaces = ChatSurfaces(agent, chat_services(agent, ledger), hooks, tasks)
             while True:
                 settings = agent.settings
-                await surfaces.follow(_wanted(agent))
+                await surfaces.apply_settings(_configured_surfaces(agent))
                 while agent.settings is settings:
-                    await agent.parts.changed()
+                    await agent.services.wait_for_new_settings()
     finally:
         with anyio.move_on_after(1.0, shield=True):
             await ledger.close()
 
 
-def _wanted(agent: Agent) -> dict[str, Mapping[str, Any]]:
+def _configured_surfaces(agent: Agent) -> dict[str, Mapping[str, Any]]:
     return {name: table for name, table in agent.settings.surfaces.items() if name in PLATFORMS}
 
 
-class Surfaces:
-    """The surfaces that run. One that changes is run anew; the others don't notice."""
+class ChatSurfaces:
+    """The running chat surfaces. A surface whose settings change is restarted; the others are not affected."""
 
-    def __init__(self, agent: Agent, house: ChatServices, hooks: Hooks, tasks: TaskGroup) -> None:
+    def __init__(self, agent: Agent, services: ChatServices, hooks: Hooks, tasks: TaskGroup) -> None:
         self._agent = agent
-        self._house = house
+        self._services = services
         self._hooks = hooks
         self._tasks = tasks
-        self._pairing = Pairing(agent.home / "pairing.json")
+        self._pairing = PairingFile(agent.home / "pairing.json")
         self._running: dict[str, RunningSurface] = {}
 
-    async def follow(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
-        """Run these. What is gone has let go of its platform before what is new begins.
+    async def apply_settings(self, configured: Mapping[str, Mapping[str, Any]]) -> None:
+        """Run exactly these surfaces. Removed surfaces disconnect from their platforms before new ones start.
 
         Raises:
-            SettingsError: The settings of one are wrong.
+            SettingsError: The settings of a surface are invalid.
         """
-        gone = [one for name, one in self._running.items() if wanted.get(name) != one.table]
-        for one in gone:
-            one.scope.cancel()
-        for one in gone:
-            await one.ended.wait()
-            del self._running[one.name]
-            self._hooks.forget(one.name)
-            LOG.info("%s is stopped", one.name)
-        for name, table in wanted.items():
+        outdated = [surface for name, surface in self._running.items() if configured.get(name) != surface.table]
+        for surface in outdated:
+            surface.scope.cancel()
+        for surface in outdated:
+            await surface.ended.wait()
+            del self._running[surface.name]
+            self._hooks.unregister(surface.name)
+            LOG.info("%s stopped", surface.name)
+        for name, table in configured.items():
             if name not in self._running:
-                platform = self._make(name, table)
+                platform = self._make_platform(name, table)
                 self._running[name] = running = RunningSurface(name, table)
                 self._tasks.start_soon(self._run, running, platform, name=f"surface {name}")
 
-    def _make(self, name: str, table: Mapping[str, Any]) -> Platform:
-        chosen = load_platform(name)
+    def _make_platform(self, name: str, table: Mapping[str, Any]) -> Platform:
+        definition = load_platform(name)
         try:
-            settings = chosen.read(table)
+            settings = definition.parse_settings(table)
             allow, per_minute = settings.allow, settings.per_minute
-            if chosen.is_gated:
+            if definition.checks_senders:
                 allow, per_minute = ("*",), sys.maxsize
-            people = People(name, allow, self._pairing, per_minute)
-            is_stop, add_hooks = partial(self._agent.is_stop, surface=name), partial(self._hooks.bring, name)
-            services = PlatformServices(self._agent.home, people.is_known, is_stop, add_hooks)
-            surface = chosen.make(settings, services)
+            sender_policy = SenderPolicy(name, allow, self._pairing, per_minute)
+            is_stop, add_hooks = partial(self._agent.is_stop_request, surface=name), partial(self._hooks.register, name)
+            services = PlatformServices(self._agent.home, sender_policy.is_allowed, is_stop, add_hooks)
+            surface = definition.create_surface(settings, services)
         except msgspec.ValidationError as error:
             raise SettingsError(f"surfaces.{name}: {error}. See docs/{name}.md.") from error
         except (ChatError, ValueError) as error:
             raise SettingsError(f"surfaces.{name}: {error}") from error
-        return Platform(surface, settings, people, self._house)
+        return Platform(surface, settings, sender_policy, self._services)
 
     async def _run(self, running: "RunningSurface", platform: Platform) -> None:
-        """Run one until it is gone from the settings. What it still owes is in the ledger, for the next one."""
-        self._agent.bench.starts.listen(platform.turn_started)
+        """Run a surface until it is removed from the settings. Undelivered messages stay in the ledger."""
+        self._agent.engine.turn_started.add(platform.on_turn_started)
         try:
             with running.scope:
                 await platform.run()
         finally:
-            self._agent.bench.starts.leave(platform.turn_started)
+            self._agent.engine.turn_started.remove(platform.on_turn_started)
             running.ended.set()
 
 
 @dataclass(frozen=True, slots=True)
 class RunningSurface:
-    """A surface that runs, and the settings that it was made from."""
+    """A running surface, and the settings that it was created from."""
 
     name: str
     table: Mapping[str, Any]
@@ -125,11 +125,13 @@ class RunningSurface:
     ended: anyio.Event = field(default_factory=anyio.Event)
 
 
-def house_of(agent: Agent, ledger: ChatLedger) -> ChatServices:
-    """Return what the surfaces of an agent share."""
+def chat_services(agent: Agent, ledger: ChatLedger) -> ChatServices:
+    """Return the services that all chat surfaces of an agent share."""
 
-    def opened(name: str) -> Session:
-        return agent.session(name, surface_of(name))
+    def open_session(name: str) -> Session:
+        return agent.session(name, surface_of_session(name))
 
-    sessions, parts = agent.bench.store.journal.sessions, agent.parts
-    return ChatServices(ledger, opened, sessions, parts.ingress(), agent.is_stop, parts.narrator())
+    sessions, services = agent.engine.store.journal.sessions, agent.services
+    return ChatServices(
+        ledger, open_session, sessions, services.voice_inbox(), agent.is_stop_request, services.narrator()
+    )

@@ -1,4 +1,4 @@
-"""`hark serve`: the gateway, from its first word to a way out that loses nothing and is always bounded."""
+"""`hark serve`: starts the gateway, and stops it within a time limit and without losing messages."""
 
 import argparse
 import logging
@@ -19,13 +19,13 @@ from hark.app.agent import Agent
 from hark.app.build import open_agent
 from hark.app.logs import apply_log_settings, start_logs
 from hark.app.settings import SettingsError
-from hark.app.settings.check import Chosen, address_of, choose, require
+from hark.app.settings.check import ResolvedServeSettings, listening_url, require_valid, resolve_serve_settings
 from hark.app.settings.config import home_directory
 from hark.app.settings.secrets import known_secrets
 from hark.app.shutdown import COMPLETED, EXIT_SECONDS, Signals, Watchdog
-from hark.app.voice import spoken
+from hark.app.voice import speak_to_wav
 from hark.cli.io.printing import print_error
-from hark.cli.serve.reload import Load, ServeReload
+from hark.cli.serve.reload import LoadSettings, Reloader
 from hark.cli.serve.systemd import notify, ping_watchdog
 from hark.engine.session.state import RESTART
 from hark.protocol.names import DRAINING
@@ -33,172 +33,183 @@ from hark.protocol.store import StoreError
 from hark.surfaces.web.hooks import Hooks
 
 if TYPE_CHECKING:
-    from hark.surfaces.web.app import Doorway
+    from hark.surfaces.web.app import DeferredApp
     from hark.surfaces.web.server import HttpServer
 
-NEEDED = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
+MISSING_PACKAGES = "hark serve needs the packages starlette and uvicorn. Install them: pip install 'hark-agent[serve]'."
 SETTLE_SECONDS = 2.0
 FEED_SECONDS = 300.0
-MOST_FILES = 65_536
+MAX_OPEN_FILES = 65_536
 LOG = logging.getLogger(__name__)
 
-Beside = Callable[[Agent], Awaitable[None]]
+BackgroundService = Callable[[Agent], Awaitable[None]]
 
 
 async def serve(
-    options: argparse.Namespace, load: Load, beside: Sequence[Beside] = (), hooks: Hooks | None = None
+    options: argparse.Namespace,
+    load: LoadSettings,
+    background_services: Sequence[BackgroundService] = (),
+    hooks: Hooks | None = None,
 ) -> int:
-    """Serve until a signal comes. `load` reads the settings and which secrets are in them, now and at each reload.
+    """Run the gateway until a signal arrives. `load` reads the settings, now and at each reload.
 
-    `beside` runs with the agent, and brings its hooks before it first waits: they are known to the first request.
+    `background_services` run with the agent. They register their hooks before they first wait, so that the first
+    request finds them.
 
     Raises:
-        SettingsError: The settings can't be used, or what it needs is not installed.
-        OSError: The address can't be had.
+        SettingsError: The settings can't be used, or a required package is not installed.
+        OSError: The address is not available.
     """
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
-        raise SettingsError(NEEDED)
+        raise SettingsError(MISSING_PACKAGES)
     start_logs(home_directory(), is_verbose=options.verbose)
-    _allow_many_connections()
+    _raise_file_limit()
     settings = load()
-    require(settings, options)
-    chosen = choose(settings.serve, options)
-    apply_log_settings(settings.logs, [chosen.token, *known_secrets(settings)])
+    require_valid(settings, options)
+    serve_settings = resolve_serve_settings(settings.serve, options)
+    apply_log_settings(settings.logs, [serve_settings.token, *known_secrets(settings)])
 
-    from hark.surfaces.web.app import Doorway
+    from hark.surfaces.web.app import DeferredApp
     from hark.surfaces.web.server import make_server
 
-    with _listening(chosen) as listener:
+    with _open_listener(serve_settings) as listener:
         watchdog = Watchdog(EXIT_SECONDS)
-        wish = anyio.Event()
-        signals = Signals(watchdog, lambda _: wish.set())
+        exit_requested = anyio.Event()
+        signals = Signals(watchdog, lambda _: exit_requested.set())
         signals.listen()
-        doorway = Doorway()
-        server = make_server(doorway)
+        deferred_app = DeferredApp()
+        server = make_server(deferred_app)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, [listener])
             try:
-                async with open_agent(sweeps=True, notice=_tell, leaving=watchdog.waits_for) as agent:
-                    running = ServedAgent(agent, chosen, server, watchdog)
+                async with open_agent(sweeps=True, notice=_log_and_print, on_exit_step=watchdog.set_exit_step) as agent:
+                    served = ServedAgent(agent, serve_settings, server, watchdog)
                     async with (
-                        running.opened(doorway, beside, hooks or Hooks()),
-                        anyio.create_task_group() as around,
+                        served.run_app_and_services(deferred_app, background_services, hooks or Hooks()),
+                        anyio.create_task_group() as service_tasks,
                     ):
-                        reload = ServeReload(load, options, agent.follow, chosen, running.follow)
+                        reload = Reloader(load, options, agent.apply_settings, serve_settings, served.apply_settings)
                         reload.listen()
-                        around.start_soon(reload.run)
-                        around.start_soon(ping_watchdog)
-                        notify("READY=1", f"STATUS=serving on {address_of(listener)}")
-                        sys.stdout.write(f"hark: serving on {address_of(listener)}\n")
+                        service_tasks.start_soon(reload.run)
+                        service_tasks.start_soon(ping_watchdog)
+                        notify("READY=1", f"STATUS=serving on {listening_url(listener)}")
+                        sys.stdout.write(f"hark: serving on {listening_url(listener)}\n")
                         sys.stdout.flush()
-                        await wish.wait()
+                        await exit_requested.wait()
                         watchdog.arm()
-                        await running.drain()
-                        around.cancel_scope.cancel()
+                        await served.drain()
+                        service_tasks.cancel_scope.cancel()
             finally:
                 server.should_exit = True
     return signals.code or COMPLETED
 
 
 class ServedAgent:
-    """The agent and what serves it."""
+    """An agent and the web server that exposes it."""
 
-    def __init__(self, agent: Agent, chosen: Chosen, server: "HttpServer", watchdog: Watchdog) -> None:
+    def __init__(
+        self, agent: Agent, serve_settings: ResolvedServeSettings, server: "HttpServer", watchdog: Watchdog
+    ) -> None:
         from hark.surfaces.web.guard.access import Access
 
-        self._access = Access(chosen.settings, chosen.token)
+        self._access = Access(serve_settings.settings, serve_settings.token)
         self._agent = agent
         self._server = server
         self._watchdog = watchdog
-        self.follow(chosen)
+        self.apply_settings(serve_settings)
 
-    def follow(self, chosen: Chosen) -> None:
-        """Take these settings from now on."""
-        self.chosen = chosen
-        self._access.change(chosen.settings, chosen.token)
-        self._watchdog.seconds = chosen.settings.drain_seconds + self._agent.settings.limits.exit_seconds
+    def apply_settings(self, serve_settings: ResolvedServeSettings) -> None:
+        """Apply new `[serve]` settings."""
+        self.serve_settings = serve_settings
+        self._access.update(serve_settings.settings, serve_settings.token)
+        self._watchdog.seconds = serve_settings.settings.drain_seconds + self._agent.settings.limits.exit_seconds
 
     @asynccontextmanager
-    async def opened(self, doorway: "Doorway", beside: Sequence[Beside], hooks: Hooks) -> AsyncGenerator[None]:
-        """Have the app stand behind the doorway, with what it needs running."""
+    async def run_app_and_services(
+        self, deferred_app: "DeferredApp", background_services: Sequence[BackgroundService], hooks: Hooks
+    ) -> AsyncGenerator[None]:
+        """Start the web app and the background services, and stop them on exit."""
         from hark.surfaces.web.api.context import WebContext
-        from hark.surfaces.web.api.voice import take_up
+        from hark.surfaces.web.api.voice import resume_voice_messages
         from hark.surfaces.web.app import make_app
         from hark.surfaces.web.live.feed import Feeds
         from hark.surfaces.web.metrics import Metrics
         from hark.version import __version__
 
         metrics = Metrics(time.time())
-        self._agent.bench.ends.listen(metrics.ended)
-        # A feed holds its session awake, so it must go well before the session may.
+        self._agent.engine.turn_ended.add(metrics.count_turn)
+        # A feed keeps its session awake, so it must close well before the session may sleep.
         feeds = Feeds(min(FEED_SECONDS, self._agent.settings.limits.sleep_seconds / 2))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._agent.loop_lag.run)
             await tasks.start(feeds.run)
-            for run in beside:
-                tasks.start_soon(_supervised, run, self._agent)
-            await anyio.lowlevel.checkpoint()  # all of them have begun, and brought their hooks
-            ingress = self._agent.parts.ingress()
-            speak = partial(spoken, self._agent.parts.speaker())
-            web = WebContext(self._agent, self._access, feeds, metrics, ingress, hooks, speak, __version__)
-            await take_up(web, await to_thread.run_sync(lambda: list(ingress.left())))
-            doorway.app = make_app(web)
+            for run in background_services:
+                tasks.start_soon(_run_supervised, run, self._agent)
+            await anyio.lowlevel.checkpoint()  # all of them have started and registered their hooks
+            voice_inbox = self._agent.services.voice_inbox()
+            speak = partial(speak_to_wav, self._agent.services.speaker())
+            web = WebContext(self._agent, self._access, feeds, metrics, voice_inbox, hooks, speak, __version__)
+            await resume_voice_messages(web, await to_thread.run_sync(lambda: list(voice_inbox.unfinished_notes())))
+            deferred_app.app = make_app(web)
             yield
             tasks.cancel_scope.cancel()
 
     async def drain(self) -> None:
-        """Begin nothing more, give what runs its time, then settle it; what was accepted is there after the restart."""
+        """Start no new turns, and let running turns end within the drain time. Then stop the remaining ones.
+
+        Accepted messages are stored and available after the restart.
+        """
         notify("STOPPING=1")
-        seconds = self.chosen.settings.drain_seconds
-        self._watchdog.waits_for(f"{len(self._agent.busy().turns)} turns to end, for {seconds:g} s at most")
+        seconds = self.serve_settings.settings.drain_seconds
+        self._watchdog.set_exit_step(
+            f"running turns: {len(self._agent.running_turns().turns)}, for at most {seconds:g} s"
+        )
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._tell_callers)
+                tasks.start_soon(self._announce_draining)
                 await self._agent.drain()
                 tasks.cancel_scope.cancel()
-        for door in self._agent.doors:
-            door.close(RESTART)
+        for proxy in self._agent.open_sessions:
+            proxy.close(RESTART)
         with anyio.move_on_after(SETTLE_SECONDS):
             await self._agent.drain()
-        self._watchdog.waits_for("connections")
+        self._watchdog.set_exit_step("connections")
         self._server.should_exit = True
 
-    async def _tell_callers(self) -> None:
-        """Have `hark send` know that nobody answers it any more."""
-        with suppress(StoreError):  # then it waits for an answer, as with any owner
-            await self._agent.bench.store.leases.acquire(DRAINING)
+    async def _announce_draining(self) -> None:
+        """Announce to `hark send` that this process accepts no more messages."""
+        with suppress(StoreError):  # then `hark send` waits for an answer, as with any owner
+            await self._agent.engine.store.leases.acquire(DRAINING)
 
 
-def _listening(chosen: Chosen) -> socket.socket:
-    from hark.surfaces.web.server import bound_socket
+def _open_listener(serve_settings: ResolvedServeSettings) -> socket.socket:
+    from hark.surfaces.web.server import bind_socket
 
-    settings = chosen.settings
+    settings = serve_settings.settings
     try:
-        return bound_socket(settings.host, settings.port)
+        return bind_socket(settings.host, settings.port)
     except OSError as error:
-        words = (
-            f"{settings.host}:{settings.port} can't be listened on: {error.strerror or error}. Choose another --port."
-        )
-        raise OSError(words) from error
+        message = f"Can't listen on {settings.host}:{settings.port}: {error.strerror or error}. Choose another --port."
+        raise OSError(message) from error
 
 
-def _allow_many_connections() -> None:
-    """Have as many open files as we may: thousands of sessions stream, and the usual limit is a thousand."""
+def _raise_file_limit() -> None:
+    """Raise the limit on open files. The default of about a thousand is too low for thousands of streaming sessions."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(ValueError, OSError):  # then what there is must do
+        with suppress(ValueError, OSError):  # then the current limit has to be enough
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _supervised(run: Beside, agent: Agent) -> None:
-    """Run what belongs beside: one that fails touches nothing else."""
+async def _run_supervised(run: BackgroundService, agent: Agent) -> None:
+    """Run a background service. Log its failure without affecting others."""
     try:
         await run(agent)
     except Exception:
-        LOG.exception("a surface failed")
+        LOG.exception("a background service failed")
 
 
-def _tell(text: str) -> None:
+def _log_and_print(text: str) -> None:
     LOG.warning("%s", text)
     print_error(text)

@@ -1,4 +1,4 @@
-"""SIGHUP for `hark serve`: the settings are read again, one wish after the other, and it is told what came of it."""
+"""Reloads the settings of `hark serve` on SIGHUP, one request at a time, and reports the result."""
 
 import argparse
 import asyncio
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import anyio
 
 from hark.app.logs import apply_log_settings
-from hark.app.reload import Follow, Followed
+from hark.app.reload import ApplySettings, ReloadResult
 from hark.app.settings import SettingsError
-from hark.app.settings.check import Chosen, choose, require
+from hark.app.settings.check import ResolvedServeSettings, require_valid, resolve_serve_settings
 from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
 from hark.cli.io.printing import print_error
@@ -19,72 +19,79 @@ from hark.cli.serve.systemd import notify, notify_reloading
 
 LOG = logging.getLogger(__name__)
 
-Load = Callable[[], Settings]
+LoadSettings = Callable[[], Settings]
 
 
-class ServeReload:
-    """Reads the settings again whenever `wish` is called. Broken ones are told, and all the old ones stay."""
+class Reloader:
+    """Reloads the settings whenever `request` is called. Invalid settings are reported and change nothing."""
 
     def __init__(
-        self, load: Load, options: argparse.Namespace, follow: Follow, serving: Chosen, take: Callable[[Chosen], None]
+        self,
+        load: LoadSettings,
+        options: argparse.Namespace,
+        apply_to_agent: ApplySettings,
+        current: ResolvedServeSettings,
+        apply_to_server: Callable[[ResolvedServeSettings], None],
     ) -> None:
-        """`follow` applies the settings to the agent, `take` to the server. `serving` is its address, which stays."""
+        """`current` holds the address that the server listens on, which can't change without a restart."""
         self._load = load
         self._options = options
-        self._follow = follow
-        self._serving = serving
-        self._take = take
-        self._is_wished = anyio.Event()
+        self._apply_to_agent = apply_to_agent
+        self._current = current
+        self._apply_to_server = apply_to_server
+        self._requested = anyio.Event()
 
     def listen(self) -> None:
-        """Have SIGHUP wish for it, unless our starter has us ignore that."""
+        """Make SIGHUP request a reload, unless the process was started with SIGHUP ignored."""
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.wish)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.request)
 
-    def wish(self) -> None:
-        """Have the settings read again; waits for nothing."""
-        self._is_wished.set()
+    def request(self) -> None:
+        """Request a reload. Returns immediately."""
+        self._requested.set()
 
     async def run(self) -> None:
-        """Do it whenever it is wished for, until cancelled."""
+        """Reload at each request, until cancelled."""
         while True:
-            await self._is_wished.wait()
-            self._is_wished = anyio.Event()
+            await self._requested.wait()
+            self._requested = anyio.Event()
             notify_reloading()
             try:
-                told = _told(await self._reload())
-                LOG.info("%s", told)
+                report = _reload_report(await self._reload())
+                LOG.info("%s", report)
             except SettingsError as error:
-                told = f"the settings were not read again, and the old ones stay: {error}"
-                LOG.warning("%s", told)
-            print_error(told)
-            notify("READY=1", f"STATUS={told.replace(chr(10), ' ')}")
+                report = f"the settings were not reloaded; the previous settings stay in effect: {error}"
+                LOG.warning("%s", report)
+            print_error(report)
+            notify("READY=1", f"STATUS={report.replace(chr(10), ' ')}")
 
-    async def _reload(self) -> Followed:
-        """Take the settings as they are now, all of them or none.
+    async def _reload(self) -> ReloadResult:
+        """Load the settings and apply all of them. On an error, nothing is applied.
 
         Raises:
-            SettingsError: They can't be used.
+            SettingsError: The settings can't be used.
         """
         settings = self._load()
-        require(settings, self._options)
-        chosen = choose(settings.serve, self._options)
-        followed = await self._follow(settings)
-        apply_log_settings(settings.logs, [chosen.token, *known_secrets(settings)])
-        self._take(chosen)
-        return Followed(followed.changed, (*followed.needs_restart, *_moved(self._serving, chosen)))
+        require_valid(settings, self._options)
+        serve_settings = resolve_serve_settings(settings.serve, self._options)
+        result = await self._apply_to_agent(settings)
+        apply_log_settings(settings.logs, [serve_settings.token, *known_secrets(settings)])
+        self._apply_to_server(serve_settings)
+        return ReloadResult(
+            result.changed, (*result.needs_restart, *_changed_address_settings(self._current, serve_settings))
+        )
 
 
-def _moved(before: Chosen, now: Chosen) -> list[str]:
-    """Return what of the address is another: the socket is where it is."""
+def _changed_address_settings(before: ResolvedServeSettings, now: ResolvedServeSettings) -> list[str]:
+    """Return the names of the address settings that changed. The socket keeps its address until a restart."""
     old, new = before.settings, now.settings
-    moved = (("serve.host", old.host != new.host), ("serve.port", old.port != new.port))
-    return [name for name, is_other in moved if is_other]
+    changes = (("serve.host", old.host != new.host), ("serve.port", old.port != new.port))
+    return [name for name, is_changed in changes if is_changed]
 
 
-def _told(followed: Followed) -> str:
-    changed = ", ".join(followed.changed)
-    told = f"the settings were read again: {f'{changed} changed' if changed else 'nothing changed'}"
-    if followed.needs_restart:
-        told += f"; {', '.join(followed.needs_restart)} needs a restart, and is as before until then"
-    return told
+def _reload_report(result: ReloadResult) -> str:
+    changed = ", ".join(result.changed)
+    text = f"the settings were reloaded: {f'{changed} changed' if changed else 'nothing changed'}"
+    if result.needs_restart:
+        text += f"; {', '.join(result.needs_restart)} takes effect after a restart"
+    return text

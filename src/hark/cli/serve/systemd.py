@@ -1,4 +1,4 @@
-"""What systemd is told of a service: that it is ready, reloads, ends, and that its event loop still turns."""
+"""systemd notifications: ready, reloading, stopping, and watchdog pings from the event loop."""
 
 import os
 import socket
@@ -8,25 +8,25 @@ from contextlib import suppress
 import anyio
 
 
-def notify(*words: str) -> None:
-    """Tell the service manager that started us; nothing happens without one."""
+def notify(*states: str) -> None:
+    """Send states to the service manager that started this process, if there is one."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as speaker:
-        speaker.setblocking(False)
-        speaker.sendto("\n".join(words).encode(), address)
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as client:
+        client.setblocking(False)
+        client.sendto("\n".join(states).encode(), address)
 
 
 def notify_reloading() -> None:
-    """Say that the settings are read again; `notify("READY=1")` ends it."""
+    """Announce the start of a reload. `notify("READY=1")` announces its end."""
     notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 async def ping_watchdog() -> None:
-    """Say from the event loop that it turns, as often as systemd wants to hear it: one that is stuck is restarted."""
+    """Ping systemd's watchdog from the event loop, so that systemd restarts a process whose loop is stuck."""
     seconds = _watchdog_seconds()
     while seconds:
         notify("WATCHDOG=1")
@@ -34,7 +34,7 @@ async def ping_watchdog() -> None:
 
 
 def _watchdog_seconds() -> float:
-    """Return how long we may be silent; 0 when nobody listens, or when it is another process that should speak."""
+    """Return the watchdog's timeout in seconds, or 0 if systemd doesn't watch this process."""
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0
     microseconds = os.environ.get("WATCHDOG_USEC", "")

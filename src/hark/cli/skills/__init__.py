@@ -1,1 +1,1 @@
-"""`hark skills`."""
+"""`hark skills`, and the sources of skills."""

@@ -1,4 +1,4 @@
-"""`hark skills`: list what is here, search the sources, install from them."""
+"""`hark skills`: lists installed skills, searches skill sources, and installs skills from them."""
 
 import argparse
 import sys
@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from hark.app.settings import config
 from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED, INTERRUPTED, Signals, Watchdog
-from hark.cli.skills.clone import Clones
-from hark.cli.skills.install import Installed, NotInstalled, install
-from hark.cli.skills.sources import SkillOffer, SourceResult, ask_all, is_address, shown_source
-from hark.processes.cookies import this_process
-from hark.tools.skills.catalog import SkillCatalogs, short, skill_places
-from hark.tools.skills.folder import is_skill_name
+from hark.cli.skills.clone import RepositoryCloner
+from hark.cli.skills.install import InstalledSkill, InstallError, install_skill
+from hark.cli.skills.sources import SkillOffer, SourceResult, is_address, printable_source, read_sources
+from hark.processes.cookies import current_owner
+from hark.tools.skills.catalog import SkillCatalogCache, skill_folders, truncate_line
 from hark.tools.skills.settings import SkillSettings
+from hark.tools.skills.skill import is_skill_name
 
 ASK_SECONDS = 5.0
 FETCH_SECONDS = 120.0
@@ -25,7 +25,7 @@ EXIT_SECONDS = 5.0
 
 
 class SkillsContext(Struct, frozen=True):
-    """Where the command works."""
+    """The home, workspace and settings of one `hark skills` command."""
 
     home: Path
     workspace: Path
@@ -36,103 +36,107 @@ class SkillsContext(Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("action", nargs="?", choices=("list", "search", "install"), default="list")
-    parser.add_argument("value", nargs="*", help="the words to search for, or what to install")
-    parser.add_argument("--from", dest="source", help="a folder, a git address or an index file")
+    parser.add_argument("value", nargs="*", help="the text to search for, or the skill to install")
+    parser.add_argument("--from", dest="source", help="the source to use: a folder, a git URL or an index file")
     parser.add_argument("--project", action="store_true", help="install into this project")
-    parser.add_argument("--force", action="store_true", help="put it in the place of one that is there")
+    parser.add_argument("--force", action="store_true", help="replace an installed skill")
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Run the command; a signal ends what it started, and leaves nothing half."""
+    """Run the command. A signal cancels it without leaving partial results."""
     settings = config.load_here().skills
     scope = anyio.CancelScope()
     signals = Signals(Watchdog(EXIT_SECONDS), lambda _: scope.cancel())
     signals.listen()
     with scope:
-        return await act(options, SkillsContext(config.home_directory(), config.workspace(), settings))
+        return await run_action(options, SkillsContext(config.home_directory(), config.workspace(), settings))
     return signals.code or INTERRUPTED
 
 
-async def act(options: argparse.Namespace, room: SkillsContext) -> int:
-    """Do what was asked for, and return the exit code. Cancelling leaves nothing half."""
+async def run_action(options: argparse.Namespace, context: SkillsContext) -> int:
+    """Run the requested action and return the exit code. Cancelling leaves no partial results."""
     match options.action:
         case "list":
-            return _list(room)
+            return _print_skills(context)
         case "search":
-            return await _search(options, room)
+            return await _print_matches(options, context)
         case _:
-            return await _install(options, room)
+            return await _install_skill(options, context)
 
 
-def _list(room: SkillsContext) -> int:
-    shelf = SkillCatalogs(skill_places(room.workspace, room.home, room.settings.folders)).look()
-    for skill in shelf.skills.values():
-        _print(short(f"{skill.name:24}  {skill.description}"))
+def _print_skills(context: SkillsContext) -> int:
+    catalog = SkillCatalogCache(skill_folders(context.workspace, context.home, context.settings.folders)).load()
+    for skill in catalog.skills.values():
+        _print(truncate_line(f"{skill.name:24}  {skill.description}"))
         _print(f"{'':24}  {skill.folder}")
-    if not shelf.skills:
-        _print("There are no skills yet. `hark skills search` looks for some; docs/skills.md tells how to write one.")
-    for problem in shelf.problems:
-        _warn(problem)
+    if not catalog.skills:
+        _print("No skills are installed. docs/skills.md explains how to find, install and write skills.")
+    for problem in catalog.problems:
+        _print_warning(problem)
     return COMPLETED
 
 
-async def _search(options: argparse.Namespace, room: SkillsContext) -> int:
-    sources = [options.source] if options.source else room.settings.sources
+async def _print_matches(options: argparse.Namespace, context: SkillsContext) -> int:
+    sources = [options.source] if options.source else context.settings.sources
     if not sources:
-        return _no_sources()
+        return _report_no_sources()
     with tempfile.TemporaryDirectory(prefix="hark-skills-") as scratch:
-        answers = await ask_all(sources, Clones(Path(scratch), this_process(room.home)), room.ask_seconds)
-    found = _matching([offer for answer in answers for offer in answer.offers], options.value)
-    here = SkillCatalogs(skill_places(room.workspace, room.home, room.settings.folders)).look().skills
+        answers = await read_sources(
+            sources, RepositoryCloner(Path(scratch), current_owner(context.home)), context.ask_seconds
+        )
+    found = _filter_offers([offer for answer in answers for offer in answer.offers], options.value)
+    installed = (
+        SkillCatalogCache(skill_folders(context.workspace, context.home, context.settings.folders)).load().skills
+    )
     for offer in found:
-        marks = f" {offer.version}" * bool(offer.version) + " (installed)" * (offer.name in here)
-        _print(short(f"{offer.name}{marks}: {offer.description}"))
+        suffix = f" {offer.version}" * bool(offer.version) + " (installed)" * (offer.name in installed)
+        _print(truncate_line(f"{offer.name}{suffix}: {offer.description}"))
         _print(f"    from {offer.source}")
     if not found:
-        _print("Nothing matches." if options.value else "The sources offer nothing.")
-    _tell_problems(answers)
+        _print("No skills match." if options.value else "The sources offer no skills.")
+    _print_problems(answers)
     return FAILED if all(answer.is_dead for answer in answers) else COMPLETED
 
 
-def _matching(offers: Sequence[SkillOffer], query: Sequence[str]) -> list[SkillOffer]:
-    """Return the offers that have all words, those with one in their name first."""
+def _filter_offers(offers: Sequence[SkillOffer], query: Sequence[str]) -> list[SkillOffer]:
+    """Return the skills whose name and description contain all words of the query, name matches first."""
     words = " ".join(query).lower().split()
-    found = [one for one in offers if all(word in f"{one.name} {one.description}".lower() for word in words)]
-    return sorted(found, key=lambda one: not any(word in one.name.lower() for word in words))
+    found = [offer for offer in offers if all(word in f"{offer.name} {offer.description}".lower() for word in words)]
+    return sorted(found, key=lambda offer: not any(word in offer.name.lower() for word in words))
 
 
-async def _install(options: argparse.Namespace, room: SkillsContext) -> int:
+async def _install_skill(options: argparse.Namespace, context: SkillsContext) -> int:
     value = " ".join(options.value)
     if not value:
-        _warn("say what to install: hark skills install NAME, or a folder or git repository")
+        _print_warning("missing argument: hark skills install NAME, or a folder or git repository")
         return BAD_USAGE
     is_source = not options.source and _is_source(value)
-    sources = [value] if is_source else [options.source] if options.source else list(room.settings.sources)
+    sources = [value] if is_source else [options.source] if options.source else list(context.settings.sources)
     name = "" if is_source else value
     if not sources:
-        return _no_sources()
+        return _report_no_sources()
     with tempfile.TemporaryDirectory(prefix="hark-skills-") as scratch:
-        clones = Clones(Path(scratch), this_process(room.home))
-        # One source that was named may take its time; many are asked in passing.
-        seconds = FETCH_SECONDS if len(sources) == 1 else room.ask_seconds
-        answers = await ask_all(sources, clones, seconds)
-        offer = _chosen(answers, name)
+        cloner = RepositoryCloner(Path(scratch), current_owner(context.home))
+        # A single source may take its time; several are only waited for briefly.
+        seconds = FETCH_SECONDS if len(sources) == 1 else context.ask_seconds
+        answers = await read_sources(sources, cloner, seconds)
+        offer = _choose_offer(answers, name)
         if offer is not None and offer.folder is None:
-            origin = await ask_all([offer.origin], clones, FETCH_SECONDS)
-            fetched = _chosen(origin, offer.name)
+            origin = await read_sources([offer.origin], cloner, FETCH_SECONDS)
+            fetched = _choose_offer(origin, offer.name)
             answers = [*answers, *origin]
             offer = fetched and SkillOffer(fetched.name, "", fetched.source, "", fetched.folder, "", offer.sha256)
-        _tell_problems(answers)
+        _print_problems(answers)
         if offer is None or offer.folder is None:
             return FAILED
-        into = (room.workspace / ".hark" if options.project else room.home) / "skills"
+        into = (context.workspace / ".hark" if options.project else context.home) / "skills"
         try:
-            installed = await install(
+            installed = await install_skill(
                 offer.folder, into, offer.sha256, is_forced=options.force, is_private=not options.project
             )
-            _tell_installed(installed, offer.source)
-        except NotInstalled as error:
-            _warn(str(error))
+            _print_installed(installed, offer.source)
+        except InstallError as error:
+            _print_warning(str(error))
             return FAILED
     return COMPLETED
 
@@ -141,48 +145,52 @@ def _is_source(value: str) -> bool:
     return is_address(value) or not is_skill_name(value) or "#" in value
 
 
-def _chosen(answers: Sequence[SourceResult], name: str) -> SkillOffer | None:
-    """Return the one offer that is meant, or say why there is none."""
+def _choose_offer(answers: Sequence[SourceResult], name: str) -> SkillOffer | None:
+    """Return the only matching skill, or None if no skill or several skills match."""
     offers = [offer for answer in answers for offer in answer.offers if name in ("", offer.name)]
     if len(offers) == 1:
         return offers[0]
     if not offers:
         if name:
-            _warn(f"no source offers a skill {name}; `hark skills search` shows what there is")
+            _print_warning(f"no source offers a skill named {name}; `hark skills search` lists the skills")
         return None
     if name:
-        places = "".join(f"\n  {offer.source}" for offer in offers)
-        _warn(f"several sources offer {name}; choose one with --from:{places}")
+        sources = "".join(f"\n  {offer.source}" for offer in offers)
+        _print_warning(f"several sources offer {name}; choose one with --from:{sources}")
     else:
         names = ", ".join(offer.name for offer in offers)
-        _warn(f"it has several skills; choose one with hark skills install NAME --from SOURCE: {names}")
+        _print_warning(
+            f"the source has several skills; choose one with hark skills install NAME --from SOURCE: {names}"
+        )
     return None
 
 
-def _tell_installed(installed: Installed, source: str) -> None:
+def _print_installed(installed: InstalledSkill, source: str) -> None:
     _print(f"Installed {installed.skill.name} in {installed.skill.folder}, from {source}")
     for name in installed.files:
         _print(f"  {name}{' (executable)' if name in installed.executables else ''}")
     _print(f"sha256 {installed.sha256}")
     if installed.executables:
-        _print("It has programs that the agent may run: look at them before you use it.")
+        _print("This skill has programs that the agent may run. Check them before you use it.")
 
 
-def _tell_problems(answers: Sequence[SourceResult]) -> None:
-    """Name what is wrong with sources, last, so that it is seen."""
+def _print_problems(answers: Sequence[SourceResult]) -> None:
+    """Print the problems with the sources. Called last, so that the user sees them."""
     for answer in answers:
         for problem in answer.problems:
-            _warn(f"{shown_source(answer.source)}: {problem}")
+            _print_warning(f"{printable_source(answer.source)}: {problem}")
 
 
-def _no_sources() -> int:
-    _warn('there are no sources: add some to config.toml ([skills] sources = ["..."]), or name one with --from')
+def _report_no_sources() -> int:
+    _print_warning('no skill sources: add some to config.toml ([skills] sources = ["..."]), or name one with --from')
     return BAD_USAGE
 
 
 def _print(text: str) -> None:
-    sys.stdout.write("".join(letter for letter in text if letter.isprintable()) + "\n")
+    sys.stdout.write("".join(character for character in text if character.isprintable()) + "\n")
 
 
-def _warn(text: str) -> None:
-    sys.stderr.write("hark: " + "".join(letter for letter in text if letter.isprintable() or letter == "\n") + "\n")
+def _print_warning(text: str) -> None:
+    sys.stderr.write(
+        "hark: " + "".join(character for character in text if character.isprintable() or character == "\n") + "\n"
+    )

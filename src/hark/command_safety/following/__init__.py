@@ -1,1 +1,1 @@
-"""Following a parsed command as a shell would run it."""
+"""Interprets a parsed shell command without running it."""

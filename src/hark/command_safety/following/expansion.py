@@ -1,19 +1,19 @@
-"""What the words of a shell command stand for: all that a word may become, as far as it can be told."""
+"""Shell word expansion: computes the possible values of a word, or marks them as unknown."""
 
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from itertools import product
 
+from hark.command_safety.following.markers import UNKNOWN, is_unknown, markers_in
 from hark.command_safety.following.state import ScriptState
-from hark.command_safety.following.unknown_marks import UNKNOWN, is_unknown, marks_of
 from hark.command_safety.parsing.braces import expand_braces
-from hark.command_safety.parsing.words import Arithmetic, LiteralText, Part, Substitution, Variable, Word
+from hark.command_safety.parsing.syntax_tree import Arithmetic, LiteralText, Substitution, Variable, Word, WordPart
 
 CHOICES_MAX = 64
 CHARACTERS_MAX = 20_000
-# What can't harm, whatever it is: numbers. `$!` is a job of one's own.
-_KNOWN = {
+# Assumed values of variables that can't cause harm, mostly numbers. `$!` is one of the command's own jobs.
+_ASSUMED_VALUES = {
     "?": "0",
     "#": "1",
     "$": "4711",
@@ -35,80 +35,80 @@ _KNOWN = {
     "TMPDIR": "/tmp",  # noqa: S108
 }
 
-# One way to read a word: the fields that it is split into.
+# One possible result of expanding a word: the fields that it is split into.
 Fields = tuple[str, ...]
 
 
-class Expansion:
-    """Expands words in a state. `run` judges a nested script and returns what it prints; `pipe` names its file."""
+class WordExpansion:
+    """Expands shell words in a given state. `analyze_substitution` returns a substitution's output or pipe path."""
 
-    def __init__(self, state: ScriptState, run: Callable[[Substitution], str], home: str) -> None:
+    def __init__(self, state: ScriptState, analyze_substitution: Callable[[Substitution], str], home: str) -> None:
         self._state = state
-        self._run = run
+        self._run = analyze_substitution
         self._home = home
 
-    def choices(self, word: Word) -> list[Fields]:
-        """Return all ways to read a word as fields."""
+    def possible_fields(self, word: Word) -> list[Fields]:
+        """Return all possible results of expanding a word and splitting it into fields."""
         words = expand_braces(word)
         if len(words) == 1:
-            return self._choices(words[0])
+            return self._possible_fields_without_braces(words[0])
         fields: list[str] = []
         for each in words:
-            for choice in self._choices(each):
+            for choice in self._possible_fields_without_braces(each):
                 fields.extend(choice)
         return [tuple(fields)]
 
-    def values(self, word: Word) -> tuple[str, ...]:
-        """Return all that a word may be where it isn't split, as in an assignment or behind a redirection."""
+    def possible_values(self, word: Word) -> tuple[str, ...]:
+        """Return all possible values of a word that isn't split, as in an assignment or after a redirection."""
         if len(word) == 1 and isinstance(word[0], LiteralText) and word[0].is_quoted:
             return (word[0].text,)
         texts = [""]
         for at, part in enumerate(word):
-            pieces = [" ".join(piece) for piece in self._part(part, is_first=at == 0)]
-            texts = _limited([text + piece for text, piece in product(texts, pieces)])
+            pieces = [" ".join(piece) for piece in self._expand_part(part, is_first=at == 0)]
+            texts = _limit_values([text + piece for text, piece in product(texts, pieces)])
         return tuple(texts)
 
-    def _choices(self, word: Word) -> list[Fields]:
-        # Each choice is its finished fields, and the one that is still open, None before anything began.
+    def _possible_fields_without_braces(self, word: Word) -> list[Fields]:
+        # Each choice has its complete fields and the incomplete last field, None before the first piece.
         choices: list[tuple[Fields, str | None]] = [((), None)]
         for at, part in enumerate(word):
-            pieces = self._part(part, is_first=at == 0)
+            pieces = self._expand_part(part, is_first=at == 0)
             is_split = not isinstance(part, LiteralText) and not (
                 isinstance(part, Variable | Substitution) and part.is_quoted
             )
             grown = [
-                _grow(*choice, piece, self._separators() if is_split else "")
+                _append_piece(*choice, piece, self._separators() if is_split else "")
                 for choice, piece in product(choices, pieces)
             ]
-            choices = grown if len(grown) <= CHOICES_MAX else [_merge(grown)]
+            choices = grown if len(grown) <= CHOICES_MAX else [_merge_choices(grown)]
         return list(dict.fromkeys(done if last is None else (*done, last) for done, last in choices))
 
     def _separators(self) -> str:
         return "".join(self._state.variables.get("IFS", ())) + " \t\n"
 
-    def _part(self, part: Part, *, is_first: bool) -> list[Fields]:
-        """Return all that a part may be; several fields in one only for a quoted array."""
+    def _expand_part(self, part: WordPart, *, is_first: bool) -> list[Fields]:
+        """Return all possible values of a part. Only a quoted array expands to several fields."""
         match part:
             case LiteralText(text, is_quoted):
                 if is_first and not is_quoted and text.startswith("~"):
-                    return [(expanded,) for expanded in self._tilde(text)]
+                    return [(expanded,) for expanded in self._expand_tilde(text)]
                 return [(text,)]
             case Variable():
-                return self._variable(part)
+                return self._expand_variable(part)
             case Substitution():
                 return [(self._run(part),)]
             case Arithmetic(parts):
-                self.values(parts)
+                self.possible_values(parts)
                 return [("1",)]
 
-    def _tilde(self, text: str) -> list[str]:
+    def _expand_tilde(self, text: str) -> list[str]:
         name, slash, rest = text.partition("/")
         variable = {"~": "HOME", "~+": "PWD", "~-": "OLDPWD"}.get(name)
         if variable is None:
             return [text]
-        return [value + slash + rest for value in self._lookup(variable)]
+        return [value + slash + rest for value in self._lookup_variable(variable)]
 
-    def _lookup(self, name: str) -> tuple[str, ...]:
+    def _lookup_variable(self, name: str) -> tuple[str, ...]:
         state = self._state
         if name in state.variables:
             return state.variables[name]
@@ -121,20 +121,20 @@ class Expansion:
         positional = state.arrays.get("@", ())
         if name.isdigit() and name != "0" and "@" in state.arrays:
             return (positional[int(name) - 1],) if len(name) < 5 and int(name) <= len(positional) else ("",)
-        return (_KNOWN.get(name, UNKNOWN),)
+        return (_ASSUMED_VALUES.get(name, UNKNOWN),)
 
-    def _variable(self, variable: Variable) -> list[Fields]:
-        index = self.values(variable.index)[0] if variable.index else ""
-        operands = self.values(variable.operand)
+    def _expand_variable(self, variable: Variable) -> list[Fields]:
+        index = self.possible_values(variable.index)[0] if variable.index else ""
+        operands = self.possible_values(variable.operand)
         if variable.name.startswith("!") and variable.name != "!":
             return [(UNKNOWN,)]
         if variable.operator == "length":
             return [("1",)]
-        items = self._items(variable.name, index)
+        items = self._array_items(variable.name, index)
         if items is not None:
-            items = tuple(_apply(variable.operator, item, operands[0]) for item in items)
+            items = tuple(_apply_operator(variable.operator, item, operands[0]) for item in items)
             return [items if variable.is_quoted and (variable.name == "@" or index == "@") else (" ".join(items),)]
-        values = self._lookup(variable.name)
+        values = self._lookup_variable(variable.name)
         if index.isdigit() and len(index) < 5:
             array = self._state.arrays.get(variable.name)
             values = (UNKNOWN,) if array is None else (array[int(index)] if int(index) < len(array) else "",)
@@ -144,27 +144,27 @@ class Expansion:
             chosen = (*values, *operands) if "?" not in variable.operator else values
             if "=" in variable.operator:
                 self._state.assign(variable.name, chosen)
-            return [(value,) for value in _limited(list(chosen))]
+            return [(value,) for value in _limit_values(list(chosen))]
         if variable.operator in (":+", "+"):
-            return [(value,) for value in _limited(["", *operands])]
+            return [(value,) for value in _limit_values(["", *operands])]
         pairs = product(values, operands)
-        return [(text,) for text in _limited([_apply(variable.operator, *pair) for pair in pairs])]
+        return [(text,) for text in _limit_values([_apply_operator(variable.operator, *pair) for pair in pairs])]
 
-    def _items(self, name: str, index: str) -> tuple[str, ...] | None:
-        """Return all items of an array, None when it isn't asked for as a whole."""
+    def _array_items(self, name: str, index: str) -> tuple[str, ...] | None:
+        """Return all items of an array. Return None if the expansion doesn't refer to a whole array."""
         if name in ("@", "*"):
             return self._state.arrays.get("@", (UNKNOWN,))
         if index in ("@", "*"):
-            return self._state.arrays.get(name, self._lookup(name))
+            return self._state.arrays.get(name, self._lookup_variable(name))
         return None
 
 
-def _apply(operator: str, value: str, operand: str) -> str:
-    """Return a value changed by an operator such as `%.txt`."""
+def _apply_operator(operator: str, value: str, operand: str) -> str:
+    """Return a variable's value after applying a parameter expansion operator, such as `%` with the operand `.txt`."""
     if not operator:
         return value
     if is_unknown(value) or is_unknown(operand) or len(value) > 500:
-        return UNKNOWN + marks_of(value)
+        return UNKNOWN + markers_in(value)
     match operator:
         case "#" | "##":
             ends = range(len(value) + 1) if operator == "#" else range(len(value), -1, -1)
@@ -186,8 +186,8 @@ def _apply(operator: str, value: str, operand: str) -> str:
             return UNKNOWN
 
 
-def _grow(done: Fields, last: str | None, piece: Fields, separators: str) -> tuple[Fields, str | None]:
-    """Return the fields after one more piece, which is split at the separators when there are any."""
+def _append_piece(done: Fields, last: str | None, piece: Fields, separators: str) -> tuple[Fields, str | None]:
+    """Return the complete fields and the unfinished last field after appending `piece`, split at `separators`."""
     fields = list(done)
     for number, text in enumerate(piece):
         if number:
@@ -196,8 +196,8 @@ def _grow(done: Fields, last: str | None, piece: Fields, separators: str) -> tup
         if not separators:
             last = (last or "") + text
             continue
-        for place, field in enumerate(re.split(f"[{re.escape(separators)}]+", text)):
-            if place and last is not None:
+        for field_number, field in enumerate(re.split(f"[{re.escape(separators)}]+", text)):
+            if field_number and last is not None:
                 fields.append(last)
                 last = None
             if field:
@@ -205,14 +205,14 @@ def _grow(done: Fields, last: str | None, piece: Fields, separators: str) -> tup
     return tuple(fields), last
 
 
-def _merge(choices: list[tuple[Fields, str | None]]) -> tuple[Fields, str | None]:
-    """Return one choice that has the fields of all: too many to look at each."""
+def _merge_choices(choices: list[tuple[Fields, str | None]]) -> tuple[Fields, str | None]:
+    """Merge the fields of all choices into one choice. Used when there are too many choices to analyze each."""
     fields = [field for done, last in choices for field in (*done, last or "")]
     return tuple(dict.fromkeys([UNKNOWN, *fields])), UNKNOWN
 
 
-def _limited(texts: list[str]) -> list[str]:
+def _limit_values(texts: list[str]) -> list[str]:
     distinct = list(dict.fromkeys(texts))
     if len(distinct) <= CHOICES_MAX and all(len(text) <= CHARACTERS_MAX for text in distinct):
         return distinct
-    return [UNKNOWN + marks_of(*distinct[:CHOICES_MAX])]
+    return [UNKNOWN + markers_in(*distinct[:CHOICES_MAX])]

@@ -1,30 +1,30 @@
-"""What is found out about a shell command while it is judged."""
+"""Collects the risks and reasons found while a shell command is analyzed."""
 
-from hark.protocol.tool import Judgement, Risk
+from hark.protocol.tool import Risk, RiskAssessment
 
 REASONS_MAX = 12
 COMMAND_CHARACTERS_MAX = 2000
 
 
 class CommandFindings:
-    """Collects what the parts of a command do."""
+    """The risks, reasons and simple commands found in a command."""
 
     def __init__(self) -> None:
         self._risk = Risk.READING
         self._reasons: dict[str, Risk] = {}
         self._commands: dict[str, None] = {}
 
-    def note(self, risk: Risk, reason: str = "") -> None:
-        """Something does this. A reason is kept when a person would be asked."""
+    def add_risk(self, risk: Risk, reason: str = "") -> None:
+        """Record a risk. The reason is only stored for risks that need approval."""
         self._risk = max(self._risk, risk)
         if reason and risk >= Risk.LEAVING:
             self._reasons[reason] = max(risk, self._reasons.get(reason, risk))
 
     def add_command(self, text: str) -> None:
-        """A simple command was found."""
+        """Record the text of a simple command, to be matched against approval rules."""
         self._commands[text[:COMMAND_CHARACTERS_MAX]] = None
 
-    def judgement(self) -> Judgement:
-        """Return what was found."""
+    def build_result(self) -> RiskAssessment:
+        """Return the highest risk, the reasons with the worst first, and the simple commands."""
         reasons = sorted(self._reasons, key=lambda reason: -self._reasons[reason])
-        return Judgement(self._risk, tuple(reasons[:REASONS_MAX]), tuple(self._commands))
+        return RiskAssessment(self._risk, tuple(reasons[:REASONS_MAX]), tuple(self._commands))

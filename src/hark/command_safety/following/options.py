@@ -1,4 +1,4 @@
-"""The options and operands of a program's arguments."""
+"""Parses a program's arguments into options and operands."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,68 +6,70 @@ from msgspec import Struct
 
 
 class Options(Struct, frozen=True):
-    """Arguments, sorted. An option that stands alone has the value ""."""
+    """Parsed arguments: options with their values, and operands. An option without a value has the value ""."""
 
-    found: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str], ...]
     operands: tuple[str, ...]
 
     def has(self, *names: str) -> bool:
-        """Tell whether one of these was given, a long one perhaps shortened."""
-        return any(_is_same(given, name) for given, _ in self.found for name in names)
+        """Return whether one of these options was given. A long option may be abbreviated."""
+        return any(_is_same_option(given, name) for given, _ in self.pairs for name in names)
 
     def values(self, *names: str) -> list[str]:
-        """Return the values that were given to these."""
-        return [value for given, value in self.found if value and any(_is_same(given, name) for name in names)]
+        """Return the values given to these options."""
+        return [value for given, value in self.pairs if value and any(_is_same_option(given, name) for name in names)]
 
 
-def names(text: str) -> list[str]:
-    """Return the words of a text: a table of names is easier to read so."""
+def split_names(text: str) -> list[str]:
+    """Split a text into space-separated names. Makes long tables of names easier to read."""
     return text.split()
 
 
-def read_options(args: Sequence[str], valued: Collection[str] = (), *, is_leading: bool = False) -> Options:
-    """Sort arguments. `valued` are the options that take a value; short ones may be glued to it or to each other.
+def parse_options(
+    args: Sequence[str], valued_options: Collection[str] = (), *, stops_at_operand: bool = False
+) -> Options:
+    """Parse arguments. Options in `valued_options` take a value. Short options may be combined or joined to a value.
 
-    With `is_leading`, options end at the first operand, as for programs that run another one.
+    With `stops_at_operand`, options end at the first operand, as in programs that run another program.
     """
     found: list[tuple[str, str]] = []
     operands: list[str] = []
-    rest = list(reversed(args))
-    while rest:
-        arg = rest.pop()
+    remaining = list(reversed(args))
+    while remaining:
+        arg = remaining.pop()
         if arg == "--":
-            operands.extend(reversed(rest))
+            operands.extend(reversed(remaining))
             break
         if arg.startswith("--"):
             name, equals, value = arg.partition("=")
-            if not equals and rest and any(_is_same(name, each) for each in valued):
-                value = rest.pop()
+            if not equals and remaining and any(_is_same_option(name, each) for each in valued_options):
+                value = remaining.pop()
             found.append((name, value))
         elif arg.startswith("-") and len(arg) > 1:
-            found.extend(_read_short(arg, valued, rest))
+            found.extend(_parse_short_options(arg, valued_options, remaining))
         else:
             operands.append(arg)
-            if is_leading:
-                operands.extend(reversed(rest))
+            if stops_at_operand:
+                operands.extend(reversed(remaining))
                 break
     return Options(tuple(found), tuple(operands))
 
 
-def _read_short(arg: str, valued: Collection[str], rest: list[str]) -> list[tuple[str, str]]:
-    if arg in valued:
-        return [(arg, rest.pop() if rest else "")]
-    if f"{arg.partition('=')[0]}" in valued:
+def _parse_short_options(arg: str, valued_options: Collection[str], remaining: list[str]) -> list[tuple[str, str]]:
+    if arg in valued_options:
+        return [(arg, remaining.pop() if remaining else "")]
+    if f"{arg.partition('=')[0]}" in valued_options:
         return [(arg.partition("=")[0], arg.partition("=")[2])]
     found: list[tuple[str, str]] = []
     for at in range(1, len(arg)):
         name = f"-{arg[at]}"
-        if name in valued:
-            value = arg[at + 1 :] or (rest.pop() if rest else "")
+        if name in valued_options:
+            value = arg[at + 1 :] or (remaining.pop() if remaining else "")
             return [*found, (name, value)]
         found.append((name, ""))
-    # The whole is kept as well, for programs whose long options have one dash.
+    # The whole argument is included too, for programs whose long options have one dash.
     return [*found, (arg, "")]
 
 
-def _is_same(given: str, name: str) -> bool:
+def _is_same_option(given: str, name: str) -> bool:
     return given == name or (given.startswith("--") and len(given) > 3 and name.startswith(given))

@@ -1,4 +1,4 @@
-"""What a shell knows at a point of its script: folders and variables, as sets of what they may be."""
+"""The state of a shell at one point in its script, with sets of possible folders and variable values."""
 
 from msgspec import Struct
 
@@ -7,9 +7,9 @@ VARIABLES_MAX = 400
 
 
 class ScriptState(Struct):
-    """A point in a script. Several folders or values mean that it can't be told which it is.
+    """The shell state at one point in a script. If there are several folders or values, any of them is possible.
 
-    A variable that is missing is unknown. `is_ended`: the script left here, by `exit` or `return`.
+    A missing variable is unknown. `is_ended` means that `exit` or `return` ended the script here.
     """
 
     folders: tuple[str, ...]
@@ -18,11 +18,11 @@ class ScriptState(Struct):
     is_ended: bool = False
 
     def copy(self) -> "ScriptState":
-        """Return one that can go another way."""
+        """Return an independent copy, used to analyze another branch."""
         return ScriptState(self.folders, dict(self.variables), dict(self.arrays), self.is_ended)
 
     def assign(self, name: str, values: tuple[str, ...]) -> None:
-        """Set a variable. With too many values, or too many variables, it is unknown."""
+        """Set a variable's possible values. Too many values or variables make the variable unknown."""
         self.arrays.pop(name, None)
         values = tuple(dict.fromkeys(values))
         if len(values) > VALUES_MAX or (len(self.variables) >= VARIABLES_MAX and name not in self.variables):
@@ -31,7 +31,7 @@ class ScriptState(Struct):
             self.variables[name] = values
 
     def assign_array(self, name: str, values: tuple[str, ...]) -> None:
-        """Set an array, or the positional parameters, whose name is `@`."""
+        """Set an array. The positional parameters are the array `@`."""
         self.variables.pop(name, None)
         if len(self.arrays) < VARIABLES_MAX or name in self.arrays:
             self.arrays[name] = values
@@ -41,8 +41,8 @@ class ScriptState(Struct):
         self.variables.pop(name, None)
         self.arrays.pop(name, None)
 
-    def join(self, other: "ScriptState") -> None:
-        """Become what is true whichever of the two ways was gone. A way that ended the script doesn't count."""
+    def merge(self, other: "ScriptState") -> None:
+        """Merge another branch's state. The values of both branches become possible. Ignores a branch that ended."""
         if other.is_ended:
             return
         if self.is_ended:
@@ -57,6 +57,6 @@ class ScriptState(Struct):
         self.variables = {name: values for name, values in joined.items() if len(values) <= VALUES_MAX}
         self.arrays = {name: items for name, items in self.arrays.items() if other.arrays.get(name) == items}
 
-    def is_like(self, other: "ScriptState") -> bool:
-        """Tell whether nothing differs."""
+    def is_same_as(self, other: "ScriptState") -> bool:
+        """Return whether both states have the same folders, variables and arrays."""
         return (self.folders, self.variables, self.arrays) == (other.folders, other.variables, other.arrays)

@@ -1,1 +1,1 @@
-"""Parsing shell commands as bash does."""
+"""Parses shell commands as bash does."""

@@ -1,9 +1,9 @@
-"""Brace expansion: `{a,b}` and `{1..3}` make several words of one."""
+"""Brace expansion: `{a,b}` and `{1..3}` turn one word into several."""
 
 import re
 
-from hark.command_safety.following.unknown_marks import UNKNOWN
-from hark.command_safety.parsing.words import LiteralText, Part, Word
+from hark.command_safety.following.markers import UNKNOWN
+from hark.command_safety.parsing.syntax_tree import LiteralText, Word, WordPart
 
 WORDS_MAX = 256
 DEPTH_MAX = 12
@@ -11,23 +11,23 @@ PARTS_MAX = 1000
 _RANGE = re.compile(r"\{(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.-?\d{1,9})?\}")
 _PIECES = re.compile(r"\{(?:-?\d{1,9}|[A-Za-z])\.\.(?:-?\d{1,9}|[A-Za-z])(?:\.\.-?\d{1,9})?\}|[{},]|[^{},]+")
 
-# A brace or a comma stands alone as an unquoted text; everything else is opaque.
+# A single unquoted brace or comma is syntax. All other parts are opaque.
 _OPEN, _CLOSE, _COMMA = LiteralText("{"), LiteralText("}"), LiteralText(",")
 
 
 def expand_braces(word: Word) -> list[Word]:
-    """Return the words that a word becomes, itself alone when it has no braces. Too many become an unknown one."""
+    """Return the words that a word expands to. Words beyond the limit are replaced by one unknown word."""
     if not any(isinstance(part, LiteralText) and not part.is_quoted and "{" in part.text for part in word):
         return [word]
-    parts = _split(word)
+    parts = _split_at_braces(word)
     if len(parts) > PARTS_MAX:
         return [word, (LiteralText(UNKNOWN),)]
-    words = _expand(parts, 0)
+    words = _expand_parts(parts, 0)
     return words if len(words) <= WORDS_MAX else [*words[:WORDS_MAX], (LiteralText(UNKNOWN),)]
 
 
-def _split(word: Word) -> list[Part]:
-    parts: list[Part] = []
+def _split_at_braces(word: Word) -> list[WordPart]:
+    parts: list[WordPart] = []
     for part in word:
         if isinstance(part, LiteralText) and not part.is_quoted:
             parts.extend(LiteralText(piece) for piece in _PIECES.findall(part.text))
@@ -36,17 +36,17 @@ def _split(word: Word) -> list[Part]:
     return parts
 
 
-def _expand(parts: list[Part], depth: int) -> list[Word]:
+def _expand_parts(parts: list[WordPart], depth: int) -> list[Word]:
     words: list[Word] = [()]
     at = 0
     while at < len(parts):
         part = parts[at]
         choices: list[Word] = [(part,)]
-        if part == _OPEN and (found := _alternatives(parts, at)) and depth < DEPTH_MAX:
+        if part == _OPEN and (found := _find_alternatives(parts, at)) and depth < DEPTH_MAX:
             alternatives, at = found
-            choices = [word for alternative in alternatives for word in _expand(alternative, depth + 1)]
+            choices = [word for alternative in alternatives for word in _expand_parts(alternative, depth + 1)]
         elif isinstance(part, LiteralText) and not part.is_quoted and (match := _RANGE.fullmatch(part.text)):
-            choices = [(LiteralText(value),) for value in _range(match[1], match[2])]
+            choices = [(LiteralText(value),) for value in _expand_range(match[1], match[2])]
         if len(words) * len(choices) > WORDS_MAX:
             return [(LiteralText(UNKNOWN),), *words, *choices][: WORDS_MAX + 1]
         words = (
@@ -58,9 +58,9 @@ def _expand(parts: list[Part], depth: int) -> list[Word]:
     return words
 
 
-def _alternatives(parts: list[Part], start: int) -> tuple[list[list[Part]], int] | None:
-    """Return what stands between the commas of the brace at `start`, and where it closes. None: it is plain text."""
-    alternatives: list[list[Part]] = [[]]
+def _find_alternatives(parts: list[WordPart], start: int) -> tuple[list[list[WordPart]], int] | None:
+    """Return the alternatives of the brace at `start` and the index of its end, or None for a literal brace."""
+    alternatives: list[list[WordPart]] = [[]]
     depth = 0
     for at in range(start + 1, len(parts)):
         part = parts[at]
@@ -74,8 +74,8 @@ def _alternatives(parts: list[Part], start: int) -> tuple[list[list[Part]], int]
     return None
 
 
-def _range(first: str, last: str) -> list[str]:
-    """Return the values of a range. Of numbers the ends alone: a number does no harm."""
+def _expand_range(first: str, last: str) -> list[str]:
+    """Return all letters in a range. For numbers, return only the first and last, because numbers are harmless."""
     if first.isalpha() and last.isalpha():
         low, high = sorted((ord(first), ord(last)))
         return [chr(code) for code in range(low, high + 1)]

@@ -1,26 +1,26 @@
-"""Parsing a shell command into the simple commands that it is made of.
+"""Parses a shell command into its simple commands.
 
-It reads bash, tolerantly: what bash accepts is read as bash reads it, or refused, never read as less than it is.
+Reads bash syntax as bash does, or rejects it. Never overlooks a command that bash would run.
 """
 
 import re
 
-from hark.command_safety.parsing.quoting import Cursor, WordReader
-from hark.command_safety.parsing.words import (
+from hark.command_safety.parsing.syntax_tree import (
     Assignment,
     Chain,
-    Command,
-    Compound,
-    Function,
+    CommandNode,
+    CompoundCommand,
+    FunctionDefinition,
     HereDocument,
     LiteralText,
     Pipeline,
     Redirect,
     Script,
     ShellSyntaxError,
-    Simple,
+    SimpleCommand,
     Word,
 )
+from hark.command_safety.parsing.word_reader import Cursor, WordReader
 
 DEPTH_MAX = 24
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
@@ -38,13 +38,13 @@ _CONDITION_PLAIN = re.compile(r"[ \t\n;&|()<>]+")
 
 
 def parse(text: str, depth: int = 0) -> Script:
-    """Return what a shell would run.
+    """Return the parsed script.
 
     Raises:
-        ShellSyntaxError: It is no shell command, or nested deeper than `DEPTH_MAX`.
+        ShellSyntaxError: The text isn't a valid shell command, or is nested deeper than `DEPTH_MAX`.
     """
     if "\0" in text:
-        raise ShellSyntaxError("it holds a NUL")
+        raise ShellSyntaxError("contains a NUL character")
     parser = _Parser(text, depth)
     return parser.read_script(frozenset())
 
@@ -57,25 +57,29 @@ class _Parser:
         self._documents: list[tuple[HereDocument, str, bool, bool]] = []
 
     def read_script(self, closers: frozenset[str]) -> Script:
-        """Read up to a closing word, which stays unread. At the end of the text without any of `closers`: refuse."""
+        """Parse a script up to one of `closers`, which stays unread. If `closers` is empty, parse the whole text.
+
+        Raises:
+            ShellSyntaxError: The text ends before a closing word, or is nested too deeply.
+        """
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise ShellSyntaxError("it is nested too deeply")
+            raise ShellSyntaxError("nested too deeply")
         chains: list[Chain] = []
         while True:
             self._skip_separators()
             if self._cursor.is_at_end:
                 if closers:
-                    raise ShellSyntaxError(f"a {min(closers)} is missing")
+                    raise ShellSyntaxError(f"missing {min(closers)}")
                 break
-            if self._closer() in closers:
+            if self._peek_closer() in closers:
                 break
             chains.append(self._read_chain())
         self._depth -= 1
         return Script(tuple(chains))
 
     def read_document(self) -> Word:
-        """Read all of the text as the body of a here-document."""
+        """Parse the whole text as the body of a here-document."""
         return self._words.read_document()
 
     def _read_nested(self) -> Script:
@@ -83,34 +87,34 @@ class _Parser:
         self._cursor.at += 1
         return script
 
-    def _closer(self) -> str:
-        """Return the closing word that comes next, "" for none."""
+    def _peek_closer(self) -> str:
+        """Return the closing word at the cursor, or "" if there is none."""
         for mark in (")", ";;", ";&"):
-            if self._cursor.sees(mark):
+            if self._cursor.starts_with(mark):
                 return mark
         match = _RESERVED.match(self._cursor.text, self._cursor.at)
         return match[1] if match else ""
 
     def _skip_blanks(self) -> None:
-        while self._cursor.take(_BLANK) or self._cursor.take(_COMMENT):
+        while self._cursor.consume(_BLANK) or self._cursor.consume(_COMMENT):
             pass
 
     def _skip_separators(self) -> None:
-        """Skip blanks, comments, newlines and lone semicolons."""
+        """Skip spaces, tabs, comments, newlines and lone semicolons."""
         cursor = self._cursor
         while True:
             self._skip_blanks()
-            if cursor.sees("\n"):
+            if cursor.starts_with("\n"):
                 cursor.at += 1
                 self._read_documents()
-            elif cursor.sees(";") and not (cursor.sees(";;") or cursor.sees(";&")):
+            elif cursor.starts_with(";") and not (cursor.starts_with(";;") or cursor.starts_with(";&")):
                 cursor.at += 1
             else:
                 return
 
     def _skip_newlines(self) -> None:
         self._skip_blanks()
-        while self._cursor.sees("\n"):
+        while self._cursor.starts_with("\n"):
             self._cursor.at += 1
             self._read_documents()
             self._skip_blanks()
@@ -127,60 +131,60 @@ class _Parser:
             self._skip_newlines()
             operators.append(operator)
             pipelines.append(self._read_pipeline())
-        is_background = self._cursor.sees("&")
+        is_background = self._cursor.starts_with("&")
         self._cursor.at += 1 if is_background else 0
         return Chain(tuple(pipelines), tuple(operators), is_background)
 
     def _read_pipeline(self) -> Pipeline:
         self._skip_blanks()
-        while (word := self._reserved()) in ("!", "time", "coproc") or self._cursor.sees("!("):
+        while (word := self._peek_reserved_word()) in ("!", "time", "coproc") or self._cursor.starts_with("!("):
             self._cursor.at += len(word) or 1
             self._skip_blanks()
             if word == "time":
-                self._cursor.take(re.compile(r"-p\b|--(?=\s)"))
+                self._cursor.consume(re.compile(r"-p\b|--(?=\s)"))
                 self._skip_blanks()
         commands = [self._read_command()]
         while True:
             self._skip_blanks()
-            if not self._cursor.sees("|") or self._cursor.sees("||"):
+            if not self._cursor.starts_with("|") or self._cursor.starts_with("||"):
                 return Pipeline(tuple(commands))
-            self._cursor.at += 2 if self._cursor.sees("|&") else 1
+            self._cursor.at += 2 if self._cursor.starts_with("|&") else 1
             self._skip_newlines()
             commands.append(self._read_command())
 
-    def _reserved(self) -> str:
+    def _peek_reserved_word(self) -> str:
         match = _RESERVED.match(self._cursor.text, self._cursor.at)
         return match[1] if match else ""
 
-    def _read_command(self) -> Command:
+    def _read_command(self) -> CommandNode:
         cursor = self._cursor
-        word = self._reserved()
-        if cursor.sees("((") and (arithmetic := self._words.try_arithmetic(2)):
-            return self._redirected(Compound("arithmetic", words=((arithmetic,),)))
-        if cursor.sees("("):
+        word = self._peek_reserved_word()
+        if cursor.starts_with("((") and (arithmetic := self._words.try_read_arithmetic(2)):
+            return self._read_redirects(CompoundCommand("arithmetic", words=((arithmetic,),)))
+        if cursor.starts_with("("):
             cursor.at += 1
-            return self._redirected(Compound("subshell", (self._read_nested(),)))
+            return self._read_redirects(CompoundCommand("subshell", (self._read_nested(),)))
         match word:
             case "{":
-                return self._redirected(Compound("group", (self._read_block("{", "}"),)))
+                return self._read_redirects(CompoundCommand("group", (self._read_block("{", "}"),)))
             case "if":
-                return self._redirected(self._read_if())
+                return self._read_redirects(self._read_if())
             case "while" | "until":
                 blocks = (self._read_block(word, "do"), self._read_block("", "done"))
-                return self._redirected(Compound(word, blocks))
+                return self._read_redirects(CompoundCommand(word, blocks))
             case "for" | "select":
-                return self._redirected(self._read_for(word))
+                return self._read_redirects(self._read_for(word))
             case "case":
-                return self._redirected(self._read_case())
+                return self._read_redirects(self._read_case())
             case "[[":
-                return self._redirected(self._read_condition())
+                return self._read_redirects(self._read_condition())
             case "function":
                 cursor.at += len(word)
                 self._skip_blanks()
-                name = cursor.take(_FUNCTION_NAME)
+                name = cursor.consume(_FUNCTION_NAME)
                 return self._read_function(name.rstrip("() \t"))
             case "then" | "elif" | "else" | "fi" | "do" | "done" | "esac" | "}":
-                raise ShellSyntaxError(f"an unexpected {word}")
+                raise ShellSyntaxError(f"unexpected {word}")
             case _:
                 function = _FUNCTION.match(cursor.text, cursor.at)
                 if function:
@@ -188,7 +192,7 @@ class _Parser:
                     return self._read_function(function[1])
                 return self._read_simple()
 
-    def _redirected(self, command: Compound) -> Compound:
+    def _read_redirects(self, command: CompoundCommand) -> CompoundCommand:
         redirects: list[Redirect] = []
         self._skip_blanks()
         while redirect := self._read_redirect():
@@ -196,12 +200,12 @@ class _Parser:
             self._skip_blanks()
         if not redirects:
             return command
-        return Compound(command.kind, command.blocks, command.name, command.words, tuple(redirects))
+        return CompoundCommand(command.kind, command.blocks, command.name, command.words, tuple(redirects))
 
     def _expect(self, word: str) -> None:
         self._skip_separators()
-        if not self._cursor.sees(word):
-            raise ShellSyntaxError(f"a {word} is missing")
+        if not self._cursor.starts_with(word):
+            raise ShellSyntaxError(f"missing {word}")
         self._cursor.at += len(word)
 
     def _read_block(self, opener: str, closer: str) -> Script:
@@ -211,41 +215,41 @@ class _Parser:
         self._cursor.at += len(closer)
         return script
 
-    def _read_if(self) -> Compound:
+    def _read_if(self) -> CompoundCommand:
         self._expect("if")
         blocks: list[Script] = []
         while True:
             blocks.append(self._read_block("", "then"))
             blocks.append(self.read_script(frozenset({"elif", "else", "fi"})))
-            closer = self._closer()
+            closer = self._peek_closer()
             self._cursor.at += len(closer)
             if closer == "else":
                 blocks.append(self._read_block("", "fi"))
             if closer != "elif":
-                return Compound("if", tuple(blocks))
+                return CompoundCommand("if", tuple(blocks))
 
-    def _read_for(self, opener: str) -> Compound:
+    def _read_for(self, opener: str) -> CompoundCommand:
         cursor = self._cursor
         cursor.at += len(opener)
         self._skip_blanks()
         name = ""
         words: list[Word] = []
-        if cursor.sees("(("):
-            arithmetic = self._words.try_arithmetic(2)
+        if cursor.starts_with("(("):
+            arithmetic = self._words.try_read_arithmetic(2)
             if arithmetic is None:
-                raise ShellSyntaxError("a for (( without its end")
+                raise ShellSyntaxError("for (( is not closed")
             words.append((arithmetic,))
         else:
-            name = cursor.take(_NAME)
+            name = cursor.consume(_NAME)
             self._skip_newlines()
-            if self._reserved() == "in":
+            if self._peek_reserved_word() == "in":
                 cursor.at += 2
                 words.extend(self._read_words())
             elif not name:
-                raise ShellSyntaxError("a for without a name")
+                raise ShellSyntaxError("for has no variable name")
         self._skip_separators()
-        opener, closer = ("{", "}") if cursor.sees("{") else ("do", "done")
-        return Compound("for", (self._read_block(opener, closer),), name, tuple(words))
+        opener, closer = ("{", "}") if cursor.starts_with("{") else ("do", "done")
+        return CompoundCommand("for", (self._read_block(opener, closer),), name, tuple(words))
 
     def _read_words(self) -> list[Word]:
         words: list[Word] = []
@@ -256,7 +260,7 @@ class _Parser:
                 return words
             words.append(word)
 
-    def _read_case(self) -> Compound:
+    def _read_case(self) -> CompoundCommand:
         cursor = self._cursor
         cursor.at += len("case")
         self._skip_blanks()
@@ -266,54 +270,54 @@ class _Parser:
         blocks: list[Script] = []
         while True:
             self._skip_separators()
-            if self._reserved() == "esac":
+            if self._peek_reserved_word() == "esac":
                 cursor.at += len("esac")
-                return Compound("case", tuple(blocks), words=tuple(words))
-            if cursor.sees("("):
+                return CompoundCommand("case", tuple(blocks), words=tuple(words))
+            if cursor.starts_with("("):
                 cursor.at += 1
             words.extend(self._read_patterns())
             blocks.append(self.read_script(frozenset({";;", ";&", "esac"})))
-            if cursor.sees(";"):
-                cursor.at += 3 if cursor.sees(";;&") else 2
+            if cursor.starts_with(";"):
+                cursor.at += 3 if cursor.starts_with(";;&") else 2
 
     def _read_patterns(self) -> list[Word]:
         patterns: list[Word] = []
         while True:
             patterns.extend(self._read_words())
-            if self._cursor.sees("|"):
+            if self._cursor.starts_with("|"):
                 self._cursor.at += 1
-            elif self._cursor.sees(")"):
+            elif self._cursor.starts_with(")"):
                 self._cursor.at += 1
                 return patterns
             else:
-                raise ShellSyntaxError("a case whose pattern doesn't end")
+                raise ShellSyntaxError("unterminated pattern in case")
 
-    def _read_condition(self) -> Compound:
+    def _read_condition(self) -> CompoundCommand:
         cursor = self._cursor
         cursor.at += 2
         words: list[Word] = [(LiteralText("[["),)]
         while True:
-            cursor.take(_CONDITION_PLAIN)
+            cursor.consume(_CONDITION_PLAIN)
             if cursor.is_at_end:
-                raise ShellSyntaxError("a ]] is missing")
+                raise ShellSyntaxError("missing ]]")
             word = self._words.read_word()
             if not word:
-                cursor.take(_CONDITION_PLAIN)
+                cursor.consume(_CONDITION_PLAIN)
             elif word == (LiteralText("]]"),):
-                return Compound("condition", words=tuple(words))
+                return CompoundCommand("condition", words=tuple(words))
             else:
                 words.append(word)
 
-    def _read_function(self, name: str) -> Function:
+    def _read_function(self, name: str) -> FunctionDefinition:
         self._skip_newlines()
         self._depth += 1
         if self._depth > DEPTH_MAX:
-            raise ShellSyntaxError("it is nested too deeply")
+            raise ShellSyntaxError("nested too deeply")
         body = self._read_command()
         self._depth -= 1
-        return Function(name, body)
+        return FunctionDefinition(name, body)
 
-    def _read_simple(self) -> Simple:
+    def _read_simple(self) -> SimpleCommand:
         words: list[Word] = []
         assignments: list[Assignment] = []
         redirects: list[Redirect] = []
@@ -327,34 +331,34 @@ class _Parser:
                 assignments.append(assignment)
             elif word := self._words.read_word(is_argument=bool(words)):
                 words.append(word)
-                if self._cursor.sees("(") and (name := _assigned_name(word)):
-                    assignments.append(Assignment(name, items=self._read_items()))
+                if self._cursor.starts_with("(") and (name := _assigned_name(word)):
+                    assignments.append(Assignment(name, items=self._read_array_items()))
             else:
                 break
-        if self._cursor.at == start or self._cursor.sees("("):
-            raise ShellSyntaxError(f"an unexpected {self._cursor.peek() or 'end'}")
-        return Simple(tuple(words), tuple(assignments), tuple(redirects))
+        if self._cursor.at == start or self._cursor.starts_with("("):
+            raise ShellSyntaxError(f"unexpected {self._cursor.peek() or 'end'}")
+        return SimpleCommand(tuple(words), tuple(assignments), tuple(redirects))
 
     def _read_assignment(self) -> Assignment | None:
         match = _ASSIGNMENT.match(self._cursor.text, self._cursor.at)
         if match is None:
             return None
         self._cursor.at = match.end()
-        if self._cursor.sees("("):
-            return Assignment(match[1], items=self._read_items())
-        return Assignment(match[1], self._words.read_word(), is_added=match.group().endswith("+="))
+        if self._cursor.starts_with("("):
+            return Assignment(match[1], items=self._read_array_items())
+        return Assignment(match[1], self._words.read_word(), is_append=match.group().endswith("+="))
 
-    def _read_items(self) -> tuple[Word, ...]:
+    def _read_array_items(self) -> tuple[Word, ...]:
         self._cursor.at += 1
         items: list[Word] = []
         while True:
             self._skip_newlines()
-            if self._cursor.sees(")"):
+            if self._cursor.starts_with(")"):
                 self._cursor.at += 1
                 return tuple(items)
             word = self._words.read_word()
             if not word:
-                raise ShellSyntaxError("an array that doesn't end")
+                raise ShellSyntaxError("unterminated array")
             items.append(word)
 
     def _read_redirect(self) -> Redirect | None:
@@ -365,21 +369,21 @@ class _Parser:
         self._skip_blanks()
         target = self._words.read_word()
         if not target:
-            raise ShellSyntaxError(f"nothing behind a {match[1]}")
+            raise ShellSyntaxError(f"no target after {match[1]}")
         if match[1] not in ("<<", "<<-"):
             return Redirect(match[1], target)
         document = HereDocument()
-        end, is_quoted = _delimiter(target)
+        end, is_quoted = _document_delimiter(target)
         self._documents.append((document, end, is_quoted, match[1] == "<<-"))
         return Redirect("<<", target, document)
 
     def _read_documents(self) -> None:
-        """Read the here-documents that were announced in the line which just ended."""
+        """Read the bodies of the here-documents that were declared in the previous line."""
         documents, self._documents = self._documents, []
         for document, end, is_quoted, is_indented in documents:
             lines: list[str] = []
             while not self._cursor.is_at_end:
-                line, self._cursor.at = _line(self._cursor.text, self._cursor.at)
+                line, self._cursor.at = _read_line(self._cursor.text, self._cursor.at)
                 line = line.lstrip("\t") if is_indented else line
                 if line == end:
                     break
@@ -390,15 +394,15 @@ class _Parser:
             )
 
 
-def _line(text: str, at: int) -> tuple[str, int]:
+def _read_line(text: str, at: int) -> tuple[str, int]:
     end = text.find("\n", at)
     return (text[at:], len(text)) if end < 0 else (text[at:end], end + 1)
 
 
-def _delimiter(target: Word) -> tuple[str, bool]:
+def _document_delimiter(target: Word) -> tuple[str, bool]:
     texts = [part for part in target if isinstance(part, LiteralText)]
     if len(texts) != len(target):
-        raise ShellSyntaxError("a here-document whose end can't be told")
+        raise ShellSyntaxError("the end marker of a here-document can't be determined")
     return "".join(part.text for part in texts), any(part.is_quoted for part in texts)
 
 

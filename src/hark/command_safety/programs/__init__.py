@@ -1,1 +1,1 @@
-"""What each known program does with its arguments."""
+"""Models of known programs. Each analyzer predicts the effects of one program from its arguments."""

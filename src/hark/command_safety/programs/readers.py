@@ -1,74 +1,74 @@
-"""What the programs do that read and print, and what they print as far as it is known."""
+"""Analyzers for programs that read and print. They return the program's output if it can be predicted."""
 
 import re
 
-from hark.command_safety.following.call import Judge, ProgramCall
 from hark.command_safety.following.findings import Risk
-from hark.command_safety.following.options import names
-from hark.command_safety.following.unknown_marks import DECODED, ENDLESS, SECRET, UNKNOWN, marks_of, shown
-from hark.command_safety.parsing.quoting import unescape_ansi
+from hark.command_safety.following.markers import DECODED, ENDLESS, SECRET, UNKNOWN, markers_in, printable
+from hark.command_safety.following.options import split_names
+from hark.command_safety.following.program_call import ProgramAnalyzer, ProgramCall
+from hark.command_safety.parsing.word_reader import unescape_ansi
 
 _ENDLESS_DEVICE = re.compile(r"/dev/(?:zero|u?random)")
 
 
-def _plain(call: ProgramCall) -> str:
-    """Read, and print what isn't known."""
-    return call.default_output()
+def _analyze_reader(call: ProgramCall) -> str:
+    """Analyze a program that only reads and whose output is unknown."""
+    return call.unknown_output()
 
 
-def _number(_call: ProgramCall) -> str:
-    """Print a number or a word that does no harm as a name."""
+def _analyze_harmless_printer(_call: ProgramCall) -> str:
+    """Analyze a program that prints only a number or a name, which is harmless as an argument."""
     return "1"
 
 
-def _files(call: ProgramCall) -> str:
-    """cat, head and others that print files, or what they are fed."""
-    operands = call.options("-n", "-c", "-k", "-t", "-s", "-f", "-d", "-w").operands
-    # Of zeros and noise, head alone takes a bounded part.
+def _analyze_file_printer(call: ProgramCall) -> str:
+    """Analyze cat, head and other programs that print files or their standard input."""
+    operands = call.parse_options("-n", "-c", "-k", "-t", "-s", "-f", "-d", "-w").operands
+    # Only head, tail and wc read a bounded part of an endless device.
     if call.name not in ("head", "tail", "wc") and any(
-        _ENDLESS_DEVICE.fullmatch(spot.lexical) for path in operands for spot in call.spots(path)
+        _ENDLESS_DEVICE.fullmatch(resolved.lexical) for path in operands for resolved in call.resolve_path(path)
     ):
         return ENDLESS
-    texts = [call.reads(path) for path in operands if path != "-"]
-    if (not texts or "-" in operands) and call.feed is not None:
-        texts.append(call.feed.replace(ENDLESS, "") if call.name == "head" else call.feed)
+    texts = [call.record_read(path) for path in operands if path != "-"]
+    if (not texts or "-" in operands) and call.stdin is not None:
+        texts.append(call.stdin.replace(ENDLESS, "") if call.name == "head" else call.stdin)
     return "\n".join(texts)
 
 
-def _filter(call: ProgramCall) -> str:
-    """Print what is fed, changed."""
-    marks = marks_of(call.feed or "")
+def _analyze_filter(call: ProgramCall) -> str:
+    """Analyze a filter: a program that prints its standard input in modified form."""
+    marks = markers_in(call.stdin or "")
     return marks if marks == ENDLESS else UNKNOWN + marks
 
 
-def _tr(call: ProgramCall) -> str:
+def _analyze_tr(call: ProgramCall) -> str:
     is_layout = all(set(arg) <= set(" ,:;\\nt0-sd") for arg in call.args)
-    return re.sub(r"[,:;\0]", " ", call.feed or "") if is_layout and call.feed else _filter(call)
+    return re.sub(r"[,:;\0]", " ", call.stdin or "") if is_layout and call.stdin else _analyze_filter(call)
 
 
-def _decoder(call: ProgramCall) -> str:
+def _analyze_decoder(call: ProgramCall) -> str:
     is_decoding = any(arg.startswith("-") and re.search("[dDr]", arg) for arg in call.args)
     is_known = is_decoding or call.name in ("uudecode", "zcat", "xzcat", "bzcat", "basenc")
-    text = _files(call) if call.name != "openssl" else call.feed or ""
+    text = _analyze_file_printer(call) if call.name != "openssl" else call.stdin or ""
     if call.name == "xxd" and is_decoding:
-        call.writes(*call.options("-s", "-l", "-c", "-g").operands[1:])
-    return UNKNOWN + marks_of(text) + (DECODED if is_known else "")
+        call.record_write(*call.parse_options("-s", "-l", "-c", "-g").operands[1:])
+    return UNKNOWN + markers_in(text) + (DECODED if is_known else "")
 
 
-def _echo(call: ProgramCall) -> str:
-    call.note(Risk.CHANGING)
+def _analyze_echo(call: ProgramCall) -> str:
+    call.add_risk(Risk.CHANGING)
     args = list(call.args)
     is_escaped = False
     while args and re.fullmatch("-[neE]+", args[0]):
         is_escaped = is_escaped or "e" in args.pop(0)
     text = " ".join(args)
     unescaped = unescape_ansi(text)
-    # Some shells unescape always: then both readings count.
+    # Some shells always replace escapes, so both results are possible.
     return unescaped if is_escaped or unescaped == text else f"{text}\n{unescaped}"
 
 
-def _printf(call: ProgramCall) -> str:
-    call.note(Risk.CHANGING)
+def _analyze_printf(call: ProgramCall) -> str:
+    call.add_risk(Risk.CHANGING)
     args = list(call.args)
     name = ""
     if args[:1] == ["-v"] and len(args) > 1:
@@ -76,14 +76,14 @@ def _printf(call: ProgramCall) -> str:
     if args[:1] == ["--"]:
         args.pop(0)
     form = unescape_ansi(args.pop(0)) if args else ""
-    text = _formatted(form, args)
+    text = _format_arguments(form, args)
     if name:
-        call.runner.state.assign(name, (text,))
+        call.context.state.assign(name, (text,))
     return text
 
 
-def _formatted(form: str, args: list[str]) -> str:
-    """Return a format with its arguments. It is used again for what is left of them."""
+def _format_arguments(form: str, args: list[str]) -> str:
+    """Format arguments as printf does, repeating the format until all arguments are used."""
     texts: list[str] = []
     while True:
         left = len(args)
@@ -99,172 +99,178 @@ def _formatted(form: str, args: list[str]) -> str:
             return "".join(texts) + (UNKNOWN if args and len(texts) > 200 else "")
 
 
-def _grep(call: ProgramCall) -> str:
+def _analyze_grep(call: ProgramCall) -> str:
     valued = ("-e", "-f", "-m", "-A", "-B", "-C", "-d", "-D", "--include", "--exclude", "--exclude-dir")
-    # To grep, -r and -T are flags.
+    # For grep itself, -r and -T are flags.
     wider = ("-g", "--glob", "--iglob", "-t", "-T", "--type", "--type-not", "--pre", "--pre-glob", "--max-depth", "-r")
     is_wider = call.name in ("rg", "ag", "ack")
-    options = call.options(*valued, "--hostname-bin", "-M", "-j", *wider) if is_wider else call.options(*valued)
+    options = (
+        call.parse_options(*valued, "--hostname-bin", "-M", "-j", *wider) if is_wider else call.parse_options(*valued)
+    )
     for command in options.values("--pre", "--hostname-bin"):
-        call.note(Risk.RISKY, f"{call.name} runs {command} for each file")
-        call.run([command])
+        call.add_risk(Risk.RISKY, f"{call.name} runs {command} for each file")
+        call.analyze_program([command])
     paths = options.operands if options.has("-e", "-f", "--regexp", "--files") else options.operands[1:]
     is_deep = call.name != "grep" or options.has("-r", "-R", "--recursive")
     if is_deep:
         for path in paths:
-            if any(call.runner.places.is_root_or_home(spot) for spot in call.spots(path)):
-                call.note(Risk.RISKY, f"reads all of {shown(path)}, with the secrets in it")
+            if any(call.context.paths.is_root_or_home(resolved) for resolved in call.resolve_path(path)):
+                call.add_risk(Risk.RISKY, f"reads everything in {printable(path)}, including secrets")
     if options.has("-l", "-L", "--files-with-matches", "--files-without-match", "--files"):
         return "\n".join(f"{path}/*/*.found" if is_deep else path for path in paths or ["."])
-    if call.feed is not None and not paths:
-        return call.feed.replace(ENDLESS, "")
-    return UNKNOWN + marks_of(*(call.reads(path) for path in paths))
+    if call.stdin is not None and not paths:
+        return call.stdin.replace(ENDLESS, "")
+    return UNKNOWN + markers_in(*(call.record_read(path) for path in paths))
 
 
-def _ls(call: ProgramCall) -> str:
-    if call.options("-I", "-w", "-T").has("-d", "--directory"):
-        return "\n".join(call.options().operands)
+def _analyze_ls(call: ProgramCall) -> str:
+    if call.parse_options("-I", "-w", "-T").has("-d", "--directory"):
+        return "\n".join(call.parse_options().operands)
     return "*"
 
 
-def _path(call: ProgramCall) -> str:
-    operands = call.options("-s", "--suffix").operands
+def _analyze_path_printer(call: ProgramCall) -> str:
+    operands = call.parse_options("-s", "--suffix").operands
     match call.name:
         case "basename":
             return "\n".join(path.rstrip("/").rpartition("/")[2] for path in operands[:1])
         case "dirname":
             return "\n".join(path.rstrip("/").rpartition("/")[0] or "." for path in operands)
         case "pwd":
-            return "\n".join(call.runner.state.folders)
+            return "\n".join(call.context.state.folders)
         case _:
             return "\n".join(
-                spot.path + ("/" + spot.pattern if spot.pattern else "")
+                resolved.path + ("/" + resolved.pattern if resolved.pattern else "")
                 for path in operands
-                for spot in call.spots(path)
+                for resolved in call.resolve_path(path)
             )
 
 
-def _which(call: ProgramCall) -> str:
-    return "\n".join(call.options().operands)
+def _analyze_which(call: ProgramCall) -> str:
+    return "\n".join(call.parse_options().operands)
 
 
-def _sort(call: ProgramCall) -> str:
-    options = call.options(
+def _analyze_sort(call: ProgramCall) -> str:
+    options = call.parse_options(
         "-o", "--output", "-k", "-t", "-T", "-S", "--compress-program", "--files0-from", "--parallel"
     )
-    call.writes(*options.values("-o", "--output"))
+    call.record_write(*options.values("-o", "--output"))
     for command in options.values("--compress-program"):
-        call.note(Risk.RISKY, f"sort runs {command}")
-        call.run([command])
-    return _files(call)
+        call.add_risk(Risk.RISKY, f"sort runs {command}")
+        call.analyze_program([command])
+    return _analyze_file_printer(call)
 
 
-def _uniq(call: ProgramCall) -> str:
-    operands = call.options("-f", "-s", "-w").operands
-    call.writes(*operands[1:])
-    return call.feed or UNKNOWN
+def _analyze_uniq(call: ProgramCall) -> str:
+    operands = call.parse_options("-f", "-s", "-w").operands
+    call.record_write(*operands[1:])
+    return call.stdin or UNKNOWN
 
 
-def _date(call: ProgramCall) -> str:
-    if call.options("-d", "-f", "-r", "--date", "--file", "--reference").has("-s", "--set"):
-        call.note(Risk.RISKY, "date -s sets the clock")
+def _analyze_date(call: ProgramCall) -> str:
+    if call.parse_options("-d", "-f", "-r", "--date", "--file", "--reference").has("-s", "--set"):
+        call.add_risk(Risk.RISKY, "date -s sets the clock")
     if any(not arg.startswith(("+", "-")) and re.fullmatch(r"\d{8,}(\.\d+)?", arg) for arg in call.args):
-        call.note(Risk.RISKY, "date sets the clock")
+        call.add_risk(Risk.RISKY, "date sets the clock")
     return "2026-01-01"
 
 
-def _hostname(call: ProgramCall) -> str:
-    if call.options().operands:
-        call.note(Risk.RISKY, "hostname renames the machine")
+def _analyze_hostname(call: ProgramCall) -> str:
+    if call.parse_options().operands:
+        call.add_risk(Risk.RISKY, "hostname renames the machine")
     return "host"
 
 
-def _printenv(_call: ProgramCall) -> str:
+def _analyze_printenv(_call: ProgramCall) -> str:
     return UNKNOWN + SECRET
 
 
-def _writer_by_option(call: ProgramCall) -> str:
-    """jq, tree, diff and others, which write only where an option says so."""
-    options = call.options("-o", "--output", "--output-file", "-O", "--split-exp")
-    call.writes(*options.values("-o", "--output", "--output-file"))
+def _analyze_optional_writer(call: ProgramCall) -> str:
+    """Analyze jq, tree, diff and other programs that write files only with certain options."""
+    options = call.parse_options("-o", "--output", "--output-file", "-O", "--split-exp")
+    call.record_write(*options.values("-o", "--output", "--output-file"))
     if call.name == "yq" and options.has("-i", "--inplace", "-s"):
-        call.note(Risk.CHANGING)
-        call.writes(*options.operands[1:])
-    return call.default_output()
+        call.add_risk(Risk.CHANGING)
+        call.record_write(*options.operands[1:])
+    return call.unknown_output()
 
 
-def _pager(call: ProgramCall) -> str:
+def _analyze_pager(call: ProgramCall) -> str:
     if any(arg.startswith(("+!", "-o", "-O", "--log-file", "--LOG-FILE")) for arg in call.args):
-        call.note(Risk.RISKY, f"{call.name} runs or writes something")
-    return _files(call)
+        call.add_risk(Risk.RISKY, f"{call.name} runs a program or writes a file")
+    return _analyze_file_printer(call)
 
 
-def _yes(call: ProgramCall) -> str:
-    call.note(Risk.CHANGING)
+def _analyze_yes(call: ProgramCall) -> str:
+    call.add_risk(Risk.CHANGING)
     return ENDLESS
 
 
-def _man(call: ProgramCall) -> str:
-    for command in call.options("-P", "--pager", "-H", "--html", "-M", "-C").values("-P", "--pager", "-H", "--html"):
-        call.note(Risk.CHANGING)
-        call.runner.run_child(command, None, ())
+def _analyze_man(call: ProgramCall) -> str:
+    for command in call.parse_options("-P", "--pager", "-H", "--html", "-M", "-C").values(
+        "-P", "--pager", "-H", "--html"
+    ):
+        call.add_risk(Risk.CHANGING)
+        call.context.analyze_subshell(command, None, ())
     return UNKNOWN
 
 
-def _jobs(call: ProgramCall) -> str:
-    """Print what is one's own to kill."""
+def _analyze_jobs(call: ProgramCall) -> str:
+    """Analyze `jobs`, which prints the command's own jobs. Killing these is harmless."""
     if call.args[:1] == ["-x"]:
-        call.run(call.args[1:])
+        call.analyze_program(call.args[1:])
     return "%1"
 
 
-def _seq(call: ProgramCall) -> str:
-    return " ".join(re.sub(r"[^\d.+-]", "", arg) for arg in call.options("-s", "-f").operands) or "1"
+def _analyze_seq(call: ProgramCall) -> str:
+    return " ".join(re.sub(r"[^\d.+-]", "", arg) for arg in call.parse_options("-s", "-f").operands) or "1"
 
 
-def _silent(call: ProgramCall) -> str:
-    """They change nothing that matters, but aren't taken for reading."""
-    call.note(Risk.CHANGING)
+def _analyze_silent_program(call: ProgramCall) -> str:
+    """Analyze a program that prints nothing and changes nothing important, but isn't classified as read-only."""
+    call.add_risk(Risk.CHANGING)
     return ""
 
 
-PROGRAMS: dict[str, Judge] = {
+PROGRAMS: dict[str, ProgramAnalyzer] = {
     **dict.fromkeys(
-        names(
+        split_names(
             "stat file du df ps pgrep pidof free uptime lscpu lsblk lsusb lspci lsof vmstat iostat locale getconf "
             "tty type apropos whatis ss netstat hexdump od strings nm objdump readelf size cmp comm join "
             "md5sum sha1sum sha256sum sha512sum shasum cksum b2sum sum w who last users tput cal dirs ulimit "
             "umask zipinfo pstree lsmod getent findmnt fc-list sw_vers otool arp cloc tokei scc look exa eza lsd "
             "colordiff delta"
         ),
-        _plain,
+        _analyze_reader,
     ),
-    **dict.fromkeys(names("wc uname arch whoami id groups nproc logname"), _number),
-    **dict.fromkeys(names("cat head tail tac nl bat batcat zcat xzcat bzcat"), _files),
-    **dict.fromkeys(names("cut rev fold fmt column paste expand unexpand strings numfmt pr tsort"), _filter),
-    **dict.fromkeys(names("base64 base32 basenc xxd uudecode zcat xzcat bzcat"), _decoder),
-    **dict.fromkeys(names("grep egrep fgrep rg ag ack zgrep"), _grep),
-    **dict.fromkeys(names("basename dirname pwd realpath readlink"), _path),
-    **dict.fromkeys(names("which whereis"), _which),
-    **dict.fromkeys(names("jq yq tree diff sdiff diff3 xmllint gron dot iconv shuf"), _writer_by_option),
-    **dict.fromkeys(names("less more most"), _pager),
+    **dict.fromkeys(split_names("wc uname arch whoami id groups nproc logname"), _analyze_harmless_printer),
+    **dict.fromkeys(split_names("cat head tail tac nl bat batcat zcat xzcat bzcat"), _analyze_file_printer),
     **dict.fromkeys(
-        names("sleep true false test [ : wait let getopts bg fg disown shopt times break continue clear reset"),
-        _silent,
+        split_names("cut rev fold fmt column paste expand unexpand strings numfmt pr tsort"), _analyze_filter
     ),
-    "tr": _tr,
-    "jobs": _jobs,
-    "man": _man,
-    "ls": _ls,
-    "dir": _ls,
-    "vdir": _ls,
-    "echo": _echo,
-    "printf": _printf,
-    "sort": _sort,
-    "uniq": _uniq,
-    "date": _date,
-    "hostname": _hostname,
-    "printenv": _printenv,
-    "yes": _yes,
-    "seq": _seq,
+    **dict.fromkeys(split_names("base64 base32 basenc xxd uudecode zcat xzcat bzcat"), _analyze_decoder),
+    **dict.fromkeys(split_names("grep egrep fgrep rg ag ack zgrep"), _analyze_grep),
+    **dict.fromkeys(split_names("basename dirname pwd realpath readlink"), _analyze_path_printer),
+    **dict.fromkeys(split_names("which whereis"), _analyze_which),
+    **dict.fromkeys(split_names("jq yq tree diff sdiff diff3 xmllint gron dot iconv shuf"), _analyze_optional_writer),
+    **dict.fromkeys(split_names("less more most"), _analyze_pager),
+    **dict.fromkeys(
+        split_names("sleep true false test [ : wait let getopts bg fg disown shopt times break continue clear reset"),
+        _analyze_silent_program,
+    ),
+    "tr": _analyze_tr,
+    "jobs": _analyze_jobs,
+    "man": _analyze_man,
+    "ls": _analyze_ls,
+    "dir": _analyze_ls,
+    "vdir": _analyze_ls,
+    "echo": _analyze_echo,
+    "printf": _analyze_printf,
+    "sort": _analyze_sort,
+    "uniq": _analyze_uniq,
+    "date": _analyze_date,
+    "hostname": _analyze_hostname,
+    "printenv": _analyze_printenv,
+    "yes": _analyze_yes,
+    "seq": _analyze_seq,
 }

@@ -1,16 +1,17 @@
-"""What a session does about a command: pure functions from state and command to records.
+"""A session's decisions: pure functions from state and command to records.
 
-In which order messages run is the queue rule (`queue_rule.py`).
+The order in which messages run is defined in `queue_rule.py`.
 """
 
 from dataclasses import dataclass
 
-from hark.engine.session.queue_rule import next_messages
+from hark.engine.session.queue_rule import next_turn_messages
 from hark.engine.session.state import SessionState
 from hark.engine.turn.transcript import CRASH, close_calls
 from hark.protocol.commands import (
+    AddNote,
     Answer,
-    Change,
+    ChangeCommand,
     ChooseMode,
     ChooseRoute,
     Command,
@@ -20,7 +21,6 @@ from hark.protocol.commands import (
     Interrupt,
     Move,
     QueueCommand,
-    Remark,
     Rewind,
     Say,
     Withdraw,
@@ -31,15 +31,15 @@ from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
+    CommandHandled,
+    CommandRefused,
     Edited,
-    Handled,
-    Held,
     ModeChosen,
     Moved,
+    NoteAdded,
     Queued,
-    Refused,
-    Released,
-    Remarked,
+    QueueHeld,
+    QueueReleased,
     Replied,
     Rewound,
     RouteChosen,
@@ -53,165 +53,167 @@ NEW_MESSAGE = "new message"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """What a decision knows besides state and command: the time, the session's id, and the inbox entry it answers."""
+class DecisionContext:
+    """A decision's input besides state and command: the time, the session's id, and the inbox entry being processed."""
 
     at: float
     session: str
     inbox: int = 0
 
 
-def on_say(state: SessionState, say: Say, moment: Moment, *, is_stopped: bool = False) -> list[AnyRecord]:
-    """A message came. `is_stopped`: a stop was asked for while it was on its way in, so it must not set work off."""
+def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stopped: bool = False) -> list[AnyRecord]:
+    """Return the records for a message. With `is_stopped`, the message was stopped in flight and starts no work."""
     message = UserMessage(say.id, say.text, say.author, say.attachments)
     if state.turn is None and not state.queue:
-        release: list[AnyRecord] = [Released(at=moment.at)] if state.is_held else []
-        return [*release, _start(state, (message,), moment)]
+        release: list[AnyRecord] = [QueueReleased(at=context.at)] if state.is_held else []
+        return [*release, _start_turn(state, (message,), context)]
     turn = state.turn.id if state.turn else ""
     is_first = say.delivery is Delivery.INTERRUPT
     queued = Queued(
-        message=message, delivery=say.delivery, turn=turn, is_first=is_first, inbox=moment.inbox, at=moment.at
+        message=message, delivery=say.delivery, turn=turn, is_first=is_first, inbox=context.inbox, at=context.at
     )
     if is_stopped:
-        return [queued] if state.is_held else [queued, Held(at=moment.at)]
-    records: list[AnyRecord] = [queued, Released(at=moment.at)] if state.is_held else [queued]
+        return [queued] if state.is_held else [queued, QueueHeld(at=context.at)]
+    records: list[AnyRecord] = [queued, QueueReleased(at=context.at)] if state.is_held else [queued]
     if state.turn is None:
-        records.extend(_after(state, records, moment))
+        records.extend(_next_turn(state, records, context))
     return records
 
 
-def on_backlog(state: SessionState, say: Say, moment: Moment) -> list[AnyRecord]:
-    """A message came while nobody owned the session: it waits until all that came is read, then `on_ready`."""
+def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[AnyRecord]:
+    """Queue a message that arrived while no process owned the session. `on_ready` starts the first turn later."""
     message = UserMessage(say.id, say.text, say.author, say.attachments)
     is_first = say.delivery is Delivery.INTERRUPT
-    queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=moment.inbox, at=moment.at)
-    return [queued, Released(at=moment.at)] if state.is_held else [queued]
+    queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=context.inbox, at=context.at)
+    return [queued, QueueReleased(at=context.at)] if state.is_held else [queued]
 
 
-def on_interrupt(state: SessionState, interrupt: Interrupt, after_stop: AfterStop, moment: Moment) -> list[AnyRecord]:
-    """A stop came. It names a turn, so one that comes too late meets nothing."""
+def on_interrupt(
+    state: SessionState, interrupt: Interrupt, after_stop: AfterStop, context: DecisionContext
+) -> list[AnyRecord]:
+    """Return the records for a stop. A stop names its turn, so a late stop doesn't affect the next turn."""
     if state.turn is None or state.turn.id != interrupt.turn:
-        return [_refuse(interrupt, "nothing_runs", "That turn does not run any more.", moment)] if moment.inbox else []
+        return [_refuse(interrupt, "nothing_runs", "That turn is no longer running.", context)] if context.inbox else []
     records: list[AnyRecord] = []
-    if moment.inbox:
-        records.append(Handled(command=interrupt.id, turn=interrupt.turn, inbox=moment.inbox, at=moment.at))
+    if context.inbox:
+        records.append(CommandHandled(command=interrupt.id, turn=interrupt.turn, inbox=context.inbox, at=context.at))
     if not state.queue or after_stop is AfterStop.RUN:
         return records
     if after_stop is AfterStop.HOLD:
-        return [*records, Held(at=moment.at)]
+        return [*records, QueueHeld(at=context.at)]
     return records + [
-        Withdrawn(message=waiting.message.id, text=waiting.message.text, reason="handed back by a stop", at=moment.at)
-        for waiting in state.queue
+        Withdrawn(message=item.message.id, text=item.message.text, reason="handed back by a stop", at=context.at)
+        for item in state.queue
     ]
 
 
-def on_queue_command(state: SessionState, command: QueueCommand, moment: Moment) -> AnyRecord:
-    """Someone wants to change a message that waits."""
-    waiting = state.waiting(command.message)
-    if waiting is None:
-        return _refuse(command, "not_waiting", "That message does not wait any more, or never did.", moment)
+def on_queue_command(state: SessionState, command: QueueCommand, context: DecisionContext) -> AnyRecord:
+    """Return the record for a change to a queued message, or for its refusal."""
+    queued = state.find_queued(command.message)
+    if queued is None:
+        return _refuse(command, "not_waiting", "That message is not in the queue.", context)
     match command:
         case Edit():
-            return Edited(message=command.message, text=command.text, inbox=moment.inbox, at=moment.at)
+            return Edited(message=command.message, text=command.text, inbox=context.inbox, at=context.at)
         case Move():
             position = min(max(command.position, 1), len(state.queue))
-            return Moved(message=command.message, position=position, inbox=moment.inbox, at=moment.at)
+            return Moved(message=command.message, position=position, inbox=context.inbox, at=context.at)
         case Withdraw():
-            text = waiting.message.text
-            return Withdrawn(message=command.message, text=text, reason="withdrawn", inbox=moment.inbox, at=moment.at)
+            text = queued.message.text
+            return Withdrawn(message=command.message, text=text, reason="withdrawn", inbox=context.inbox, at=context.at)
 
 
-def on_answer(answer: Answer, moment: Moment, *, is_open: bool) -> list[AnyRecord]:
-    """Someone answers a question; one that is not open any more is told so."""
+def on_answer(answer: Answer, context: DecisionContext, *, is_open: bool) -> list[AnyRecord]:
+    """Return the records for an answer. The answer is refused if its question is no longer open."""
     if not is_open:
-        return [_refuse(answer, "not_asked", "That question is not open any more.", moment)]
-    return [Handled(command=answer.id, inbox=moment.inbox, at=moment.at)] if moment.inbox else []
+        return [_refuse(answer, "not_asked", "That question is no longer open.", context)]
+    return [CommandHandled(command=answer.id, inbox=context.inbox, at=context.at)] if context.inbox else []
 
 
-def on_change(state: SessionState, command: Change, moment: Moment) -> AnyRecord:
-    """Someone wants something of the session changed."""
+def on_change(state: SessionState, command: ChangeCommand, context: DecisionContext) -> AnyRecord:
+    """Return the record for a change to the session, or for its refusal."""
     match command:
         case Edit() | Move() | Withdraw():
-            return on_queue_command(state, command, moment)
+            return on_queue_command(state, command, context)
         case Compact():
-            return on_compact(state, command, moment)
+            return on_compact(state, command, context)
         case Rewind():
-            return on_rewind(state, command, moment)
+            return on_rewind(state, command, context)
         case ChooseRoute(route=route):
-            return RouteChosen(route=route, inbox=moment.inbox, at=moment.at)
+            return RouteChosen(route=route, inbox=context.inbox, at=context.at)
         case ChooseMode(mode=mode):
-            return ModeChosen(mode=mode, inbox=moment.inbox, at=moment.at)
-        case Remark(text=text):
+            return ModeChosen(mode=mode, inbox=context.inbox, at=context.at)
+        case AddNote(text=text):
             if state.turn is not None:
-                return _refuse(command, "busy", "A turn runs: its transcript is its own.", moment)
-            return Remarked(text=text, inbox=moment.inbox, at=moment.at)
+                return _refuse(command, "busy", "A turn is running, so no note can be added now.", context)
+            return NoteAdded(text=text, inbox=context.inbox, at=context.at)
 
 
-def on_rewind(state: SessionState, rewind: Rewind, moment: Moment) -> AnyRecord:
-    """Someone wants to go back to before a turn."""
+def on_rewind(state: SessionState, rewind: Rewind, context: DecisionContext) -> AnyRecord:
+    """Return the record that rewinds the session to before a turn, or a refusal."""
     if state.turn is not None:
-        return _refuse(rewind, "busy", "A turn runs. Stop it, or wait for its end, and ask again.", moment)
-    if rewind.turn and not state.transcript.knows(rewind.turn):
-        return _refuse(rewind, "unknown_turn", "That turn is not in the conversation, or is summarised by now.", moment)
-    return Rewound(turn=rewind.turn, inbox=moment.inbox, at=moment.at)
+        return _refuse(rewind, "busy", "A turn is running. Stop it or wait until it ends, then try again.", context)
+    if rewind.turn and not state.transcript.has_full_turn(rewind.turn):
+        return _refuse(rewind, "unknown_turn", "That turn is not in the conversation, or has been summarised.", context)
+    return Rewound(turn=rewind.turn, inbox=context.inbox, at=context.at)
 
 
-def on_compact(state: SessionState, compact: Compact, moment: Moment) -> AnyRecord:
-    """Someone wants room: that is a turn of its own, so it can be stopped like any other."""
+def on_compact(state: SessionState, compact: Compact, context: DecisionContext) -> AnyRecord:
+    """Return a refusal, or the record that starts a compaction in a separate turn, which can be stopped."""
     if state.turn is not None:
-        return _refuse(compact, "busy", "A turn runs. Stop it, or wait for its end, and ask again.", moment)
-    turn = turn_name(moment.session, state.turns + 1)
+        return _refuse(compact, "busy", "A turn is running. Stop it or wait until it ends, then try again.", context)
+    turn = turn_name(context.session, state.turns + 1)
     instructions = compact.instructions
     return TurnStarted(
-        turn=turn, messages=(), task="compact", instructions=instructions, inbox=moment.inbox, at=moment.at
+        turn=turn, messages=(), task="compact", instructions=instructions, inbox=context.inbox, at=context.at
     )
 
 
-def on_end(state: SessionState, records: list[AnyRecord], moment: Moment) -> list[AnyRecord]:
-    """A turn is over: write what it left, its end, and the start of the next one, all at once."""
-    return [*records, *_after(state, records, moment)]
+def on_end(state: SessionState, records: list[AnyRecord], context: DecisionContext) -> list[AnyRecord]:
+    """Return a turn's last records and the start of the next turn, to be written together."""
+    return [*records, *_next_turn(state, records, context)]
 
 
-def on_load(state: SessionState, moment: Moment) -> list[AnyRecord]:
-    """A session is opened. A turn that is still open was cut by a crash: it is closed, and never run again."""
+def on_load(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
+    """Close a turn that a crash left open, when the session is loaded. The turn is never run again."""
     turn = state.turn
     if turn is None:
         return []
     records: list[AnyRecord] = []
     if turn.progress:
         partial = AssistantMessage(turn.progress, is_partial=True)
-        records.append(Replied(turn=turn.id, step=turn.step + 1, message=partial, at=moment.at))
+        records.append(Replied(turn=turn.id, step=turn.step + 1, message=partial, at=context.at))
     records.extend(
-        CallEnded(turn=turn.id, result=result, at=moment.at)
+        CallEnded(turn=turn.id, result=result, at=context.at)
         for result in close_calls(turn.calls.values(), turn.started, "the program crashed")
     )
-    records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), at=moment.at))
+    records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), at=context.at))
     return records
 
 
-def on_ready(state: SessionState, moment: Moment) -> list[AnyRecord]:
-    """A session is loaded, and all that waited for it is read: what may run, runs, unless a turn was begun already."""
-    return [] if state.turn else _after(state, [], moment)
+def on_ready(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
+    """Start the next turn once a session is loaded and its inbox is read, unless a turn has already started."""
+    return [] if state.turn else _next_turn(state, [], context)
 
 
-def _after(state: SessionState, records: list[AnyRecord], moment: Moment) -> list[AnyRecord]:
-    """Return the next turn's start as it will be once `records` are applied; nothing when there is none."""
+def _next_turn(state: SessionState, records: list[AnyRecord], context: DecisionContext) -> list[AnyRecord]:
+    """Return the records that start the next turn once `records` are applied, or [] if no turn starts."""
     preview = SessionState()
     preview.turns = state.turns
     preview.queue = list(state.queue)
     preview.is_held = state.is_held
     for record in records:
-        if isinstance(record, Queued | Held | Released | Withdrawn):
+        if isinstance(record, Queued | QueueHeld | QueueReleased | Withdrawn):
             preview.apply(record)
     if preview.is_held or not preview.queue:
         return []
-    return [_start(state, next_messages(preview.queue), Moment(moment.at, moment.session))]
+    return [_start_turn(state, next_turn_messages(preview.queue), DecisionContext(context.at, context.session))]
 
 
-def _start(state: SessionState, messages: tuple[UserMessage, ...], moment: Moment) -> TurnStarted:
-    turn = turn_name(moment.session, state.turns + 1)
-    return TurnStarted(turn=turn, messages=messages, inbox=moment.inbox, at=moment.at)
+def _start_turn(state: SessionState, messages: tuple[UserMessage, ...], context: DecisionContext) -> TurnStarted:
+    turn = turn_name(context.session, state.turns + 1)
+    return TurnStarted(turn=turn, messages=messages, inbox=context.inbox, at=context.at)
 
 
-def _refuse(command: Command, code: str, message: str, moment: Moment) -> Refused:
-    return Refused(command=command.id, code=code, message=message, inbox=moment.inbox, at=moment.at)
+def _refuse(command: Command, code: str, message: str, context: DecisionContext) -> CommandRefused:
+    return CommandRefused(command=command.id, code=code, message=message, inbox=context.inbox, at=context.at)

@@ -1,4 +1,4 @@
-"""Whether this process may still believe that its sessions are its own."""
+"""Tracks whether this process can still rely on owning its sessions."""
 
 from hark.protocol.clock import Clock
 from hark.protocol.store import Leases
@@ -7,10 +7,10 @@ FRESH_SHARE = 0.8
 
 
 class LeaseRenewal:
-    """Renews the leases of a process, and knows how old the last renewal is.
+    """Renews the leases of a process, and tracks the age of the last renewal.
 
-    A process that was stopped, or slept, finds its leases old when it wakes: another may own its sessions by then.
-    `lapses` counts how often they ran out.
+    A process that was suspended finds its leases expired when it resumes; another process may own its sessions then.
+    `lapses` counts how often the leases expired.
     """
 
     def __init__(self, leases: Leases, clock: Clock) -> None:
@@ -21,17 +21,17 @@ class LeaseRenewal:
 
     @property
     def is_fresh(self) -> bool:
-        """True while no other process can have taken a session over."""
+        """True while no other process can have acquired this process's sessions."""
         return self._clock.now() - self._renewed_at < self._leases.seconds * FRESH_SHARE
 
     async def renew(self) -> None:
-        """Say that this process lives.
+        """Renew the leases of this process.
 
         Raises:
-            StoreError: It could not be said.
+            StoreError: The leases could not be renewed.
         """
         began = self._clock.now()
         await self._leases.renew()
         if self._clock.now() - self._renewed_at >= self._leases.seconds:
-            self.lapses += 1  # it came too late: whoever owned a session must prove it
+            self.lapses += 1  # the renewal was too late, so each session must verify that it is still owned
         self._renewed_at = began

@@ -1,4 +1,4 @@
-"""Who is told of something that happens to any session of this process."""
+"""Callbacks for events from all sessions in this process."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,20 +7,20 @@ T = TypeVar("T")
 
 
 class Listeners(Generic[T]):
-    """Listeners to one kind of thing: each is called once for each, at once, and must not wait."""
+    """Callbacks for one kind of event. Each is called synchronously, once per event, and must not block."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[T], None]] = []
 
-    def listen(self, listener: Callable[[T], None]) -> None:
-        """Tell this one, too, from now on."""
-        self._listeners.append(listener)
+    def add(self, callback: Callable[[T], None]) -> None:
+        """Call `callback` for every later event."""
+        self._listeners.append(callback)
 
-    def leave(self, listener: Callable[[T], None]) -> None:
-        """Tell this one no more."""
-        self._listeners.remove(listener)
+    def remove(self, callback: Callable[[T], None]) -> None:
+        """Stop calling `callback`."""
+        self._listeners.remove(callback)
 
-    def tell(self, news: T) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener(news)
+    def notify(self, event: T) -> None:
+        """Call all callbacks with an event."""
+        for callback in self._listeners:
+            callback(event)

@@ -1,4 +1,4 @@
-"""Keeping a session: this process owns it, or follows whoever does, for as long as somebody here needs it."""
+"""Opens a session in this process: owns it or follows its owner, as long as this process needs the session."""
 
 import asyncio
 import logging
@@ -7,15 +7,15 @@ from contextlib import suppress
 import anyio
 
 from hark.engine.services import EngineServices
-from hark.engine.session.arrivals import Arrivals
 from hark.engine.session.fanout import Fanout
 from hark.engine.session.follower import Follower
+from hark.engine.session.in_flight import InFlightMessages
 from hark.engine.session.session import Session
 from hark.engine.session.signal import Signal
 from hark.engine.session.state import SHUTDOWN
 from hark.protocol.events import Notice
 from hark.protocol.store import Lease, LeaseLost, StoreError
-from hark.text.clean import first_of
+from hark.text.cleanup import unwrap_error
 
 FOLLOW_SECONDS = 0.02
 ADOPT_SECONDS = 0.25
@@ -24,147 +24,148 @@ LOG = logging.getLogger(__name__)
 
 
 class Ownership:
-    """Has the `session` while this process owns it, and the `guest` while another does; for a moment neither.
+    """Opens a session, and either owns it or follows its owner.
 
-    `failure` is why the session can't be had at present. `users` counts who waits here, so that it is kept for them.
+    `session` is set while this process owns the session, and `follower` while another process does. Both are None in
+    between. `failure` is the reason why the session is unavailable. `waiters` counts the local tasks that need it.
     """
 
-    def __init__(self, session: str, bench: EngineServices) -> None:
+    def __init__(self, session: str, services: EngineServices) -> None:
         self.id = session
-        self.arrivals = Arrivals()
-        self.fanout = Fanout(session, bench.clock)
+        self.in_flight = InFlightMessages()
+        self.fanout = Fanout(session, services.clock)
         self.session: Session | None = None
-        self.guest: Follower | None = None
+        self.follower: Follower | None = None
         self.failure: StoreError | None = None
-        self.is_known = Signal()
-        self.knock = Signal()
-        self.users = 0
+        self.ready = Signal()
+        self.inbox_changed = Signal()
+        self.waiters = 0
         self.is_over = False
         self.is_closing = False
-        self._bench = bench
-        self._told: int | None = None
+        self._services = services
+        self._published: int | None = None
 
     def close(self, source: str = SHUTDOWN) -> None:
-        """Settle the running turn, let the session go and end `run`."""
+        """Stop the running turn, release the session and end `run`."""
         self.is_closing = True
         if self.session is not None:
             self.session.close(source)
-        self.knock.set()
+        self.inbox_changed.set()
 
     def drain(self) -> None:
-        """Let the running turn come to its end, then let the session go and end `run`."""
+        """Let the running turn finish, then release the session and end `run`."""
         self.is_closing = True
         if self.session is not None:
             self.session.drain()
-        self.knock.set()
+        self.inbox_changed.set()
 
     async def run(self) -> None:
-        """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
+        """Own or follow the session until `close`. Following also ends when no task in this process needs it."""
         try:
             while not self.is_closing:
                 failure: BaseException | None = None
                 try:
-                    lease = await self._bench.store.leases.acquire(self.id)
+                    lease = await self._services.store.leases.acquire(self.id)
                     if lease is not None:
-                        await self._own(lease)
-                    elif not await self._visit():
+                        await self._run_owned(lease)
+                    elif not await self._follow_owner():
                         return
                 except* LeaseLost:
-                    pass  # another process has it now: this one becomes its guest
-                except* Exception as group:  # noqa: BLE001 the session's boundary: it fails alone, and is opened anew
+                    pass  # another process owns the session now, and this one follows it
+                except* Exception as group:  # noqa: BLE001 the session's boundary: it fails alone and is reopened
                     failure = group
-                # Not in the handler: a cancellation that comes there would be wrapped, and not be known as one.
+                # Outside the handler: there, a cancellation would be wrapped in the group and not recognised.
                 if failure is not None:
                     await self._recover(failure)
         finally:
             self.is_over = True
-            self.arrivals.close(self.id)
+            self.in_flight.close(self.id)
             self.fanout.close()
-            self.fanout.nudge()
-            self.is_known.set()
+            self.fanout.notify_change()
+            self.ready.set()
 
-    async def _own(self, lease: Lease) -> None:
-        session = Session(lease, self._bench, self.fanout, self.arrivals)
-        guest = self.guest
+    async def _run_owned(self, lease: Lease) -> None:
+        session = Session(lease, self._services, self.fanout, self.in_flight)
+        follower = self.follower
         try:
-            if guest is not None:
-                await self._follow(guest)  # the last words of the owner before us
-            await session.load(self._told)
-            if guest is not None and guest.is_asking:
-                session.on_durable(guest.hear)
-            self.guest, self.session, self.failure = None, session, None
+            if follower is not None:
+                await self._read_journal(follower)  # the last records of the previous owner
+            await session.load(self._published)
+            if follower is not None and follower.has_pending_commands:
+                session.on_durable(follower.apply_record)
+            self.follower, self.session, self.failure = None, session, None
             if self.is_closing:
                 session.close()
-            self.is_known.set()
+            self.ready.set()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read_inbox, session)
-                if session.was_cut:
-                    tasks.start_soon(self._tell_last_owner, session)
+                if session.has_crashed_turn:
+                    tasks.start_soon(self._wake_previous_owner, session)
                 await session.run()
-                # Not by a cancel, whose traceback would hold the session until the next collection of garbage.
-                session.let_go()
-                self.knock.set()
+                # Not by cancelling: the traceback would keep the session in memory until the next garbage collection.
+                session.drop_callbacks()
+                self.inbox_changed.set()
         finally:
             self.session = None
-            session.let_go()
-            self._told = max(self._told or 0, session.told) if session.told else self._told
-            if guest is not None and guest.is_asking:
-                self.guest = guest  # it still owes somebody an answer
-            self.is_known.clear()
+            session.drop_callbacks()
+            self._published = max(self._published or 0, session.published) if session.published else self._published
+            if follower is not None and follower.has_pending_commands:
+                self.follower = follower  # a command here still waits for its answer
+            self.ready.clear()
             with anyio.move_on_after(RECOVER_SECONDS, shield=True), suppress(StoreError):
-                await self._bench.store.leases.release(lease)
+                await self._services.store.leases.release(lease)
 
     async def _read_inbox(self, session: Session) -> None:
-        """Take what others put into the inbox. Wakes may be lost, so it is looked at now and then anyway."""
+        """Process new inbox entries. Wake-ups may be lost, so the router also requests a read periodically."""
         while True:
-            await self.knock.wait()
+            await self.inbox_changed.wait()
             if session.is_over:
                 return
-            self.knock.clear()
-            entries = await self._bench.store.inbox.after(self.id, session.state.cursor)
+            self.inbox_changed.clear()
+            entries = await self._services.store.inbox.entries_after(self.id, session.state.cursor)
             for entry in entries:
-                session.take(entry)
+                session.process_entry(entry)
             if not entries:
-                await session.look()
+                await session.check_ownership()
 
-    async def _tell_last_owner(self, session: Session) -> None:
-        """Wake whoever ran the turn that was found open: it may live, and have nothing to write that would tell it."""
-        with suppress(StoreError):  # whoever runs the session hears of it
+    async def _wake_previous_owner(self, session: Session) -> None:
+        """Wake the process that ran the open turn, which may be alive and unaware that it lost the session."""
+        with suppress(StoreError):  # the session's own task reports the failure
             await session.flush()
-            await self._bench.store.bus.wake(self.id)
+            await self._services.store.bus.wake(self.id)
 
-    async def _visit(self) -> bool:
-        """Follow the owner for a while; False when nobody here needs it."""
-        if self.guest is None:
-            self.guest = Follower(self.id, self._bench.store, self._told)
-            if not self.arrivals.is_empty:
-                await self._bench.store.bus.wake(self.id)  # the owner need not know of what was brought here
-        await self._follow(self.guest)
+    async def _follow_owner(self) -> bool:
+        """Follow the owner for a while. Return False if no task in this process needs the session."""
+        if self.follower is None:
+            self.follower = Follower(self.id, self._services.store, self._published)
+            if not self.in_flight.is_empty:
+                await self._services.store.bus.wake(self.id)  # the owner may not know of messages sent from here
+        await self._read_journal(self.follower)
         self.failure = None
-        self.is_known.set()
-        if self.arrivals.is_empty and not self.users and not self.fanout.has_readers:
+        self.ready.set()
+        if self.in_flight.is_empty and not self.waiters and not self.fanout.has_readers:
             return False
         for _ in range(round(ADOPT_SECONDS / FOLLOW_SECONDS)):
             with suppress(TimeoutError):
                 async with asyncio.timeout(FOLLOW_SECONDS):
-                    await self.knock.wait()
-            self.knock.clear()
-            await self._follow(self.guest)
+                    await self.inbox_changed.wait()
+            self.inbox_changed.clear()
+            await self._read_journal(self.follower)
         return True
 
-    async def _follow(self, guest: Follower) -> None:
-        await guest.follow(self.arrivals, self.fanout)
-        self._told = guest.state.length
+    async def _read_journal(self, follower: Follower) -> None:
+        await follower.follow(self.in_flight, self.fanout)
+        self._published = follower.state.length
 
     async def _recover(self, error: BaseException) -> None:
-        """The session failed: say so, and open it anew after a while. What was accepted is in the store."""
+        """Report the session's failure, and reopen the session after a delay. Accepted messages are in the store."""
         LOG.error("session %s failed", self.id, exc_info=error)
-        error = first_of(error)
+        error = unwrap_error(error)
         code = "store" if isinstance(error, StoreError) else "internal"
-        self.fanout.emit(Notice, None, code, f"The session failed and is opened again: {error}")
+        self.fanout.emit(Notice, None, code, f"The session failed and is being reopened: {error}")
         self.failure = error if isinstance(error, StoreError) else StoreError(f"The session failed: {error}")
-        self.is_known.set()  # nobody may wait for what can't be had now
-        self.fanout.nudge()
+        self.ready.set()  # no task may wait for an unavailable session
+        self.fanout.notify_change()
         await anyio.sleep(RECOVER_SECONDS)
-        if self.session is None and self.guest is None:
-            self.is_known.clear()
+        if self.session is None and self.follower is None:
+            self.ready.clear()

@@ -1,4 +1,4 @@
-"""The door of a session: commands come in here, whichever process owns it."""
+"""The session proxy: it accepts a session's commands, whichever process owns the session."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection
@@ -7,224 +7,232 @@ from contextlib import asynccontextmanager
 from msgspec import structs
 
 from hark.engine.services import EngineServices
-from hark.engine.session.arrivals import Arrival
 from hark.engine.session.fanout import Subscription
+from hark.engine.session.in_flight import InFlightMessage
 from hark.engine.session.ownership import Ownership
 from hark.engine.session.receipts import queue_items
 from hark.engine.session.state import SHUTDOWN, SessionState
 from hark.engine.turn.turn import Turn
-from hark.protocol.commands import Answer, Change, Interrupt, Say
+from hark.protocol.commands import Answer, ChangeCommand, Interrupt, Say
 from hark.protocol.events import Notice, QuestionAsked
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
-from hark.protocol.store import Entry, StoreError
-from hark.text.clean import clean
+from hark.protocol.store import InboxEntry, StoreError
+from hark.text.cleanup import replace_surrogates
 
 CLOSING = Refusal("closing", "Hark is shutting down.")
 
 
 class SessionProxy:
-    """Knows whether this process owns the session; whoever stands in front of it need not."""
+    """Sends commands to the session if this process owns it, or else to the owner. Callers need not know which."""
 
-    def __init__(self, session: str, bench: EngineServices) -> None:
+    def __init__(self, session: str, services: EngineServices) -> None:
         self.id = session
-        self._bench = bench
-        self._keeper = Ownership(session, bench)
+        self._services = services
+        self._ownership = Ownership(session, services)
 
     @property
     def state(self) -> SessionState:
-        """What is known of the session; wait for `known` first."""
-        owner = self._keeper.session or self._keeper.guest
+        """The known state of the session. Call `wait_until_loaded` first."""
+        owner = self._ownership.session or self._ownership.follower
         return owner.state if owner else SessionState()
 
     @property
     def is_loaded(self) -> bool:
-        """True when the state is known here: False before the session is loaded, and when it is being closed."""
-        return self._keeper.session is not None or self._keeper.guest is not None
+        """True when the state is known in this process; False before the session is loaded and while it is closing."""
+        return self._ownership.session is not None or self._ownership.follower is not None
 
     @property
     def is_busy(self) -> bool:
-        """True when a turn runs here or a message is on its way."""
-        session = self._keeper.session
-        return not self._keeper.arrivals.is_empty or (session is not None and not session.is_idle)
+        """True when a turn is running in this process or a message is in flight."""
+        session = self._ownership.session
+        return not self._ownership.in_flight.is_empty or (session is not None and not session.is_idle)
 
     @property
     def open_questions(self) -> list[str]:
-        """The questions of this process's own turn that wait for an answer, the oldest first."""
-        return self._keeper.session.open_questions if self._keeper.session else []
+        """The ids of unanswered questions from a turn in this process, oldest first."""
+        return self._ownership.session.open_questions if self._ownership.session else []
 
     @property
-    def asked(self) -> list[QuestionAsked]:
-        """The same, as whoever comes only now reads them."""
-        return self._keeper.session.asked if self._keeper.session else []
+    def open_question_events(self) -> list[QuestionAsked]:
+        """The unanswered questions as events, for readers that join late."""
+        return self._ownership.session.open_question_events if self._ownership.session else []
 
     @property
-    def is_unneeded(self) -> bool:
-        """True when nothing runs or waits here, and nobody watches or asks."""
-        return not self.is_busy and not self._keeper.users and not self._keeper.fanout.has_readers
+    def is_unused(self) -> bool:
+        """True when no local turn is running, no message is in flight, and no task or reader uses the session."""
+        return not self.is_busy and not self._ownership.waiters and not self._ownership.fanout.has_readers
 
-    async def known(self) -> None:
-        """Return when the session is loaded, here or in the process that owns it."""
-        await self._keeper.is_known.wait()
+    async def wait_until_loaded(self) -> None:
+        """Wait until the session is loaded, by this process or by the process that owns it."""
+        await self._ownership.ready.wait()
 
     def subscribe(self) -> Subscription:
-        """Return the events from now on."""
-        return self._keeper.fanout.subscribe()
+        """Return a subscription to the session's events from now on."""
+        return self._ownership.fanout.subscribe()
 
     async def say(self, say: Say, stop: Interrupt | None = None) -> Receipt:
-        """Accept a message; return what became of it, true and durable.
+        """Accept a message and return its durable receipt.
 
-        With a `stop`, one that came while the message was on its way here, it is accepted and goes no further.
+        `stop` is an interrupt that arrived while the message was in flight: the message is accepted but starts no
+        work.
 
-        Cancelling leaves open whether it was accepted; the same id can be said again.
+        After a cancel it is unknown whether the message was accepted; the same id can be sent again.
 
         Raises:
-            StoreError: It could not be accepted.
+            StoreError: The message could not be accepted.
         """
-        say = Say(say.id, clean(say.text), say.delivery, clean(say.author), say.attachments, say.shown)
-        arrival = self._keeper.arrivals.add(say.id, stop)
-        # A task of its own: whoever gives up waiting does not leave a stored message that nobody looks at.
-        asyncio.create_task(self._accept(say, arrival)).add_done_callback(arrival.ended)
-        return await arrival.receipt()
+        say = structs.replace(say, text=replace_surrogates(say.text), author=replace_surrogates(say.author))
+        message = self._ownership.in_flight.add(say.id, stop)
+        # In a separate task, so that a caller that stops waiting doesn't leave a stored message unprocessed.
+        asyncio.create_task(self._accept(say, message)).add_done_callback(message.on_accept_done)
+        return await message.wait_for_receipt()
 
-    async def _accept(self, say: Say, arrival: Arrival) -> None:
+    async def _accept(self, say: Say, message: InFlightMessage) -> None:
         try:
-            accepted = await self._bench.store.inbox.put(self.id, say)
+            accepted = await self._services.store.inbox.put(self.id, say)
             if not accepted.is_new:
-                self.wake()  # it may be one that nobody has looked at yet
-                return arrival.answer(Receipt(say.id, self.id, ReceiptState.DUPLICATE))
-            arrival.accepted()
-            if self._keeper.session is None or not self._keeper.session.take(Entry(accepted.seq, say)):
+                self.wake()  # the earlier message with this id may still be unprocessed
+                return message.send_receipt(Receipt(say.id, self.id, ReceiptState.DUPLICATE))
+            message.mark_accepted()
+            session, entry = self._ownership.session, InboxEntry(accepted.seq, say)
+            if session is None or not session.process_entry(entry):
                 self.wake()
-                await self._bench.store.bus.wake(self.id)
-            if self._keeper.is_closing:  # no turn is begun any more: it waits for the next owner
-                arrival.tell(Receipt(say.id, self.id, ReceiptState.QUEUED))
-            await arrival.outcome()
+                await self._services.store.bus.wake(self.id)
+            if self._ownership.is_closing:  # no new turn starts while closing, so the message waits for the next owner
+                message.set_receipt(Receipt(say.id, self.id, ReceiptState.QUEUED))
+            await message.wait_until_resolved()
         finally:
-            self._keeper.arrivals.remove(arrival)
-            self._keeper.fanout.nudge()
+            self._ownership.in_flight.remove(message)
+            self._ownership.fanout.notify_change()
 
     async def interrupt(self, interrupt: Interrupt, messages: Collection[str] = ()) -> Settled | None:
-        """End the running turn, its cancel in this very tick; return when it has settled, or None when none ran.
+        """Cancel the running turn in the same event-loop tick, and wait until it has settled.
 
-        A message that is on its way in counts as running: it is accepted, and goes no further. An interrupt that names
-        a turn or messages ends only these: the turn, and the turn that took a message.
+        Return None if no turn was running. An in-flight message counts as running; it is accepted but starts no work.
+        If `interrupt` names a turn, or `messages` is given, only that turn and these messages' turns are interrupted.
         """
-        turn = self._interrupt_here(interrupt, messages)
+        running = self._interrupt_local(interrupt, messages)
         is_named = bool(interrupt.turn or messages)
-        met = self._keeper.arrivals.interrupt(interrupt, messages if is_named else None)
-        if turn is not None:
-            return await asyncio.shield(turn.settled)
-        began = ""
-        for arrival in met:
-            receipt = await arrival.outcome()
-            turn = self._keeper.session.turn if self._keeper.session else None
-            began = (receipt.turn if receipt else "") or began
-            if turn is not None and turn.id == began:
-                return await asyncio.shield(turn.settled)
-        if met and self._keeper.guest is None:
+        affected = self._ownership.in_flight.interrupt(interrupt, messages if is_named else None)
+        if running is not None:
+            return await asyncio.shield(running.settled)
+        started_turn = ""
+        for message in affected:
+            receipt = await message.wait_until_resolved()
+            running = self._ownership.session.turn if self._ownership.session else None
+            started_turn = (receipt.turn if receipt else "") or started_turn
+            if running is not None and running.id == started_turn:
+                return await asyncio.shield(running.settled)
+        if affected and self._ownership.follower is None:
             return None
-        async with self._used():
-            return await self._interrupt_unknown(interrupt, messages, began)
+        async with self._in_use():
+            return await self._interrupt_when_ready(interrupt, messages, started_turn)
 
-    def _interrupt_here(self, interrupt: Interrupt, messages: Collection[str]) -> Turn | None:
-        """Interrupt the turns that are meant, as far as this process runs them; return one of them."""
-        session = self._keeper.session
+    def _interrupt_local(self, interrupt: Interrupt, messages: Collection[str]) -> Turn | None:
+        """Interrupt the requested turns that run in this process. Return one of them, or None."""
+        session = self._ownership.session
         if session is None:
             return None
-        names = {name: None for name in (interrupt.turn, *map(session.state.turn_of, messages)) if name}
+        names = {name: None for name in (interrupt.turn, *map(session.state.turn_of_message, messages)) if name}
         if not interrupt.turn and not messages:
             names[""] = None
         turns = [session.interrupt(structs.replace(interrupt, turn=name)) for name in names]
         return next((turn for turn in turns if turn is not None), None)
 
-    async def change(self, command: Change) -> Refusal | None:
-        """Change the queue, the route or what else can be; return why not, or None when it is durable."""
-        async with self._used():
+    async def change(self, command: ChangeCommand) -> Refusal | None:
+        """Change the queue, the route or another setting. Return a refusal, or None when the change is durable."""
+        async with self._in_use():
             try:
-                if self._keeper.session is not None:
-                    return await self._keeper.session.change(command)
-                return await self._keeper.guest.change(command) if self._keeper.guest else self._refusal()
+                if self._ownership.session is not None:
+                    return await self._ownership.session.change(command)
+                return (
+                    await self._ownership.follower.change(command) if self._ownership.follower else self._unavailable()
+                )
             except StoreError as error:
                 return Refusal("store", str(error))
 
     async def answer(self, answer: Answer) -> Refusal | None:
-        """Answer a question; return why not."""
-        async with self._used():
-            if self._keeper.session is not None:
-                return self._keeper.session.answer(answer)
-            return await self._keeper.guest.change(answer) if self._keeper.guest else self._refusal()
+        """Answer a question. Return a refusal if that is not possible."""
+        async with self._in_use():
+            if self._ownership.session is not None:
+                return self._ownership.session.answer(answer)
+            return await self._ownership.follower.change(answer) if self._ownership.follower else self._unavailable()
 
     async def idle(self) -> Outcome | None:
-        """Return the last turn's outcome when nothing runs and nothing may run.
+        """Wait until no turn is running or about to run, and return the last turn's outcome.
 
         Raises:
-            StoreError: The session can't be saved at present, so it is not known what will run.
+            StoreError: The session can't be saved, so it is unknown which turns will run.
         """
-        async with self._used():
-            while not self._is_idle() and not self._keeper.is_over:
-                if self._keeper.failure is not None:
-                    raise self._keeper.failure
-                await self._keeper.fanout.change()
+        async with self._in_use():
+            while not self._is_idle() and not self._ownership.is_over:
+                if self._ownership.failure is not None:
+                    raise self._ownership.failure
+                await self._ownership.fanout.wait_for_change()
             return self.state.last_end.outcome if self.state.last_end else None
 
     async def queue(self) -> list[QueueItem]:
-        """Return what waits, in running order."""
-        async with self._used():
+        """Return the queued messages, in running order."""
+        async with self._in_use():
             return queue_items(self.id, self.state)
 
-    def notice(self, code: str, text: str) -> None:
-        """Tell this session's readers something; it lasts no longer than they read."""
-        self._keeper.fanout.emit(Notice, None, code, text)
+    def publish_notice(self, code: str, text: str) -> None:
+        """Publish a notice to this session's readers without storing it."""
+        self._ownership.fanout.emit(Notice, None, code, text)
 
     def wake(self) -> None:
-        """Say that the inbox may have something new."""
-        self._keeper.knock.set()
+        """Request another read of the inbox, because it may have new entries."""
+        self._ownership.inbox_changed.set()
 
     def close(self, source: str = SHUTDOWN) -> None:
-        """Settle the running turn, let the session go and end `run`."""
-        self._keeper.close(source)
+        """Stop the running turn, release the session and end `run`."""
+        self._ownership.close(source)
 
     def drain(self) -> None:
-        """Let the running turn come to its end, then let the session go and end `run`."""
-        self._keeper.drain()
+        """Let the running turn finish, then release the session and end `run`."""
+        self._ownership.drain()
 
     async def run(self) -> None:
-        """Own the session or follow its owner, until `close`, or until nobody here needs a session of another."""
-        await self._keeper.run()
+        """Own or follow the session until `close`. Following also ends when no task in this process needs it."""
+        await self._ownership.run()
 
-    async def _interrupt_unknown(self, interrupt: Interrupt, messages: Collection[str], began: str) -> Settled | None:
-        """Interrupt a session that was not loaded a moment ago, or that is another's; `began` took a message."""
-        if self._keeper.session is not None:
-            turn = self._interrupt_here(interrupt, messages)
+    async def _interrupt_when_ready(
+        self, interrupt: Interrupt, messages: Collection[str], started_turn: str
+    ) -> Settled | None:
+        """Interrupt a session just loaded or owned elsewhere. `started_turn` is an affected message's turn, or ""."""
+        if self._ownership.session is not None:
+            turn = self._interrupt_local(interrupt, messages)
             return await asyncio.shield(turn.settled) if turn else None
-        guest = self._keeper.guest
-        if guest is None:
+        follower = self._ownership.follower
+        if follower is None:
             return None
-        running = guest.state.turn.id if guest.state.turn else ""
-        taken = [turn for message in messages if (turn := guest.state.turn_of(message))]
-        took = [*taken, began][0] if messages else running
-        if messages and not interrupt.turn and not took:
+        running = follower.state.turn.id if follower.state.turn else ""
+        turns = [turn for message in messages if (turn := follower.state.turn_of_message(message))]
+        target = [*turns, started_turn][0] if messages else running
+        if messages and not interrupt.turn and not target:
             return None
-        return await guest.interrupt(structs.replace(interrupt, turn=interrupt.turn or took))
+        return await follower.interrupt(structs.replace(interrupt, turn=interrupt.turn or target))
 
-    def _refusal(self) -> Refusal:
-        return Refusal("store", str(self._keeper.failure)) if self._keeper.failure else CLOSING
+    def _unavailable(self) -> Refusal:
+        return Refusal("store", str(self._ownership.failure)) if self._ownership.failure else CLOSING
 
     def _is_idle(self) -> bool:
-        if not self._keeper.arrivals.is_empty or (self._keeper.session is None and self._keeper.guest is None):
+        if not self._ownership.in_flight.is_empty or (
+            self._ownership.session is None and self._ownership.follower is None
+        ):
             return False
-        if self._keeper.session is not None:
-            return self._keeper.session.is_idle
+        if self._ownership.session is not None:
+            return self._ownership.session.is_idle
         state = self.state
         return state.turn is None and (not state.queue or state.is_held)
 
     @asynccontextmanager
-    async def _used(self) -> AsyncGenerator[None]:
-        """Keep the door open while somebody waits at it, and wait until it is known who owns the session."""
-        self._keeper.users += 1
+    async def _in_use(self) -> AsyncGenerator[None]:
+        """Keep the session open while a task waits for it, and wait until its owner is known."""
+        self._ownership.waiters += 1
         try:
-            await self._keeper.is_known.wait()
+            await self._ownership.ready.wait()
             yield
         finally:
-            self._keeper.users -= 1
+            self._ownership.waiters -= 1

@@ -1,4 +1,4 @@
-"""Questions that a turn asks a person: open until answered, out of time, or withdrawn with the turn."""
+"""Questions that a turn asks the user: open until answered, timed out, or withdrawn with the turn."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from hark.engine.session.fanout import Fanout
 from hark.protocol.clock import Clock
 from hark.protocol.events import QuestionAsked, QuestionClosed
-from hark.protocol.tool import NobodyToAsk, Question
+from hark.protocol.tool import NoUserToAsk, Question
 
 
 class Questions:
-    """A session's open questions. A message is never taken for an answer: an answer names its question."""
+    """A session's open questions. A message never counts as an answer; an answer names its question."""
 
     def __init__(self, fanout: Fanout, clock: Clock, *, can_ask: bool) -> None:
         self._fanout = fanout
@@ -18,7 +18,7 @@ class Questions:
         self._can_ask = can_ask
         self._open: dict[str, asyncio.Future[str]] = {}
         self._on_answer: dict[str, Callable[[str], None]] = {}
-        self._asked: dict[str, tuple[str, Question, str]] = {}  # whoever comes later can still read them
+        self._asked: dict[str, tuple[str, Question, str]] = {}  # for readers that join late
 
     async def ask(
         self,
@@ -28,16 +28,16 @@ class Questions:
         seconds: float | None = None,
         on_answer: Callable[[str], None] = lambda _: None,
     ) -> str:
-        """Return the answer. Cancelling withdraws the question on every surface.
+        """Ask a question and return the answer. Cancelling withdraws the question on every surface.
 
-        `on_answer` gets the answer in the moment in which it is accepted. A cancel that comes right behind it takes the
-        returned answer away, and the words of a user must not get lost.
+        `on_answer` is called when the answer is accepted. If the call is cancelled right after that, the answer is
+        not returned, but must not be lost.
 
         Raises:
-            NobodyToAsk: The rules say that no person is there, or none answered within `seconds`.
+            NoUserToAsk: The rules say that no user is available, or no user answered within `seconds`.
         """
         if not self._can_ask:
-            raise NobodyToAsk
+            raise NoUserToAsk
         name = self._clock.new_id()
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._open[name] = answer
@@ -51,14 +51,14 @@ class Questions:
             reason = "answered"
         except TimeoutError as error:
             reason = "unanswered"
-            raise NobodyToAsk from error
+            raise NoUserToAsk from error
         finally:
             del self._open[name], self._on_answer[name], self._asked[name]
             self._fanout.emit(QuestionClosed, turn, name, reason)
         return text
 
     def answer(self, question: str, text: str) -> bool:
-        """Give an answer; False when the question is not open any more."""
+        """Answer a question. Return False if the question is no longer open."""
         answer = self._open.get(question)
         if answer is None or answer.done():
             return False
@@ -67,23 +67,23 @@ class Questions:
         return True
 
     @property
-    def asked(self) -> list[tuple[str, str, Question, str]]:
-        """The questions that wait for an answer, the oldest first: name, turn, question, and call."""
-        return [(name, *self._asked[name]) for name in self.open_names]
+    def open_questions(self) -> list[tuple[str, str, Question, str]]:
+        """The unanswered questions, oldest first, each with its id, turn, question and call."""
+        return [(name, *self._asked[name]) for name in self.open_ids]
 
     @property
-    def open_names(self) -> list[str]:
-        """The questions that wait for an answer, the oldest first."""
+    def open_ids(self) -> list[str]:
+        """The ids of the unanswered questions, oldest first."""
         return [name for name in self._open if self.is_open(name)]
 
     def is_open(self, question: str) -> bool:
-        """Tell whether an answer would be taken."""
+        """Return whether the question still accepts an answer."""
         answer = self._open.get(question)
         return answer is not None and not answer.done()
 
 
 class TurnQuestions:
-    """The questions of one turn. In one that no person began, they wait for `seconds` at the most."""
+    """The questions asked by one turn. With `seconds`, they time out, as in a turn that no user started."""
 
     def __init__(self, questions: Questions, turn: str, seconds: float | None) -> None:
         self._questions = questions
@@ -91,9 +91,9 @@ class TurnQuestions:
         self._seconds = seconds
 
     async def ask(self, question: Question, call: str, on_answer: Callable[[str], None] = lambda _: None) -> str:
-        """Return the answer; see `Questions.ask`. Cancelling withdraws the question.
+        """Ask a question and return the answer; see `Questions.ask`. Cancelling withdraws the question.
 
         Raises:
-            NobodyToAsk: No person is there, or none answered in time.
+            NoUserToAsk: No user is available, or no user answered in time.
         """
         return await self._questions.ask(self._turn, question, call, self._seconds, on_answer)

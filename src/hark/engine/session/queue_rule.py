@@ -1,10 +1,10 @@
-"""The queue rule: in which order waiting messages run, and which of them start a turn together.
+"""The queue rule: the order in which queued messages run, and which of them start a turn together.
 
-- Messages wait in the order of their arrival. An interrupting message goes before all queued ones, behind earlier
-  interrupting ones, and takes along the steers that the running turn has not taken.
-- A steer that its turn did not take keeps its place in that order.
+- Messages are queued in order of arrival. An interrupting message goes before all queued ones and after earlier
+  interrupting ones. It moves pending steers of the running turn ahead with it.
+- A steer that its turn did not accept keeps its position in that order.
 - When a turn ends, the first message starts the next one, unless the queue is held. Interrupting and steering messages
-  at the head of the queue start one turn together, in order. A queued message starts a turn of its own.
+  at the head of the queue start one turn together, in order. A queued message starts a separate turn.
 - A stop holds the queue (or runs it, or hands it back: `after_stop`). The next message of any kind releases it.
 """
 
@@ -16,41 +16,41 @@ from hark.protocol.messages import UserMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A message in the queue. With `turn`, it is a steer for that turn, as long as that turn runs."""
+class QueuedMessage:
+    """A message in the queue. `turn` names the turn that a steer is for, while that turn is running."""
 
     message: UserMessage
     delivery: Delivery
     turn: str
 
 
-def with_message(queue: Sequence[Waiting], waiting: Waiting, *, is_first: bool) -> list[Waiting]:
-    """Return the queue with one more message. `is_first`: it interrupts."""
+def insert_message(queue: Sequence[QueuedMessage], item: QueuedMessage, *, is_first: bool) -> list[QueuedMessage]:
+    """Return the queue with `item` inserted. `is_first` means that the message interrupts."""
     if not is_first:
-        return [*queue, waiting]
-    # An interrupt takes the running turn's steers along: they were said before it, and are as urgent.
-    urgent = [other for other in queue if _is_urgent(other, waiting.turn)]
-    others = [other for other in queue if not _is_urgent(other, waiting.turn)]
-    return [*urgent, waiting, *others]
+        return [*queue, item]
+    # An interrupt moves the running turn's steers ahead with it: they were sent before it and are as urgent.
+    urgent = [other for other in queue if _is_urgent(other, item.turn)]
+    others = [other for other in queue if not _is_urgent(other, item.turn)]
+    return [*urgent, item, *others]
 
 
-def steers_for(queue: Sequence[Waiting], turn: str) -> list[UserMessage]:
-    """Return the messages that wait for a running turn's next step."""
-    return [waiting.message for waiting in queue if waiting.turn == turn and waiting.delivery is Delivery.STEER]
+def steers_for(queue: Sequence[QueuedMessage], turn: str) -> list[UserMessage]:
+    """Return the messages that are pending for a running turn's next step."""
+    return [item.message for item in queue if item.turn == turn and item.delivery is Delivery.STEER]
 
 
-def next_messages(queue: Sequence[Waiting]) -> tuple[UserMessage, ...]:
-    """Return what the next turn takes: the first message, with the interrupts and steers right behind it."""
+def next_turn_messages(queue: Sequence[QueuedMessage]) -> tuple[UserMessage, ...]:
+    """Return the next turn's messages: the interrupts and steers at the queue's head, or else one queued message."""
     group: list[UserMessage] = []
-    for waiting in queue:
-        if group and waiting.delivery is Delivery.QUEUE:
+    for item in queue:
+        if group and item.delivery is Delivery.QUEUE:
             break
-        group.append(waiting.message)
-        if waiting.delivery is Delivery.QUEUE:
+        group.append(item.message)
+        if item.delivery is Delivery.QUEUE:
             break
     return tuple(group)
 
 
-def _is_urgent(waiting: Waiting, turn: str) -> bool:
-    is_steer = waiting.delivery is Delivery.STEER and waiting.turn == turn
-    return waiting.delivery is Delivery.INTERRUPT or is_steer
+def _is_urgent(item: QueuedMessage, turn: str) -> bool:
+    is_steer = item.delivery is Delivery.STEER and item.turn == turn
+    return item.delivery is Delivery.INTERRUPT or is_steer

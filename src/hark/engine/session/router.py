@@ -1,4 +1,4 @@
-"""From a session's name to its door, and the housekeeping that all doors share."""
+"""Maps session names to session proxies, and does the periodic work for all of them."""
 
 from contextlib import suppress
 
@@ -6,7 +6,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from hark.engine.services import EngineServices
-from hark.engine.session.preview import preview, saved_state
+from hark.engine.session.preview import preview_state, read_state
 from hark.engine.session.proxy import SessionProxy
 from hark.engine.session.receipts import queue_items
 from hark.engine.session.restrictions import Restrictions
@@ -16,163 +16,168 @@ from hark.protocol.receipts import QueueItem
 from hark.protocol.store import StoreError
 
 HEARTBEAT_SECONDS = 3.0
-MOST_IDLE = 1_000
-BEHIND_THE_SCENES = Restrictions(("memory",))
+MAX_IDLE_SESSIONS = 1_000
+BACKGROUND_RESTRICTIONS = Restrictions(("memory",))
 
 
-class Router:
-    """Opens doors as they are asked for; `run` keeps them going. With `sweeps`, it also adopts work left by others."""
+class SessionRouter:
+    """Opens and runs session proxies on demand. With `adopts_work`, it also adopts work left by other processes."""
 
-    def __init__(self, bench: EngineServices, *, sweeps: bool, heartbeat_seconds: float = HEARTBEAT_SECONDS) -> None:
-        self._bench = bench
+    def __init__(
+        self, services: EngineServices, *, adopts_work: bool, heartbeat_seconds: float = HEARTBEAT_SECONDS
+    ) -> None:
+        self._services = services
         self._heartbeat_seconds = heartbeat_seconds
-        self._sweeps = sweeps
-        self._doors: dict[str, SessionProxy] = {}
-        self._charters: dict[str, Restrictions] = {}
+        self._adopts_work = adopts_work
+        self._proxies: dict[str, SessionProxy] = {}
+        self._restrictions: dict[str, Restrictions] = {}
         self._idle_beats: dict[str, int] = {}
         self._tasks: TaskGroup | None = None
         self._is_closing = False
         self._is_empty = anyio.Event()
 
-    def door(self, session: str) -> SessionProxy:
-        """Return the session's door; it is there at once, and loads behind it."""
-        door = self._doors.get(session)
-        if door is None:
-            charter = self._charters.get(session) or (BEHIND_THE_SCENES if is_background(session) else None)
-            bench = charter.apply(self._bench) if charter else self._bench
-            door = self._doors[session] = SessionProxy(session, bench)
+    def proxy_for(self, session: str) -> SessionProxy:
+        """Return the session's proxy immediately. The proxy loads the session in the background."""
+        proxy = self._proxies.get(session)
+        if proxy is None:
+            restrictions = self._restrictions.get(session) or (
+                BACKGROUND_RESTRICTIONS if is_background(session) else None
+            )
+            services = restrictions.apply(self._services) if restrictions else self._services
+            proxy = self._proxies[session] = SessionProxy(session, services)
             assert self._tasks is not None, "the router is not running"
             if self._is_closing:
-                door.close()
-            self._tasks.start_soon(self._keep, door, name=f"session {session}")
-        return door
+                proxy.close()
+            self._tasks.start_soon(self._run_proxy, proxy, name=f"session {session}")
+        return proxy
 
-    def charter(self, session: str, charter: Restrictions) -> None:
-        """Give a session that has no door yet its charter; it is kept until the door is closed."""
-        self._charters[session] = charter
-
-    @property
-    def doors(self) -> list[SessionProxy]:
-        """The doors that are open."""
-        return list(self._doors.values())
+    def set_restrictions(self, session: str, restrictions: Restrictions) -> None:
+        """Set the restrictions of a session that is not open yet. They apply until the session is closed."""
+        self._restrictions[session] = restrictions
 
     @property
-    def is_draining(self) -> bool:
-        """True when no more turns are begun."""
+    def proxies(self) -> list[SessionProxy]:
+        """The proxies of all open sessions."""
+        return list(self._proxies.values())
+
+    @property
+    def is_closing(self) -> bool:
+        """True when the router no longer starts turns."""
         return self._is_closing
 
-    def opened(self, session: str) -> SessionProxy | None:
-        """Return the door of a session that is open in this process."""
-        return self._doors.get(session)
+    def find_open(self, session: str) -> SessionProxy | None:
+        """Return the proxy of a session that is open in this process, or None."""
+        return self._proxies.get(session)
 
-    async def owned(self, session: str) -> SessionProxy | None:
-        """Return the door of a session that any process has open: in no other can a turn run. Waits only for those."""
-        if session in self._doors:
-            return self._doors[session]
-        return self.door(session) if await self._bench.store.leases.is_owned(session) else None
+    async def find_owned(self, session: str) -> SessionProxy | None:
+        """Return the proxy of a session that any process has open, or None. Only open sessions have running turns."""
+        if session in self._proxies:
+            return self._proxies[session]
+        return self.proxy_for(session) if await self._services.store.leases.is_owned(session) else None
 
-    async def state(self, session: str) -> SessionState:
-        """Return what is known of a session. One that is open nowhere here is read, and stays closed.
-
-        Raises:
-            StoreError: It can't be read.
-        """
-        door = self._doors.get(session)  # the same one after the wait: to ask for it again could open it anew
-        if door is not None:
-            await door.known()
-            if door.is_loaded:
-                return door.state
-        return await saved_state(self._bench.store, session)
-
-    async def queue(self, session: str) -> list[QueueItem]:
-        """Return what waits in a session, in running order, messages included that no process has read yet.
+    async def read_state(self, session: str) -> SessionState:
+        """Return a session's state: the known state if the session is open, otherwise the state in the store.
 
         Raises:
-            StoreError: It can't be read.
+            StoreError: The session can't be read.
         """
-        door = self._doors.get(session)
-        if door is not None and not self._is_closing:
-            return await door.queue()
-        return queue_items(session, await preview(self._bench.store, session))
+        proxy = self._proxies.get(session)  # the same proxy after the wait, because asking again could open a new one
+        if proxy is not None:
+            await proxy.wait_until_loaded()
+            if proxy.is_loaded:
+                return proxy.state
+        return await read_state(self._services.store, session)
+
+    async def read_queue(self, session: str) -> list[QueueItem]:
+        """Return a session's queued messages in running order, including messages that no process has read yet.
+
+        Raises:
+            StoreError: The session can't be read.
+        """
+        proxy = self._proxies.get(session)
+        if proxy is not None and not self._is_closing:
+            return await proxy.queue()
+        return queue_items(session, await preview_state(self._services.store, session))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Run until cancelled; `close` first to settle what runs."""
+        """Run until cancelled. Call `close` first to stop running turns cleanly."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             tasks.start_soon(self._heartbeat)
-            tasks.start_soon(self._listen)
-            if self._sweeps:
-                await self._sweep()
+            tasks.start_soon(self._read_wakes)
+            if self._adopts_work:
+                await self._adopt_unfinished()
             task_status.started()
 
     async def drain(self) -> None:
-        """Begin no more turns, and return when those that run have ended. Bound it from outside, then `close`."""
+        """Start no new turns, and wait until all turns have ended. The caller sets a timeout and then calls `close`."""
         self._is_closing = True
-        for door in self.doors:
-            door.drain()
-        if self._doors:
+        for proxy in self.proxies:
+            proxy.drain()
+        if self._proxies:
             await self._is_empty.wait()
 
     async def close(self) -> None:
-        """Settle every running turn and let all sessions go. Bound it from outside."""
+        """Stop all running turns and release all sessions. The caller sets a timeout."""
         self._is_closing = True
-        for door in self.doors:
-            door.close()
-        if not self._doors:
+        for proxy in self.proxies:
+            proxy.close()
+        if not self._proxies:
             return
         await self._is_empty.wait()
 
-    async def _keep(self, door: SessionProxy) -> None:
+    async def _run_proxy(self, proxy: SessionProxy) -> None:
         try:
-            await door.run()
+            await proxy.run()
         finally:
-            if self._doors.get(door.id) is door:
-                del self._doors[door.id]
-                self._charters.pop(door.id, None)
-            if self._is_closing and not self._doors:
+            if self._proxies.get(proxy.id) is proxy:
+                del self._proxies[proxy.id]
+                self._restrictions.pop(proxy.id, None)
+            if self._is_closing and not self._proxies:
                 self._is_empty.set()
 
-    def put_to_sleep(self) -> None:
-        """Let the sessions go that nobody has needed for a while; the next one who asks has them opened anew.
+    def close_idle_sessions(self) -> None:
+        """Close sessions that have been unused for a while. They are reopened on demand.
 
-        When very many are idle, those that were so for longest go earlier: the memory that thousands take at the same
-        time is hardly ever given back to the system.
+        When very many sessions are idle, those idle for longest are closed earlier, because memory that thousands of
+        sessions use at once is rarely returned to the system.
         """
-        beats = max(1, round(self._bench.rules.limits.sleep_seconds / self._heartbeat_seconds))
+        beats = max(1, round(self._services.rules.limits.sleep_seconds / self._heartbeat_seconds))
         self._idle_beats = {
-            door.id: self._idle_beats.get(door.id, 0) + 1 for door in self._doors.values() if door.is_unneeded
+            proxy.id: self._idle_beats.get(proxy.id, 0) + 1 for proxy in self._proxies.values() if proxy.is_unused
         }
-        surplus = len(self._idle_beats) - MOST_IDLE
+        surplus = len(self._idle_beats) - MAX_IDLE_SESSIONS
         longest_first = sorted(self._idle_beats.items(), key=lambda item: -item[1])
-        for place, (session, idle) in enumerate(longest_first):
-            if idle >= beats or place < surplus:
-                self._charters.pop(session, None)
-                self._doors.pop(session).close()  # out of the table first: from here on there is a new door
+        for position, (session, idle) in enumerate(longest_first):
+            if idle >= beats or position < surplus:
+                self._restrictions.pop(session, None)
+                # removed from the table first, so that the next request opens a new proxy
+                self._proxies.pop(session).close()
 
     async def _heartbeat(self) -> None:
         while True:
             await anyio.sleep(self._heartbeat_seconds)
             if not self._is_closing:
-                self.put_to_sleep()
-            with suppress(StoreError):  # the lease outlasts a beat that fails, and the next one may not
-                await self._bench.tenure.renew()
-                for session in await self._bench.store.inbox.unread():
-                    if session in self._doors:
-                        self._doors[session].wake()  # a wake got lost
-                if self._sweeps and not self._is_closing:
-                    await self._sweep()
+                self.close_idle_sessions()
+            with suppress(StoreError):  # the lease outlasts one failed renewal
+                await self._services.lease_renewal.renew()
+                for session in await self._services.store.inbox.unread_sessions():
+                    if session in self._proxies:
+                        self._proxies[session].wake()  # a wake-up was lost
+                if self._adopts_work and not self._is_closing:
+                    await self._adopt_unfinished()
 
-    async def _listen(self) -> None:
-        async for session in self._bench.store.bus.wakes():
-            for door in self.doors if not session else ():
-                door.wake()
-            if session in self._doors:
-                self._doors[session].wake()
-            elif self._sweeps and not self._is_closing:
+    async def _read_wakes(self) -> None:
+        async for session in self._services.store.bus.wakes():
+            for proxy in self.proxies if not session else ():
+                proxy.wake()
+            if session in self._proxies:
+                self._proxies[session].wake()
+            elif self._adopts_work and not self._is_closing:
                 with suppress(StoreError):
-                    await self._sweep() if not session else self.door(session)
+                    await self._adopt_unfinished() if not session else self.proxy_for(session)
 
-    async def _sweep(self) -> None:
-        """Open what has work and no door here; a door whose session is another's closes by itself."""
-        for session in await self._bench.store.inbox.unfinished():
-            self.door(session)
+    async def _adopt_unfinished(self) -> None:
+        """Open sessions with unfinished work. A proxy closes itself if another process owns the session."""
+        for session in await self._services.store.inbox.unfinished_sessions():
+            self.proxy_for(session)

@@ -1,10 +1,10 @@
-"""An event that costs next to nothing while nobody waits: a session has several, and sessions are many."""
+"""An event flag that uses little memory, because each session has several and a process has many sessions."""
 
 import asyncio
 
 
 class Signal:
-    """Set or not; any number of tasks may wait until it is set."""
+    """An event flag that tasks can wait for."""
 
     __slots__ = ("_is_set", "_wait")
 
@@ -14,24 +14,24 @@ class Signal:
 
     @property
     def is_set(self) -> bool:
-        """True from `set` to `clear`."""
+        """True after `set`, until `clear` is called."""
         return self._is_set
 
     def set(self) -> None:
-        """Let all that wait go on, and all that come, until `clear`."""
+        """Resume all waiting tasks, and let later waits return immediately, until `clear`."""
         self._is_set = True
         self._wake()
 
     def clear(self) -> None:
-        """Have whoever comes from now on wait."""
+        """Make later calls to `wait` block again."""
         self._is_set = False
 
     def pulse(self) -> None:
-        """Let all that wait now go on, and nobody else."""
+        """Resume the tasks that wait now, without setting the signal."""
         self._wake()
 
     async def wait(self) -> None:
-        """Return when it is set, or was since the call. Cancelling one wait leaves the others alone."""
+        """Wait until the signal is set or pulsed. Cancelling one wait doesn't affect the others."""
         if self._is_set:
             return
         if self._wait is None:

@@ -1,9 +1,9 @@
-"""What a session knows: the fold of its journal, and nothing else."""
+"""A session's state: the fold of its journal, and nothing else."""
 
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from hark.engine.session.queue_rule import Waiting, steers_for, with_message
+from hark.engine.session.queue_rule import QueuedMessage, insert_message, steers_for
 from hark.engine.turn.transcript import CRASH, Transcript
 from hark.protocol.messages import Call, UserMessage
 from hark.protocol.names import continued_turn
@@ -12,20 +12,20 @@ from hark.protocol.records import (
     AnyRecord,
     CallEnded,
     CallStarted,
+    CommandHandled,
+    CommandRefused,
     Compacted,
     Edited,
     Granted,
-    Handled,
-    Held,
     ModeChosen,
     Moved,
-    Progress,
+    NoteAdded,
     Quarantined,
     Queued,
-    Refused,
-    Released,
-    Remarked,
+    QueueHeld,
+    QueueReleased,
     Replied,
+    ReplyTextSaved,
     Rewound,
     RouteChosen,
     Steered,
@@ -34,16 +34,16 @@ from hark.protocol.records import (
     Withdrawn,
 )
 from hark.protocol.rules import ApprovalMode
-from hark.protocol.store import Summary
+from hark.protocol.store import SessionSummary
 
 TITLE_CHARACTERS = 80
-# A turn that the program's own end cut is offered to be gone on with; the message that does so has this id.
+# Turns interrupted by the program's end (a restart, shutdown or crash) are offered for continuation.
 RESTART, SHUTDOWN = "restart", "shutdown"
 
 
 @dataclass(slots=True)
-class OpenTurn:
-    """The turn that runs."""
+class RunningTurnState:
+    """The state of the running turn."""
 
     id: str
     step: int = 0
@@ -53,21 +53,21 @@ class OpenTurn:
 
 
 class SessionState:
-    """The fold. Only `apply` changes it, so that replaying a journal gives the same state again."""
+    """The fold of a journal. Only `apply` changes the state, so replaying the journal gives the same state."""
 
     def __init__(self) -> None:
         self.length = 0
         self.cursor = 0
         self.turns = 0
-        self.turn: OpenTurn | None = None
-        self.queue: list[Waiting] = []
+        self.turn: RunningTurnState | None = None
+        self.queue: list[QueuedMessage] = []
         self.is_held = False
         self.transcript = Transcript()
         self.call_ids: set[str] = set()
         self.title = ""
         self.updated_at = 0.0
         self.last_end: TurnEnded | None = None
-        self.cut: list[str] = []  # the turns that an end of the program cut, and that nobody has gone on with
+        self.resumable_turns: list[str] = []  # turns interrupted by the program's end, and not continued yet
         self.tokens = 0
         self.cost = 0.0
         self.chosen_route = ""
@@ -76,43 +76,43 @@ class SessionState:
         self.grants: set[str] = set()
 
     def apply(self, record: AnyRecord) -> None:
-        """Take one more record of the journal."""
+        """Apply the next record of the journal."""
         self.length += 1
         self.cursor = max(self.cursor, record.inbox)
         self.updated_at = max(self.updated_at, record.at)
         match record:
             case Queued():
                 self._queue(record)
-            case Held():
+            case QueueHeld():
                 self.is_held = True
-            case Released():
+            case QueueReleased():
                 self.is_held = False
             case Edited():
                 self._edit(record)
             case Moved():
                 self._move(record)
             case Withdrawn():
-                self._take((record.message,))
+                self._dequeue((record.message,))
             case TurnStarted():
                 self._start(record)
             case Steered():
                 self._add_messages(record.turn, record.messages)
-            case Progress():
-                turn = self._open(record.turn)
+            case ReplyTextSaved():
+                turn = self._get_open_turn(record.turn)
                 turn.progress = record.text if record.is_first else turn.progress + record.text
             case Replied():
-                self._reply(record)
+                self._add_reply(record)
             case CallStarted():
-                self._open(record.turn).started.append(record.call)
+                self._get_open_turn(record.turn).started.append(record.call)
             case CallEnded():
-                self._open(record.turn).calls.pop(record.result.call)
+                self._get_open_turn(record.turn).calls.pop(record.result.call)
                 self.transcript.add(record.turn, record.result)
             case TurnEnded():
-                self.transcript.end_turn(record.turn, record.outcome)
+                self.transcript.add_outcome_note(record.turn, record.outcome)
                 self.turn = None
                 self.last_end = record
                 if isinstance(record.outcome, Interrupted) and record.outcome.source in (CRASH, RESTART, SHUTDOWN):
-                    self.cut.append(record.turn)
+                    self.resumable_turns.append(record.turn)
                 self.tokens += record.usage.input_tokens + record.usage.output_tokens
                 self.cost += record.cost or 0.0
             case Compacted():
@@ -125,79 +125,79 @@ class SessionState:
                 self.grants.add(record.grant)
             case Rewound():
                 self.transcript.rewind(record.turn)
-                self.cut = [turn for turn in self.cut if turn in self.transcript.turns]
-            case Remarked():
-                self.transcript.remark(record.text)
-            case Refused() | Handled() | Quarantined():
+                self.resumable_turns = [turn for turn in self.resumable_turns if turn in self.transcript.turns]
+            case NoteAdded():
+                self.transcript.add_note(record.text)
+            case CommandRefused() | CommandHandled() | Quarantined():
                 pass
             case _:
                 assert_never(record)
 
-    def waiting(self, message: str) -> Waiting | None:
-        """Return the message of that id, if it still waits."""
-        return next((waiting for waiting in self.queue if waiting.message.id == message), None)
+    def find_queued(self, message: str) -> QueuedMessage | None:
+        """Return the queued message with that id, or None."""
+        return next((item for item in self.queue if item.message.id == message), None)
 
-    def position(self, message: str) -> int:
-        """Return a waiting message's place, from 1."""
-        return next(place for place, waiting in enumerate(self.queue, 1) if waiting.message.id == message)
+    def position_of(self, message: str) -> int:
+        """Return a queued message's position, counted from 1."""
+        return next(position for position, item in enumerate(self.queue, 1) if item.message.id == message)
 
-    def steers(self) -> list[UserMessage]:
-        """Return the messages that wait for the running turn's next step."""
+    def pending_steers(self) -> list[UserMessage]:
+        """Return the messages that are pending for the running turn's next step."""
         return steers_for(self.queue, self.turn.id) if self.turn else []
 
-    def summary(self) -> Summary:
-        """Return the session in one line."""
+    def summary(self) -> SessionSummary:
+        """Return the session's summary for session lists."""
         is_waiting = bool(self.queue) and not self.is_held
-        return Summary(self.cursor, self.turn is not None, is_waiting, self.turns, self.title, self.updated_at)
+        return SessionSummary(self.cursor, self.turn is not None, is_waiting, self.turns, self.title, self.updated_at)
 
-    def _open(self, turn: str) -> OpenTurn:
+    def _get_open_turn(self, turn: str) -> RunningTurnState:
         if self.turn is None or self.turn.id != turn:
             raise AssertionError(f"{turn} is not the open turn")
         return self.turn
 
     def _queue(self, record: Queued) -> None:
-        self._go_on(record.message)
-        waiting = Waiting(record.message, record.delivery, record.turn)
-        self.queue = with_message(self.queue, waiting, is_first=record.is_first)
+        self._mark_continued(record.message)
+        item = QueuedMessage(record.message, record.delivery, record.turn)
+        self.queue = insert_message(self.queue, item, is_first=record.is_first)
 
     def _edit(self, record: Edited) -> None:
-        for place, waiting in enumerate(self.queue):
-            if waiting.message.id == record.message:
-                old = waiting.message
+        for index, item in enumerate(self.queue):
+            if item.message.id == record.message:
+                old = item.message
                 message = UserMessage(old.id, record.text, old.author, old.attachments)
-                self.queue[place] = Waiting(message, waiting.delivery, waiting.turn)
+                self.queue[index] = QueuedMessage(message, item.delivery, item.turn)
 
     def _move(self, record: Moved) -> None:
-        place = self.position(record.message) - 1
-        self.queue.insert(record.position - 1, self.queue.pop(place))
+        index = self.position_of(record.message) - 1
+        self.queue.insert(record.position - 1, self.queue.pop(index))
 
-    def _take(self, messages: tuple[str, ...]) -> None:
-        self.queue = [waiting for waiting in self.queue if waiting.message.id not in messages]
+    def _dequeue(self, messages: tuple[str, ...]) -> None:
+        self.queue = [item for item in self.queue if item.message.id not in messages]
 
-    def turn_of(self, message: str) -> str:
-        """Return the turn that took a message; "" when none has."""
-        said = zip(reversed(self.transcript.messages), reversed(self.transcript.turns), strict=True)
-        return next((turn for one, turn in said if isinstance(one, UserMessage) and one.id == message), "")
+    def turn_of_message(self, message: str) -> str:
+        """Return the turn that consumed a message, or ""."""
+        newest_first = zip(reversed(self.transcript.messages), reversed(self.transcript.turns), strict=True)
+        return next((turn for one, turn in newest_first if isinstance(one, UserMessage) and one.id == message), "")
 
     def _add_messages(self, turn: str, messages: tuple[UserMessage, ...]) -> None:
-        self._take(tuple(message.id for message in messages))
+        self._dequeue(tuple(message.id for message in messages))
         for message in messages:
-            self._go_on(message)
+            self._mark_continued(message)
             self.transcript.add(turn, message)
 
-    def _go_on(self, message: UserMessage) -> None:
-        if self.cut and (continued := continued_turn(message.id)):
-            self.cut = [turn for turn in self.cut if turn != continued]
+    def _mark_continued(self, message: UserMessage) -> None:
+        if self.resumable_turns and (continued := continued_turn(message.id)):
+            self.resumable_turns = [turn for turn in self.resumable_turns if turn != continued]
 
     def _start(self, record: TurnStarted) -> None:
         self.turns += 1
-        self.turn = OpenTurn(record.turn)
+        self.turn = RunningTurnState(record.turn)
         self._add_messages(record.turn, record.messages)
         if not self.title and record.messages:
             self.title = record.messages[0].text.strip().split("\n")[0][:TITLE_CHARACTERS]
 
-    def _reply(self, record: Replied) -> None:
-        turn = self._open(record.turn)
+    def _add_reply(self, record: Replied) -> None:
+        turn = self._get_open_turn(record.turn)
         turn.step = record.step
         self.last_route = record.route or self.last_route
         turn.progress = ""

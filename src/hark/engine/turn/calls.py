@@ -1,4 +1,4 @@
-"""A step's calls: side by side, each with one honest result, and none that can hold the turn."""
+"""Runs a step's tool calls in parallel. Each call gets one accurate result, and no call can block the turn."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,194 +7,198 @@ from dataclasses import dataclass
 import anyio
 
 from hark.engine.services import EngineServices
-from hark.engine.session.log import Log
-from hark.engine.turn.gate import Gate, Prepared
+from hark.engine.session.journal_writer import JournalWriter
+from hark.engine.turn.gate import CallGate, PreparedCall
 from hark.engine.turn.timeline import Timeline
-from hark.engine.turn.turn_io import Context, TurnIO
+from hark.engine.turn.turn_io import ToolCallContext, TurnIO
 from hark.protocol.messages import Call, CallResult, Effect
 from hark.protocol.records import CallEnded, CallStarted, Quarantined
 from hark.protocol.rules import SteerBefore
-from hark.protocol.snapshots import StepName
+from hark.protocol.snapshots import StepId
 from hark.protocol.tool import Tool, ToolError, ToolOutput
-from hark.text.clean import clean, cut_middle
+from hark.text.cleanup import replace_surrogates, truncate_middle
 
-RESULT_CHARACTERS = 100_000
-SKIPPED = "[not started: the person said something first; read it, then decide anew]"
+MAX_RESULT_CHARACTERS = 100_000
+SKIPPED = "[not started: the user sent a message first; read it, then decide again]"
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCall:
-    """A call whose tool runs in a task of its own, which can be cancelled, and left behind if it resists."""
+    """A call whose tool runs in a separate task, which can be cancelled, or abandoned if it does not stop."""
 
     call: Call
     tool: Tool
-    context: Context
+    context: ToolCallContext
     task: asyncio.Task[ToolOutput]
     started_at: float
 
 
-class Calls:
-    """Runs the calls of one turn. What resists a cancel is abandoned: its late result is quarantined."""
+class CallRunner:
+    """Runs the calls of one turn. A call that does not stop is abandoned, and its late result is quarantined."""
 
-    def __init__(self, bench: EngineServices, log: Log, lines: TurnIO, timeline: Timeline) -> None:
-        self._bench = bench
-        self._log = log
-        self._lines = lines
+    def __init__(self, services: EngineServices, journal: JournalWriter, io: TurnIO, timeline: Timeline) -> None:
+        self._services = services
+        self._journal = journal
+        self._io = io
         self._timeline = timeline
-        self._gate = Gate(bench, log, lines, timeline)
+        self._gate = CallGate(services, journal, io, timeline)
         self._running: list[RunningCall] = []
-        self._stays: list[str] = []
+        self._irreversible_effects: list[str] = []
         self.abandoned: list[str] = []
 
     async def run(self, calls: Sequence[Call], step: int) -> None:
-        """Give every call a result. Cancelling ends the running ones first: cancel, their grace, then abandon.
+        """Run all calls until each has a result. After a cancel, calls are abandoned once their grace period ends.
 
-        What needs no approval starts at once; what does is asked for one by one, while the others run.
+        Calls that need no approval start immediately. Meanwhile the user is asked about the others, one by one.
         """
-        name = StepName(self._lines.session, self._lines.turn, step)
-        self._running, self._stays = [], []
+        step_id = StepId(self._io.session, self._io.turn, step)
+        self._running, self._irreversible_effects = [], []
         try:
             prepared = [await self._prepare(call) for call in calls]
-            ready = [one for one in prepared if one and not one.is_asked]
-            doubtful = [one for one in prepared if one and one.is_asked]
-            if self._lines.steering.is_set and self._bench.rules.steer_before is SteerBefore.TOOL:
-                self._skip([*ready, *doubtful])
-                ready, doubtful = [], []
-            await self._start(ready, name)
-            if doubtful:
-                await self._approve_all(doubtful, name)
-            await self._finish()
-        except BaseException:  # whatever ends the step early, no tool may outlive it
+            ready = [prepared_call for prepared_call in prepared if prepared_call and not prepared_call.needs_approval]
+            unapproved = [one for one in prepared if one and one.needs_approval]
+            if self._io.steering.is_set and self._services.rules.steer_before is SteerBefore.TOOL:
+                self._skip([*ready, *unapproved])
+                ready, unapproved = [], []
+            await self._start(ready, step_id)
+            if unapproved:
+                await self._approve_all(unapproved, step_id)
+            await self._wait_for_all()
+        except BaseException:  # however the step ends, no tool may outlive it
             with anyio.CancelScope(shield=True):
-                await self._cut()
+                await self._cancel_running()
             self._close_unstarted(calls)
             raise
         finally:
-            self._bench.snapshots.after(name, self._stays)
+            self._services.snapshots.finish_step(step_id, self._irreversible_effects)
 
-    async def _prepare(self, call: Call) -> Prepared | None:
-        """Return the call ready to run, or give it the result that says why it does not."""
+    async def _prepare(self, call: Call) -> PreparedCall | None:
+        """Return the call ready to run, or None after recording a result that says why it can't run."""
         prepared = await self._gate.prepare(call)
-        return prepared if isinstance(prepared, Prepared) else self._refuse(call, prepared)
+        return prepared if isinstance(prepared, PreparedCall) else self._refuse(call, prepared)
 
-    def _refuse(self, call: Call, why: str) -> None:
-        self._log.append(self._record_end(CallResult(call.id, call.name, why, Effect.NOT_STARTED, is_error=True)))
+    def _refuse(self, call: Call, reason: str) -> None:
+        self._journal.append(
+            self._make_end_record(CallResult(call.id, call.name, reason, Effect.NOT_STARTED, is_error=True))
+        )
 
-    def _skip(self, prepared: Sequence[Prepared]) -> None:
-        for one in prepared:
-            self._refuse(one.call, SKIPPED)
+    def _skip(self, prepared: Sequence[PreparedCall]) -> None:
+        for call in prepared:
+            self._refuse(call.call, SKIPPED)
 
-    async def _start(self, ready: Sequence[Prepared], name: StepName) -> None:
-        """Start the calls, once what they may change is kept, their start is durable and the session is surely ours."""
+    async def _start(self, ready: Sequence[PreparedCall], step_id: StepId) -> None:
+        """Start the calls once their files are saved, their start records are durable and ownership is verified."""
         if not ready:
             return
-        writes = _writes(ready)
+        writes = _written_paths(ready)
         if writes is None or writes:
             with self._timeline.span("snapshot", "files"):
-                await self._bench.snapshots.before(name, self._bench.workspace, writes)
-        self._stays.extend(one.forecast.stays for one in ready if one.forecast.stays)
-        await self._log.append(*(self._record_start(one.call) for one in ready))
-        await self._lines.prove()
-        self._running.extend(self._begin(one) for one in ready)
+                await self._services.snapshots.save_before_step(step_id, self._services.workspace, writes)
+        self._irreversible_effects.extend(
+            prepared.forecast.irreversible_effect for prepared in ready if prepared.forecast.irreversible_effect
+        )
+        await self._journal.append(*(self._make_start_record(prepared.call) for prepared in ready))
+        await self._io.verify_ownership()
+        self._running.extend(self._start_task(prepared) for prepared in ready)
 
-    def _record_start(self, call: Call) -> CallStarted:
-        return CallStarted(turn=self._lines.turn, call=call.id, at=self._bench.clock.now())
+    def _make_start_record(self, call: Call) -> CallStarted:
+        return CallStarted(turn=self._io.turn, call=call.id, at=self._services.clock.now())
 
-    def _begin(self, prepared: Prepared) -> RunningCall:
-        context = Context(self._lines, prepared.call.id, self._bench.workspace)
+    def _start_task(self, prepared: PreparedCall) -> RunningCall:
+        context = ToolCallContext(self._io, prepared.call.id, self._services.workspace)
         task = asyncio.create_task(_run_tool(prepared, context), name=f"call {prepared.call.name}")
-        return RunningCall(prepared.call, prepared.tool, context, task, self._timeline.now())
+        return RunningCall(prepared.call, prepared.tool, context, task, self._timeline.elapsed_ms())
 
-    async def _approve_all(self, doubtful: list[Prepared], name: StepName) -> None:
-        """Ask for one call after the other. A message for this turn comes before what is not allowed yet."""
-        for place, one in enumerate(doubtful):
-            why = await self._answer_or_steer(one)
-            if why is None:
-                return self._skip(doubtful[place:])
-            if why:
-                self._refuse(one.call, why)
+    async def _approve_all(self, unapproved: list[PreparedCall], step_id: StepId) -> None:
+        """Ask for approval of the calls one by one. If a message for this turn arrives, skip the remaining calls."""
+        for index, call in enumerate(unapproved):
+            refusal = await self._wait_for_approval(call)
+            if refusal is None:
+                return self._skip(unapproved[index:])
+            if refusal:
+                self._refuse(call.call, refusal)
             else:
-                await self._start([one], name)
+                await self._start([call], step_id)
         return None
 
-    async def _answer_or_steer(self, one: Prepared) -> str | None:
-        """Return why the call may not run, "" when it may, None when a message for the turn came first.
+    async def _wait_for_approval(self, prepared: PreparedCall) -> str | None:
+        """Return the refusal, "" if the call may run, or None if a message for the turn arrived first.
 
-        The results of the calls that run meanwhile are recorded as they come.
+        Results of other calls that finish meanwhile are recorded.
         """
-        steered = asyncio.create_task(self._lines.steering.wait(), name="steer")
-        answered = asyncio.create_task(self._gate.approve(one), name="approval")
+        steer = asyncio.create_task(self._io.steering.wait(), name="steer")
+        approval = asyncio.create_task(self._gate.approve(prepared), name="approval")
         try:
-            while not answered.done() and not steered.done():
-                await asyncio.wait([answered, steered, *self._open_tasks()], return_when=asyncio.FIRST_COMPLETED)
-                await self._record_done()
-            return answered.result() if answered.done() else None
+            while not approval.done() and not steer.done():
+                await asyncio.wait([approval, steer, *self._open_tasks()], return_when=asyncio.FIRST_COMPLETED)
+                await self._record_finished()
+            return approval.result() if approval.done() else None
         finally:
-            steered.cancel()
-            answered.cancel()
-            with anyio.CancelScope(shield=True):  # both only wait, and hear the cancel
-                await asyncio.wait([answered, steered])
+            steer.cancel()
+            approval.cancel()
+            with anyio.CancelScope(shield=True):  # both tasks only wait, so they end immediately
+                await asyncio.wait([approval, steer])
 
     def _open_tasks(self) -> list[asyncio.Task[ToolOutput]]:
-        return [one.task for one in self._running if one.call.id in self._open_calls()]
+        return [running.task for running in self._running if running.call.id in self._open_calls()]
 
-    async def _finish(self) -> None:
-        while left := self._open_tasks():
-            await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
-            await self._record_done()
+    async def _wait_for_all(self) -> None:
+        while tasks := self._open_tasks():
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await self._record_finished()
 
-    async def _record_done(self) -> None:
-        done = [one for one in self._running if one.task.done() and one.call.id in self._open_calls()]
-        for one in done:
-            self._timeline.add("tool", one.call.name, one.started_at)
-        await self._log.append(*(self._record_end(_result(one)) for one in done))
+    async def _record_finished(self) -> None:
+        done = [running for running in self._running if running.task.done() and running.call.id in self._open_calls()]
+        for running in done:
+            self._timeline.add_span("tool", running.call.name, running.started_at)
+        await self._journal.append(*(self._make_end_record(_call_result(one)) for one in done))
 
-    async def _cut(self) -> None:
-        """Cancel all that runs and wait as long as each may take; what is still there then is left behind."""
-        began = anyio.current_time()
-        open_ones = [one for one in self._running if one.call.id in self._open_calls()]
-        for one in open_ones:
-            one.task.cancel()
-        for one in sorted(open_ones, key=lambda one: one.tool.spec.grace_seconds):
-            grace = min(one.tool.spec.grace_seconds, self._bench.rules.limits.settle_seconds * 0.9)
-            left = max(0.0, began + grace - anyio.current_time())
-            await asyncio.wait([one.task], timeout=left)
-            self._timeline.add("tool", one.call.name, one.started_at)
-            if one.task.done():
-                self.abandoned.extend(one.context.left)
-                self._log.append(self._record_end(_result(one)))
+    async def _cancel_running(self) -> None:
+        """Cancel all running calls, wait for each call's grace period, and abandon those that are still running."""
+        start = anyio.current_time()
+        open_calls = [one for one in self._running if one.call.id in self._open_calls()]
+        for running in open_calls:
+            running.task.cancel()
+        for running in sorted(open_calls, key=lambda one: one.tool.spec.grace_seconds):
+            grace = min(running.tool.spec.grace_seconds, self._services.rules.limits.settle_seconds * 0.9)
+            remaining = max(0.0, start + grace - anyio.current_time())
+            await asyncio.wait([running.task], timeout=remaining)
+            self._timeline.add_span("tool", running.call.name, running.started_at)
+            if running.task.done():
+                self.abandoned.extend(running.context.left_running)
+                self._journal.append(self._make_end_record(_call_result(running)))
             else:
-                self._abandon(one)
+                self._abandon(running)
 
     def _abandon(self, running: RunningCall) -> None:
         call = running.call
         running.context.abandon()
         self.abandoned.append(call.name)
-        text = f"{running.context.said}\n[cancelled, but it did not stop; its effect is unknown]".lstrip()
-        self._log.append(self._record_end(CallResult(call.id, call.name, text, Effect.UNKNOWN, is_error=True)))
-        self._bench.quarantine.keep(running.task, self._late(call))
+        text = f"{running.context.output_tail}\n[cancelled, but it did not stop; its effect is unknown]".lstrip()
+        self._journal.append(self._make_end_record(CallResult(call.id, call.name, text, Effect.UNKNOWN, is_error=True)))
+        self._services.quarantine.watch(running.task, self._late_result_recorder(call))
 
-    def _late(self, call: Call) -> Callable[[ToolOutput], None]:
+    def _late_result_recorder(self, call: Call) -> Callable[[ToolOutput], None]:
         def record(output: ToolOutput) -> None:
-            late = Quarantined(turn=self._lines.turn, call=call.id, name=call.name, text=clean(output.text))
-            self._log.append(late)
+            late = Quarantined(turn=self._io.turn, call=call.id, name=call.name, text=replace_surrogates(output.text))
+            self._journal.append(late)
 
         return record
 
     def _close_unstarted(self, calls: Sequence[Call]) -> None:
         for call in calls:
             if call.id in self._open_calls():
-                self._refuse(call, "[interrupted before it was started]")
+                self._refuse(call, "[interrupted before it started]")
 
     def _open_calls(self) -> dict[str, Call]:
-        turn = self._log.state.turn
+        turn = self._journal.state.turn
         return turn.calls if turn else {}
 
-    def _record_end(self, result: CallResult) -> CallEnded:
-        return CallEnded(turn=self._lines.turn, result=result, at=self._bench.clock.now())
+    def _make_end_record(self, result: CallResult) -> CallEnded:
+        return CallEnded(turn=self._io.turn, result=result, at=self._services.clock.now())
 
 
-async def _run_tool(prepared: Prepared, context: Context) -> ToolOutput:
+async def _run_tool(prepared: PreparedCall, context: ToolCallContext) -> ToolOutput:
     try:
         return await prepared.tool.run(prepared.arguments, context)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
@@ -205,22 +209,22 @@ async def _run_tool(prepared: Prepared, context: Context) -> ToolOutput:
         return ToolOutput(f"{type(error).__name__}: {error}", is_error=True, effect=Effect.UNKNOWN)
 
 
-def _writes(ready: Sequence[Prepared]) -> list[str] | None:
-    """Return the paths that the calls may change together; None when nobody can know."""
-    together: list[str] = []
-    for one in ready:
-        if one.forecast.writes is None:
+def _written_paths(ready: Sequence[PreparedCall]) -> list[str] | None:
+    """Return the paths that the calls may change, or None if they can't be known."""
+    paths: list[str] = []
+    for prepared in ready:
+        if prepared.forecast.writes is None:
             return None
-        together.extend(one.forecast.writes)
-    return together
+        paths.extend(prepared.forecast.writes)
+    return paths
 
 
-def _result(running: RunningCall) -> CallResult:
-    """Return what is known of a call whose task is over: a result that was reached wins over the cancel."""
+def _call_result(running: RunningCall) -> CallResult:
+    """Return the result of a call whose task is done. A returned result takes precedence over a cancel."""
     call = running.call
     if running.task.cancelled():
-        text = f"{running.context.said}\n[cancelled]".lstrip()
+        text = f"{running.context.output_tail}\n[cancelled]".lstrip()
         return CallResult(call.id, call.name, text, Effect.CANCELLED, is_error=True)
     output = running.task.result()
-    text = cut_middle(clean(output.text), RESULT_CHARACTERS)
+    text = truncate_middle(replace_surrogates(output.text), MAX_RESULT_CHARACTERS)
     return CallResult(call.id, call.name, text, output.effect, output.is_error, output.attachments)

@@ -1,90 +1,92 @@
-"""Making room: what is old becomes a summary, before the context is full."""
+"""Compaction: older messages are replaced by a summary before the context is full."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
 
 from msgspec import structs
 
-from hark.engine.turn.reply import Reply
-from hark.engine.turn.tokens import estimate, tokens
-from hark.engine.turn.transcript import KEPT_WORDS
+from hark.engine.turn.reply import ReplyBuilder
+from hark.engine.turn.tokens import estimate_tokens, estimate_total_tokens
+from hark.engine.turn.transcript import KEPT_USER_MESSAGES
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import ContextTooLong, ProviderError
 
 FULL_SHARE = 0.8
-KEPT_SHARE = 0.3
-LEAST_SHARE = 0.1
-CLIPS = (2_000, 200)  # how much stays of each old text when even the request for a summary is too long
+KEEP_SHARE = 0.3
+MIN_SUMMARISED_SHARE = 0.1
+CLIP_CHARACTERS = (2_000, 200)  # characters kept of each old text when even the request for a summary is too long
 INSTRUCTIONS = (
-    "Summarise the conversation so far for yourself, so that you can go on with it when the originals are gone. Keep: "
-    "what the person wants and has decided, what was done and found, names, paths, figures and error messages that "
-    "still matter, what is open, and what was interrupted and why. Write plain notes, no preamble, and call no tool."
+    "Summarise the conversation so far for yourself, so that you can continue when the originals are gone. Keep "
+    "the user's goals and decisions, finished work, findings, names, paths, figures and error messages that still "
+    "matter, open tasks, and interruptions with their reasons. Write plain notes without a preamble, and call no tool."
 )
 
-Ask = Callable[[Sequence[Message]], Awaitable[Reply]]
+AskModel = Callable[[Sequence[Message]], Awaitable[ReplyBuilder]]
 
 
 def is_full(used: int, window: int | None) -> bool:
-    """Tell whether messages of so many tokens come close to a context window; an unknown window is never full."""
+    """Return whether this many tokens nearly fill a context window. An unknown window is never full."""
     return window is not None and used > window * FULL_SHARE
 
 
-def split(messages: Sequence[Message], room: float, least: float = 0.0) -> int:
-    """Return how many of the first messages to summarise; 0 when less than `least` tokens would go.
+def count_to_summarise(messages: Sequence[Message], keep_tokens: float, min_tokens: float = 0.0) -> int:
+    """Return how many of the first messages to summarise, or 0 if fewer than `min_tokens` tokens would be replaced.
 
-    The rest is as much as fits into `room` tokens, but at least the last exchange. It begins with a person's message or
-    a reply, so that no call is torn from its result.
+    The remaining messages fit into `keep_tokens` tokens, but include at least the last exchange. They begin with a
+    user's message or a reply, so that no call is separated from its result.
     """
     used = 0
-    cut = 0
-    for place in range(len(messages) - 1, 0, -1):
-        used += tokens(messages[place])
-        if isinstance(messages[place], UserMessage | AssistantMessage):
-            if cut and used > room:
+    count = 0
+    for index in range(len(messages) - 1, 0, -1):
+        used += estimate_tokens(messages[index])
+        if isinstance(messages[index], UserMessage | AssistantMessage):
+            if count and used > keep_tokens:
                 break
-            cut = place
-    going = _going(messages[:cut])
-    return cut if going and estimate(going) >= least else 0
+            count = index
+    replaced = _replaced_messages(messages[:count])
+    return count if replaced and estimate_total_tokens(replaced) >= min_tokens else 0
 
 
-async def summarise(ask: Ask, messages: Sequence[Message], instructions: str = "") -> tuple[str, Reply]:
-    """Return the model's summary, and the reply that it is. Cancelling changes nothing.
+async def summarise(ask: AskModel, messages: Sequence[Message], instructions: str = "") -> tuple[str, ReplyBuilder]:
+    """Ask the model for a summary. Return the summary and the whole reply. Cancelling changes nothing.
 
     Raises:
-        ProviderError: The model could not do it.
+        ProviderError: The model could not summarise.
     """
-    reply = await _asked(ask, messages, f"{INSTRUCTIONS}\n\nThe person adds: {instructions}" if instructions else "")
+    reply = await _request_summary(
+        ask, messages, f"{INSTRUCTIONS}\n\nThe user adds: {instructions}" if instructions else ""
+    )
     summary = reply.text.strip()
     if not summary or (reply.end is not None and reply.end.reason == "refusal"):
-        raise ProviderError("The model gave no summary of the conversation.", code="no_summary")
+        raise ProviderError("The model returned no summary of the conversation.", code="no_summary")
     return summary, reply
 
 
-async def _asked(ask: Ask, messages: Sequence[Message], words: str) -> Reply:
-    """Ask for a summary of all; where that is too long, of less and less of each long text."""
-    note = Note(words or INSTRUCTIONS)
+async def _request_summary(ask: AskModel, messages: Sequence[Message], instructions: str) -> ReplyBuilder:
+    """Ask for a summary of all messages. If the request is too long, retry with long messages clipped ever shorter."""
+    note = Note(instructions or INSTRUCTIONS)
     try:
         return await ask([*messages, note])
     except ContextTooLong as error:
         refusal = error
-    for characters in CLIPS:
+    for characters in CLIP_CHARACTERS:
         try:
-            return await ask([*(_clipped(message, characters) for message in messages), note])
+            return await ask([*(_clip(message, characters) for message in messages), note])
         except ContextTooLong as error:
             refusal = error
     raise refusal
 
 
-def _going(messages: Sequence[Message]) -> list[Message]:
-    """Return what a summary would take away: not the person's last words, and not the summary before it."""
-    words = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
-    kept = set(words[-KEPT_WORDS:])
+def _replaced_messages(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that a summary replaces: all except the user's last messages and the previous summary."""
+    user_messages = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
+    kept = set(user_messages[-KEPT_USER_MESSAGES:])
     is_summary = bool(messages) and isinstance(messages[0], Note)
     return [message for place, message in enumerate(messages) if place not in kept and (place or not is_summary)]
 
 
-def _clipped(message: Message, characters: int) -> Message:
-    """Return the message with the beginning and the end of its text; calls stay, as their results do."""
+def _clip(message: Message, characters: int) -> Message:
+    """Return the message with only the start and end of its text. Calls and results remain."""
     text = message.text
     if len(text) > characters:
         half = characters // 2

@@ -1,4 +1,4 @@
-"""Before a call: is there such a tool, are its arguments right, and does its person allow it?"""
+"""Checks a call before it runs: the tool exists, its arguments are valid, and the user allows it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,109 +6,111 @@ from typing import Any
 import msgspec
 
 from hark.engine.services import EngineServices
-from hark.engine.session.log import Log
-from hark.engine.turn.approvals import ApprovalDecision, CallForecast, Consent, decide
+from hark.engine.session.journal_writer import JournalWriter
+from hark.engine.turn.approvals import ApprovalDecision, ApprovalPolicy, CallForecast, decide_approval
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.turn_io import TurnIO
 from hark.protocol.events import Notice
 from hark.protocol.messages import Call
 from hark.protocol.records import Granted
-from hark.protocol.tool import NobodyToAsk, Question, QuestionKind, Tool, ToolError
+from hark.protocol.tool import NoUserToAsk, Question, QuestionKind, Tool, ToolError
 
 YES = "yes"
 SESSION = "session"
 ALWAYS = "always"
 NO = "no"
-_YES_WORDS = (YES, "y", "once", "allow", "ok")
-DENIED = "This is denied by the rules of this machine's owner."
+_YES_ANSWERS = (YES, "y", "once", "allow", "ok")
+DENIED = "This is denied by the rules on this machine."
 _ARGUMENTS = msgspec.json.Decoder(dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A call that may run once it is allowed: its tool was found, and its arguments are decoded."""
+class PreparedCall:
+    """A call that is ready to run once it is approved: its tool was found and its arguments are decoded."""
 
     call: Call
     tool: Tool
     arguments: Any
     forecast: CallForecast
-    is_asked: bool  # a person must allow it first
+    needs_approval: bool  # the user must approve it first
 
 
-class Gate:
-    """Lets a turn's calls through, or says why not, in words for the model."""
+class CallGate:
+    """Checks and approves a turn's calls. Refusals are messages to the model."""
 
-    def __init__(self, bench: EngineServices, log: Log, lines: TurnIO, timeline: Timeline) -> None:
-        self._bench = bench
-        self._log = log
-        self._lines = lines
+    def __init__(self, services: EngineServices, journal: JournalWriter, io: TurnIO, timeline: Timeline) -> None:
+        self._services = services
+        self._journal = journal
+        self._io = io
         self._timeline = timeline
 
-    async def prepare(self, call: Call) -> Prepared | str:
-        """Return the call as it would run, or why it does not. Safe to cancel."""
-        tool = self._bench.tools.get(call.name)
+    async def prepare(self, call: Call) -> PreparedCall | str:
+        """Return the call ready to run, or the reason why it can't run. Safe to cancel."""
+        tool = self._services.tools.get(call.name)
         if tool is None:
-            names = ", ".join(spec.name for spec in self._bench.tools.specs)
+            names = ", ".join(spec.name for spec in self._services.tools.specs)
             return f"There is no tool named {call.name!r}. The tools are: {names}."
         if call.broken:
             return f"The arguments are not a JSON object: {call.broken[:200]!r}. Send them again."
         given = _ARGUMENTS.decode(call.arguments)
         try:
-            arguments = self._bench.tools.decode(tool.spec, given)
+            arguments = self._services.tools.decode(tool.spec, given)
         except ToolError as error:
             return str(error)
-        forecast = await self._forecast(tool, arguments, str(given.get("command", "")))
-        decision = decide(self._consent(), forecast)
+        forecast = await self._predict(tool, arguments, str(given.get("command", "")))
+        decision = decide_approval(self._policy(), forecast)
         if decision is ApprovalDecision.DENY:
             return DENIED
-        return Prepared(call, tool, arguments, forecast, decision is ApprovalDecision.ASK)
+        return PreparedCall(call, tool, arguments, forecast, decision is ApprovalDecision.ASK)
 
-    async def _forecast(self, tool: Tool, arguments: Any, command: str) -> CallForecast:
-        spec, workspace = tool.spec, self._bench.workspace
-        foreseen = spec.foreseen(arguments)
-        folder = spec.folder_of(self._lines.session) if spec.folder_of else None
-        writable = self._bench.rules.approvals.writable
-        judged = await self._bench.analyzer.analyze(foreseen, workspace, folder, writable)
-        return CallForecast(spec.name, foreseen.subject or command, foreseen, judged)
+    async def _predict(self, tool: Tool, arguments: Any, command: str) -> CallForecast:
+        spec, workspace = tool.spec, self._services.workspace
+        effects = spec.predict_effects(arguments)
+        folder = spec.folder_of(self._io.session) if spec.folder_of else None
+        writable = self._services.rules.approvals.writable
+        assessment = await self._services.analyzer.analyze(effects, workspace, folder, writable)
+        return CallForecast(spec.name, effects.subject or command, effects, assessment)
 
-    async def approve(self, prepared: Prepared) -> str:
-        """Ask the person; return why the call does not run, or "" when it may. Cancelling withdraws the question."""
+    async def approve(self, prepared: PreparedCall) -> str:
+        """Ask the user for approval; cancelling withdraws the question. Return the refusal, or "" if the call may
+        run.
+        """
         call, forecast = prepared.call, prepared.forecast
-        # Decide once more: the answer to the question before may have allowed this as well.
-        decision = decide(self._consent(), forecast)
+        # Decide again, because the previous answer may have allowed this call as well.
+        decision = decide_approval(self._policy(), forecast)
         if decision is not ApprovalDecision.ASK:
             return DENIED if decision is ApprovalDecision.DENY else ""
-        reasons = forecast.judged.reasons
+        reasons = forecast.assessment.reasons
         text = "\n".join([f"Run {call.name} with {call.arguments}?", *reasons])
         choices = (YES, SESSION, ALWAYS, NO) if forecast.grant else (YES, NO)
         try:
             with self._timeline.span("question", call.name):
                 question = Question(text, choices, QuestionKind.APPROVAL)
-                answer = await self._lines.questions.ask(question, call.id)
-        except NobodyToAsk:
-            why = "; ".join(reasons)
-            return f"This needs a person's approval, and nobody is there to give it.{f' Why: {why}.' if why else ''}"
-        return await self._take(answer, forecast.grant)
+                answer = await self._io.questions.ask(question, call.id)
+        except NoUserToAsk:
+            reason = "; ".join(reasons)
+            return f"This needs the user's approval, but no user is available.{f' Reason: {reason}.' if reason else ''}"
+        return await self._apply_answer(answer, forecast.grant)
 
-    async def _take(self, answer: str, grant: str) -> str:
-        word = answer.strip().lower()
-        if word in _YES_WORDS:
+    async def _apply_answer(self, answer: str, grant: str) -> str:
+        choice = answer.strip().lower()
+        if choice in _YES_ANSWERS:
             return ""
-        if word in (SESSION, ALWAYS) and grant:
-            self._log.append(Granted(grant=grant, at=self._bench.clock.now()))
-            if word == ALWAYS:
-                await self._remember(grant)
+        if choice in (SESSION, ALWAYS) and grant:
+            self._journal.append(Granted(grant=grant, at=self._services.clock.now()))
+            if choice == ALWAYS:
+                await self._save_grant(grant)
             return ""
-        return f"The person did not allow this. They answered: {answer}"
+        return f"The user declined this. Their answer: {answer}"
 
-    async def _remember(self, grant: str) -> None:
+    async def _save_grant(self, grant: str) -> None:
         try:
-            await self._bench.grants.remember(grant)
+            await self._services.grants.add(grant)
         except OSError as error:
-            text = f"{grant} is allowed in this session, but could not be kept for later ones: {error}"
-            self._lines.fanout.emit(Notice, self._lines.turn, "grant", text)
+            text = f"{grant} is allowed in this session, but could not be saved for later sessions: {error}"
+            self._io.fanout.emit(Notice, self._io.turn, "grant", text)
 
-    def _consent(self) -> Consent:
-        approvals = self._bench.rules.approvals
-        state = self._log.state
-        return Consent(approvals, state.mode or approvals.mode, {*state.grants, *self._bench.grants.known})
+    def _policy(self) -> ApprovalPolicy:
+        approvals = self._services.rules.approvals
+        state = self._journal.state
+        return ApprovalPolicy(approvals, state.mode or approvals.mode, {*state.grants, *self._services.grants.all})

@@ -1,4 +1,4 @@
-"""Getting one reply: the route that serves, another try where that helps, and another route where it does not."""
+"""Gets one reply from a model: chooses the route, retries where that helps, and otherwise switches the route."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hark.engine.services import EngineServices
-from hark.engine.turn.reply import Reply
-from hark.engine.turn.retry import STALE, RetryBudget
+from hark.engine.turn.reply import ReplyBuilder
+from hark.engine.turn.retry import RETRIES_PER_TURN, STALE, RetryBudget
 from hark.engine.turn.routes import Route
-from hark.engine.turn.stall_timer import StallTimer, patience
+from hark.engine.turn.stall_timer import StallTimer, stall_limits
 from hark.engine.turn.timeline import Timeline
-from hark.engine.turn.tokens import estimate
+from hark.engine.turn.tokens import estimate_total_tokens
 from hark.engine.turn.transcript import Transcript
 from hark.engine.turn.turn_io import TurnIO
 from hark.protocol.events import Notice, ReasoningDelta, ReplyDelta, ReplyRestarted, RouteChanged
@@ -31,12 +31,12 @@ from hark.protocol.provider import (
     Unreachable,
 )
 
-Progress = Callable[[bool], None]
+SaveProgress = Callable[[bool], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
-    """What a model is asked: with `is_shown`, the person sees the reply as it comes."""
+class _ModelRequest:
+    """A request to a model. With `is_shown`, the reply is shown to the user as it streams."""
 
     span: str
     messages: tuple[Message, ...]
@@ -46,24 +46,24 @@ class _Wish:
 
 
 class ReplyTooLong(Exception):
-    """The model does not stop; the reply so far is kept."""
+    """The reply exceeds the length limit. The text so far is kept."""
 
     def __init__(self, characters: int) -> None:
         super().__init__()
-        self.limit = LimitReached("reply_characters", f"The reply has {characters} characters and does not end.")
+        self.limit = LimitReached("reply_characters", f"Reply limit reached ({characters} characters).")
 
 
 class ModelCalls:
-    """Asks models for a turn. A cancel goes straight through it: it is no error, and changes no route's health."""
+    """Sends a turn's requests to models. A cancellation propagates and doesn't affect any route's health."""
 
-    def __init__(self, bench: EngineServices, lines: TurnIO, timeline: Timeline, progress: Progress) -> None:
-        """`progress` is called about once a second while text comes; True with the first text of a stream."""
-        self.reply = Reply()
-        self._bench = bench
-        self._lines = lines
+    def __init__(self, services: EngineServices, io: TurnIO, timeline: Timeline, save_progress: SaveProgress) -> None:
+        """`save_progress` is called about once a second while text arrives, with True at the start of a stream."""
+        self.reply = ReplyBuilder()
+        self._services = services
+        self._io = io
         self._timeline = timeline
-        self._progress = progress
-        self._retries = RetryBudget(bench.jitter)
+        self._save_progress = save_progress
+        self._retries = RetryBudget(services.jitter)
         self._route: Route | None = None
         self._tried: list[str] = []
         self._chosen = ""
@@ -71,162 +71,170 @@ class ModelCalls:
         self._time = asyncio.get_running_loop().time
         self._saved_at = self._time()
 
-    def choose(self, chosen: str, last: str) -> Route:
-        """Return the turn's route, and tell the person when it is another than the `last` one."""
+    def choose_route(self, chosen: str, last: str) -> Route:
+        """Return the turn's route. Publish an event if it differs from the `last` route."""
         if self._route is None:
             self._chosen = chosen
-            self._route = self._bench.routes.first(self._lines.turn, chosen)
+            self._route = self._services.routes.choose(self._io.turn, chosen)
             self._tried.append(self._route.name)
             if last and last != self._route.name:
-                self._tell_change(self._why(self._route.name, last))
+                self._publish_route_change(self._change_reason(self._route.name, last))
         return self._route
 
     @property
     def route_name(self) -> str:
-        """The route that serves; "" when none was needed yet."""
+        """The name of the current route, or "" if no route was chosen yet."""
         return self._route.name if self._route else ""
 
-    def let_go(self) -> None:
-        """The turn is over; whoever kept its text is let go of too, so that its memory is free at once."""
-        self._progress = _nothing
+    def release(self) -> None:
+        """Release the route and the callback at the turn's end. The callback's memory is freed immediately."""
+        self._save_progress = _ignore_progress
         if self._route is not None:
-            self._bench.routes.let_go(self._route, self._lines.turn)
+            self._services.routes.release_trial(self._route, self._io.turn)
 
-    async def ask(self, step: int, transcript: Transcript) -> Reply:
-        """Return a whole reply. Cancelling closes the connection; `reply` has what came of it.
+    async def ask(self, step: int, transcript: Transcript) -> ReplyBuilder:
+        """Return a complete reply. Cancelling closes the connection; `reply` has the text received so far.
 
         Raises:
-            ProviderError: No route could answer; the text has the last server's own words.
-            ReplyTooLong: The model does not stop.
+            ProviderError: No route could answer; the text quotes the last server's error.
+            ReplyTooLong: The reply exceeds the length limit.
         """
         self._step = step
-        self._restart()  # of a reply that was cut for being too long
+        self._publish_restart()  # discards text of a request that was too long
         messages = tuple(transcript.messages)
-        return await self._answer(_Wish("model", messages, transcript.tokens, is_shown=True, memo=transcript.memo))
+        return await self._request_reply(
+            _ModelRequest("model", messages, transcript.tokens, is_shown=True, memo=transcript.memo)
+        )
 
-    async def ask_aside(self, messages: Sequence[Message]) -> Reply:
-        """Return a whole reply that nobody is shown and that `reply` knows nothing of; otherwise like `ask`."""
-        return await self._answer(_Wish("compaction", tuple(messages), estimate(messages), is_shown=False, memo={}))
+    async def ask_hidden(self, messages: Sequence[Message]) -> ReplyBuilder:
+        """Like `ask`, but the reply is not shown to the user and not stored in `reply`."""
+        return await self._request_reply(
+            _ModelRequest("compaction", tuple(messages), estimate_total_tokens(messages), is_shown=False, memo={})
+        )
 
-    async def _answer(self, wish: _Wish) -> Reply:
+    async def _request_reply(self, request: _ModelRequest) -> ReplyBuilder:
         while True:
             route = self._route
-            assert route is not None, "choose comes first"
+            assert route is not None, "choose_route must be called first"
             try:
-                with self._timeline.span(wish.span, route.name):
-                    reply = await self._stream(route, wish)
+                with self._timeline.span(request.span, route.name):
+                    reply = await self._stream(route, request)
             except TransientProviderError as error:
-                if not await self._goes_on(route, error):
-                    raise  # here: an error that is raised where it was handed in holds itself, and the whole request
+                if not await self._retry_or_switch(route, error):
+                    # raised here, because elsewhere it would create a reference cycle that keeps the request in
+                    # memory
+                    raise
             except (BadAddress, BadKey, BadModel, QuotaExhausted) as error:
-                if not self._switch(route, error):
+                if not self._switch_route(route, error):
                     raise
             else:
-                self._bench.routes.succeeded(route)
-                self._retries.succeeded()
+                self._services.routes.record_success(route)
+                self._retries.record_success()
                 return reply
-            if wish.is_shown:
-                self._restart()
+            if request.is_shown:
+                self._publish_restart()
 
-    async def _goes_on(self, route: Route, error: TransientProviderError) -> bool:
-        """Wait for another try, or change the route; False when there is neither."""
-        can_switch = self._bench.routes.has_other(self._tried)
-        # Where nobody answered the last turn either, however long it waited, the settings are wrong, it seems: each
-        # turn tries once, so that the person knows at once.
-        is_hopeless = isinstance(error, Unreachable) and not self._bench.routes.is_trusted(route)
+    async def _retry_or_switch(self, route: Route, error: TransientProviderError) -> bool:
+        """Wait for a retry, or switch the route. Return False if neither is possible."""
+        can_switch = self._services.routes.has_untried_route(self._tried)
+        # A route that was unreachable in the last turn as well is probably misconfigured. Try it once per turn, so
+        # that the user sees the error immediately.
+        is_hopeless = isinstance(error, Unreachable) and not self._services.routes.is_healthy(route)
         pause = None if is_hopeless else self._retries.next_pause(error, can_switch=can_switch)
         if pause is None:
-            return self._switch(route, error)
-        notice = f"{error}; retry {self._retries.used} in {pause:.1f} s"
-        self._lines.fanout.emit(Notice, self._lines.turn, "retry", notice)
+            return self._switch_route(route, error)
+        notice = f"{str(error).rstrip('.')}. Retrying in {pause:.1f} s ({self._retries.used} of {RETRIES_PER_TURN})"
+        self._io.fanout.emit(Notice, self._io.turn, "retry", notice)
         with self._timeline.span("pause", "retry"):
             await self._retries.pause(pause)
         return True
 
-    def _switch(self, route: Route, error: ProviderError) -> bool:
-        """Let another route serve the rest of the turn; False when there is none."""
+    def _switch_route(self, route: Route, error: ProviderError) -> bool:
+        """Switch to another route for the rest of the turn. Return False if no other route is available."""
         retry_after = error.retry_after if isinstance(error, TransientProviderError) else None
-        self._bench.routes.failed(route, retry_after)
-        other = self._bench.routes.after(self._tried, self._lines.turn, self._chosen)
-        if other is None:
+        self._services.routes.record_failure(route, retry_after)
+        next_route = self._services.routes.choose_next(self._tried, self._io.turn, self._chosen)
+        if next_route is None:
             return False
-        self._route = other
-        self._tried.append(other.name)
-        self._retries.switched()
-        self._tell_change(f"{route.name}: {error}")
+        self._route = next_route
+        self._tried.append(next_route.name)
+        self._retries.record_switch()
+        self._publish_route_change(f"{route.name} failed: {error}")
         return True
 
-    def _why(self, route: str, last: str) -> str:
-        """Return why a turn begins with another route than the last one."""
-        names = self._bench.routes.names
+    def _change_reason(self, route: str, last: str) -> str:
+        """Return why a turn starts with a different route than the last turn."""
+        names = self._services.routes.names
         if route == self._chosen:
             return "you chose it"
         if last not in names:
-            return f"there is no route {last} any more"
-        is_usual = names.index(route) < names.index(last)
-        return "it serves again" if is_usual and last != self._chosen else f"{last} failed a short while ago"
+            return f"the route {last} no longer exists"
+        is_preferred = names.index(route) < names.index(last)
+        return "it is available again" if is_preferred and last != self._chosen else f"{last} failed recently"
 
-    def _tell_change(self, reason: str) -> None:
+    def _publish_route_change(self, reason: str) -> None:
         assert self._route is not None
-        self._lines.fanout.emit(RouteChanged, self._lines.turn, self._route.name, reason)
+        self._io.fanout.emit(RouteChanged, self._io.turn, self._route.name, reason)
 
-    def _restart(self) -> None:
-        """Take back text that was shown: it comes again."""
+    def _publish_restart(self) -> None:
+        """Ask the readers to discard the shown text, because the reply is being restarted."""
         if self.reply.characters:
-            self._lines.fanout.emit(ReplyRestarted, self._lines.turn, self._step)
+            self._io.fanout.emit(ReplyRestarted, self._io.turn, self._step)
 
-    async def _stream(self, route: Route, wish: _Wish) -> Reply:
-        reply = Reply()
-        tools = tuple(self._bench.tools.specs) if route.offers_tools else ()
-        request = Request(self._bench.system_prompt(), wish.messages, tools, memo=wish.memo)
-        watch = StallTimer(patience(route, wish.tokens), self._warn)
-        if wish.is_shown:
+    async def _stream(self, route: Route, model_request: _ModelRequest) -> ReplyBuilder:
+        reply = ReplyBuilder()
+        tools = tuple(self._services.tools.specs) if route.offers_tools else ()
+        request = Request(self._services.system_prompt(), model_request.messages, tools, memo=model_request.memo)
+        stall_timer = StallTimer(stall_limits(route, model_request.tokens), self._publish_stall_warning)
+        if model_request.is_shown:
             self.reply = reply
-        async with route.gate or nullcontext():
-            await self._lines.prove()
-            with watch, self._bench.streams.one():
-                await (self._read if wish.is_shown else self._listen)(reply, route, request, watch)
+        async with route.limiter or nullcontext():
+            await self._io.verify_ownership()
+            with stall_timer, self._services.stream_counter.count_stream():
+                await (self._read_shown if model_request.is_shown else self._read_hidden)(
+                    reply, route, request, stall_timer
+                )
         if reply.end is not None:
             return reply
-        if watch.is_stale:
-            raise TransientProviderError(f"{route.name} gave no sign of life; its connection was closed", STALE)
-        raise TransientProviderError("the reply has no end", "stream_cut")
+        if stall_timer.is_stale:
+            raise TransientProviderError(f"{route.name} sent no data for too long; the connection was closed", STALE)
+        raise TransientProviderError("the stream ended before the reply was complete", "stream_cut")
 
-    async def _listen(self, reply: Reply, route: Route, request: Request, watch: StallTimer) -> None:
-        limit = self._bench.rules.limits.reply_characters
+    async def _read_hidden(self, reply: ReplyBuilder, route: Route, request: Request, stall_timer: StallTimer) -> None:
+        limit = self._services.rules.limits.reply_characters
         async with aclosing(route.provider.stream(request)) as chunks:
             async for chunk in chunks:
                 reply.add(chunk)
-                watch.alive()
+                stall_timer.record_data()
                 if reply.characters > limit:
                     raise ReplyTooLong(reply.characters)
 
-    async def _read(self, reply: Reply, route: Route, request: Request, watch: StallTimer) -> None:
-        """The hot path: a chunk in, an event out."""
-        limit = self._bench.rules.limits.reply_characters
-        emit, turn = self._lines.fanout.emit, self._lines.turn
+    async def _read_shown(self, reply: ReplyBuilder, route: Route, request: Request, stall_timer: StallTimer) -> None:
+        """Read the chunks and publish an event for each chunk. This is the hot path."""
+        limit = self._services.rules.limits.reply_characters
+        emit, turn = self._io.fanout.emit, self._io.turn
         is_first = True
         async with aclosing(route.provider.stream(request)) as chunks:
             async for chunk in chunks:
                 reply.add(chunk)
-                watch.alive()
+                stall_timer.record_data()
                 if type(chunk) is TextChunk:
                     emit(ReplyDelta, turn, chunk.text)
                     now = self._time()
-                    if now - self._saved_at >= self._bench.streams.keep_seconds:
+                    if now - self._saved_at >= self._services.stream_counter.save_interval_seconds:
                         self._saved_at = now
-                        self._progress(is_first)
+                        self._save_progress(is_first)
                         is_first = False
                 elif type(chunk) is ReasoningChunk:
                     emit(ReasoningDelta, turn, chunk.text)
-                self._timeline.chunk()
+                self._timeline.mark_first_chunk()
                 if reply.characters > limit:
                     raise ReplyTooLong(reply.characters)
 
-    def _warn(self, silent: float, limit: float) -> None:
-        text = f"no sign of life for {silent:.0f} s; at {limit:.0f} s the connection is closed and asked for once more"
-        self._lines.fanout.emit(Notice, self._lines.turn, "silence", text)
+    def _publish_stall_warning(self, silent: float, limit: float) -> None:
+        text = f"No data for {silent:.0f} s. After {limit:.0f} s the connection is closed and the request retried."
+        self._io.fanout.emit(Notice, self._io.turn, "silence", text)
 
 
-def _nothing(is_first: bool) -> None:
-    """Keep no text: there is none to come."""
+def _ignore_progress(is_first: bool) -> None:
+    """Do nothing. Replaces the progress callback after the turn has ended."""

@@ -1,4 +1,4 @@
-"""One reply of the model: chunks fold into it, whole or cut."""
+"""Builds a model's reply, complete or partial, from its chunks."""
 
 from collections.abc import Callable, Collection
 
@@ -8,10 +8,10 @@ from msgspec import structs
 from hark.protocol.messages import AssistantMessage, Call, Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import (
-    AliveChunk,
     CallChunk,
     Chunk,
     EndChunk,
+    KeepAliveChunk,
     ReasoningChunk,
     ReasoningEnd,
     TextChunk,
@@ -21,8 +21,8 @@ from hark.protocol.provider import (
 _ARGUMENTS = msgspec.json.Decoder(dict[str, object])
 
 
-class Reply:
-    """What the model has said so far in this step."""
+class ReplyBuilder:
+    """The model's reply so far in this step."""
 
     def __init__(self) -> None:
         self.characters = 0
@@ -30,19 +30,19 @@ class Reply:
         self.end: EndChunk | None = None
         self._text: list[str] = []
         self._reasoning: list[Reasoning] = []
-        self._calls: dict[int, _OpenCall] = {}
+        self._calls: dict[int, _CallBuilder] = {}
 
     @property
     def text(self) -> str:
         """The visible text so far."""
         return "".join(self._text)
 
-    def text_from(self, piece: int) -> tuple[str, int]:
-        """Return the text that came since the given count of pieces, and the count now."""
+    def text_since(self, piece: int) -> tuple[str, int]:
+        """Return the text received after the given number of pieces, and the current number of pieces."""
         return "".join(self._text[piece:]), len(self._text)
 
     def add(self, chunk: Chunk) -> None:
-        """Take one more chunk."""
+        """Add a chunk to the reply."""
         match chunk:
             case TextChunk():
                 self._text.append(chunk.text)
@@ -50,40 +50,40 @@ class Reply:
             case ReasoningChunk():
                 self.characters += len(chunk.text)
             case CallChunk():
-                self._calls.setdefault(chunk.index, _OpenCall()).add(chunk)
+                self._calls.setdefault(chunk.index, _CallBuilder()).add(chunk)
                 self.characters += len(chunk.arguments)
             case ReasoningEnd(reasoning):
-                behind = sum(map(len, self._text))
-                placed = structs.replace(reasoning, behind_characters=behind, behind_calls=len(self._calls))
-                self._reasoning.append(placed)
+                preceding = sum(map(len, self._text))
+                positioned = structs.replace(reasoning, behind_characters=preceding, behind_calls=len(self._calls))
+                self._reasoning.append(positioned)
             case UsageChunk(usage):
                 self.usage = usage
             case EndChunk():
                 self.end = chunk
-            case AliveChunk():
+            case KeepAliveChunk():
                 pass
 
-    def whole(self, taken: Collection[str], new_id: Callable[[], str]) -> AssistantMessage:
-        """Return the finished reply. A call id that is empty or `taken` is replaced: APIs want them unique."""
+    def finish(self, used_ids: Collection[str], new_id: Callable[[], str]) -> AssistantMessage:
+        """Return the finished reply. Call ids that are empty or in `used_ids` are replaced; APIs require unique ids."""
         calls: list[Call] = []
         for _, open_call in sorted(self._calls.items()):
             call = open_call.finish()
-            is_free = call.id and call.id not in taken and all(call.id != other.id for other in calls)
+            is_free = call.id and call.id not in used_ids and all(call.id != other.id for other in calls)
             calls.append(call if is_free else structs.replace(call, id=f"call_{new_id()}"))
         return AssistantMessage(self.text, tuple(calls), tuple(self._reasoning))
 
     def partial(self, shown: int | None = None) -> AssistantMessage:
-        """Return what stays of a reply that was cut: the text that was seen, no call, and no unfinished thought."""
+        """Return an interrupted reply: the text that the user saw, without calls and unfinished reasoning."""
         text = self.text if shown is None else self.text[: max(shown, 0)]
         if not text.strip():
-            text = ""  # nobody saw anything, and no API takes an empty reply
-        # Thinking is replayed only in front of what it led to; alone it would be an empty reply.
+            text = ""  # the user saw nothing, and no API accepts an empty reply
+        # Reasoning is sent back only before the text it led to; alone it would be an empty reply.
         thoughts = tuple(thought for thought in self._reasoning if thought.behind_characters < len(text))
         return AssistantMessage(text, (), thoughts, is_partial=True)
 
 
-class _OpenCall:
-    """A call whose arguments still come in."""
+class _CallBuilder:
+    """A call whose arguments are still arriving."""
 
     def __init__(self) -> None:
         self._id = ""

@@ -1,4 +1,4 @@
-"""Asking a model again: only for errors that name themselves as passing, within a budget, and deaf to nothing."""
+"""A turn's retry budget: only transient errors are retried, and a cancel ends every pause."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 RETRIES_PER_TURN = 6
 RETRIES_BEFORE_A_SWITCH = 2
-LONGEST_WAIT_SECONDS = 120.0
-SWITCH_SECONDS = 10.0
+MAX_RETRY_AFTER_SECONDS = 120.0
+SWITCH_WAIT_SECONDS = 10.0
 STALE = "stale"
 
 
 class RetryBudget:
-    """How often one turn may ask again. A cancellation is no error, so it never enters here."""
+    """Limits the retries of one turn. A cancellation is not an error and is never retried."""
 
     def __init__(self, jitter: Callable[[], float]) -> None:
         self._jitter = jitter
@@ -24,25 +24,25 @@ class RetryBudget:
         self._stale = 0
         self.used = 0
 
-    def succeeded(self) -> None:
-        """A request went well: the next failure starts with a short pause again."""
+    def record_success(self) -> None:
+        """Record a successful request, so that the next failure starts with a short pause."""
         self._in_a_row = 0
         self._stale = 0
 
-    def switched(self) -> None:
-        """Another route serves: it has its own chance."""
+    def record_switch(self) -> None:
+        """Record a route change, so that the new route gets its own retries."""
         self._in_a_row = 0
         self._stale = 0
 
     def next_pause(self, error: TransientProviderError, *, can_switch: bool = False) -> float | None:
-        """Return how long to wait before asking the same route again, or None when that is no use.
+        """Return the pause in seconds before the same route is retried, or None if it must not be retried.
 
-        A dead connection is asked for once more, no oftener. With another route at hand, nobody waits long.
+        A stalled connection is retried only once. If another route is available, long pauses are avoided.
         """
-        wished = error.retry_after or 0.0
+        requested = error.retry_after or 0.0
         self._stale += error.code == STALE
-        is_spent = self.used >= RETRIES_PER_TURN or self._stale > 1 or wished > LONGEST_WAIT_SECONDS
-        if is_spent or (can_switch and (self._in_a_row >= RETRIES_BEFORE_A_SWITCH or wished > SWITCH_SECONDS)):
+        is_spent = self.used >= RETRIES_PER_TURN or self._stale > 1 or requested > MAX_RETRY_AFTER_SECONDS
+        if is_spent or (can_switch and (self._in_a_row >= RETRIES_BEFORE_A_SWITCH or requested > SWITCH_WAIT_SECONDS)):
             return None
         self.used += 1
         pause = min(FIRST_PAUSE_SECONDS * 2**self._in_a_row, LONGEST_PAUSE_SECONDS)
@@ -51,5 +51,5 @@ class RetryBudget:
         return jittered if error.retry_after is None else max(jittered, error.retry_after)
 
     async def pause(self, seconds: float) -> None:
-        """Wait; a cancel ends the wait at once."""
+        """Wait for `seconds`. Cancelling ends the wait immediately."""
         await anyio.sleep(seconds)

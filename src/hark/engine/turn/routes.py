@@ -1,4 +1,4 @@
-"""Which model serves: an ordered chain of routes, each with its health."""
+"""The chain of routes, in order of preference, each with its health."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from hark.protocol.provider import Provider
 
 FIRST_COOL_DOWN_SECONDS = 60.0
 LONGEST_COOL_DOWN_SECONDS = 4 * 3600.0
-DOUBLINGS = 8  # more are longer than the longest
+DOUBLINGS = 8  # more doublings would exceed the longest cool-down
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A provider and model under a name, with what is known of it: prices are for a million tokens."""
+    """A provider and model under a name, with its known properties. Prices are for a million tokens."""
 
     name: str
     provider: Provider
@@ -28,122 +28,122 @@ class Route:
     offers_tools: bool = True
     first_byte_seconds: float | None = None
     idle_seconds: float | None = None
-    gate: anyio.CapacityLimiter | None = None
+    limiter: anyio.CapacityLimiter | None = None
 
 
 @dataclass(slots=True)
-class Health:
-    """What is known of a route: how often it failed in a row, until when it rests, and which turn tries it again."""
+class RouteHealth:
+    """A route's health: consecutive failures, end of the cool-down, and the turn that is using it on trial."""
 
     failures: int = 0
-    rests_until: float = 0.0
-    tried_by: str = ""
+    cool_down_until: float = 0.0
+    trial_turn: str = ""
 
 
 class Routes:
-    """The app's routes. Health belongs to a route, never to a session; an interrupt changes none."""
+    """The app's routes. Health belongs to a route, never to a session, and an interrupt doesn't change it."""
 
     def __init__(self, routes: Sequence[Route], clock: Clock) -> None:
         self._routes = list(routes)
         self._clock = clock
-        self._health = {route.name: Health() for route in routes}
+        self._health = {route.name: RouteHealth() for route in routes}
 
     @property
     def names(self) -> list[str]:
-        """The routes by name, in their order."""
+        """The names of the routes, in order."""
         return [route.name for route in self._routes]
 
-    def known(self, name: str) -> Route | None:
-        """Return the route of that name."""
+    def find(self, name: str) -> Route | None:
+        """Return the route with that name, or None."""
         return next((route for route in self._routes if route.name == name), None)
 
     def prefer(self, name: str) -> bool:
-        """Put a route first; False when there is none of that name."""
+        """Move a route to the front. Return False if no route has that name."""
         self._routes.sort(key=lambda route: route.name != name)
         return self._routes[0].name == name
 
-    def change(self, routes: Sequence[Route]) -> None:
-        """Have these serve what begins from now on; one that is the same object stays as well, or as ill, as it is.
+    def replace_all(self, routes: Sequence[Route]) -> None:
+        """Replace the routes for new turns. A route that is the same object keeps its health.
 
-        A running turn ends on the route that it has: what it tells of one that is gone changes nothing.
+        A running turn finishes on its current route; results from a removed route are ignored.
         """
-        health = {route.name: self._health[route.name] if self._has(route) else Health() for route in routes}
+        health = {route.name: self._health[route.name] if self._contains(route) else RouteHealth() for route in routes}
         self._routes, self._health = list(routes), health
 
-    def first(self, turn: str, chosen: str = "") -> Route:
-        """Return the route for a new turn: the chosen one or the first that is well.
+    def choose(self, turn: str, chosen: str = "") -> Route:
+        """Return the route for a new turn: the chosen route, or the first available route.
 
-        When all rest, the one that comes back first is tried: asking costs less than refusing.
+        If all routes are in cool-down, return the route whose cool-down ends first, because trying beats refusing.
         """
-        chain = self._chain(chosen)
+        chain = self._ordered_routes(chosen)
         for route in chain:
-            if self._may_serve(route):
-                return self._take(route, turn)
-        return self._take(min(chain, key=lambda route: self._health[route.name].rests_until), turn)
+            if self._is_available(route):
+                return self._claim(route, turn)
+        return self._claim(min(chain, key=lambda route: self._health[route.name].cool_down_until), turn)
 
-    def after(self, tried: Sequence[str], turn: str, chosen: str = "") -> Route | None:
-        """Return the next route for a turn whose `tried` ones failed, or None."""
-        for route in self._chain(chosen):
-            if route.name not in tried and self._may_serve(route):
-                return self._take(route, turn)
+    def choose_next(self, tried: Sequence[str], turn: str, chosen: str = "") -> Route | None:
+        """Return the next route for a turn whose `tried` routes failed, or None."""
+        for route in self._ordered_routes(chosen):
+            if route.name not in tried and self._is_available(route):
+                return self._claim(route, turn)
         return None
 
-    def has_other(self, tried: Sequence[str]) -> bool:
-        """Tell whether a turn whose `tried` routes failed has another one."""
-        return any(route.name not in tried and self._may_serve(route) for route in self._routes)
+    def has_untried_route(self, tried: Sequence[str]) -> bool:
+        """Return whether another route is available to a turn whose `tried` routes failed."""
+        return any(route.name not in tried and self._is_available(route) for route in self._routes)
 
-    def succeeded(self, route: Route) -> None:
-        """A reply came: the route is well."""
-        if self._has(route):
-            self._health[route.name] = Health()
+    def record_success(self, route: Route) -> None:
+        """Record a successful reply, which makes the route healthy."""
+        if self._contains(route):
+            self._health[route.name] = RouteHealth()
 
-    def is_trusted(self, route: Route) -> bool:
-        """Tell whether the last turn there did not fail: then a failure may well pass."""
-        return not self._has(route) or not self._health[route.name].failures
+    def is_healthy(self, route: Route) -> bool:
+        """Return whether the route has not failed since its last success. If so, a new failure may be transient."""
+        return not self._contains(route) or not self._health[route.name].failures
 
-    def let_go(self, route: Route, turn: str) -> None:
-        """A turn ended without learning anything about the route: by an interrupt, or a bad request of its own."""
-        if self._has(route) and self._health[route.name].tried_by == turn:
-            self._health[route.name].tried_by = ""
+    def release_trial(self, route: Route, turn: str) -> None:
+        """Let other turns try the route again, after a trial by this turn ended without a success or failure."""
+        if self._contains(route) and self._health[route.name].trial_turn == turn:
+            self._health[route.name].trial_turn = ""
 
-    def wake(self, chosen: str) -> None:
-        """Somebody chose a route, "" for the usual one, and may have mended it: its rest is over."""
-        for route in self._chain(chosen)[:1]:
-            self._health[route.name].rests_until = 0.0
+    def end_cool_down(self, chosen: str) -> None:
+        """End the cool-down of the route that the user chose ("" for the first), because the user may have fixed it."""
+        for route in self._ordered_routes(chosen)[:1]:
+            self._health[route.name].cool_down_until = 0.0
 
-    def failed(self, route: Route, retry_after: float | None = None) -> None:
-        """A route failed for good in a turn: it rests, longer each time.
+    def record_failure(self, route: Route, retry_after: float | None = None) -> None:
+        """Record a route's failure in a turn and start a cool-down, longer each time.
 
-        Turns that fail while it rests already met the same trouble: they prolong nothing but the server's own wish.
+        Failures during a cool-down have the same cause, so they extend it only if the server requested that.
         """
-        if not self._has(route):
+        if not self._contains(route):
             return
         health = self._health[route.name]
-        health.tried_by = ""
+        health.trial_turn = ""
         now = self._clock.now()
-        if now >= health.rests_until:
-            pause = FIRST_COOL_DOWN_SECONDS * 2 ** min(health.failures, DOUBLINGS)
+        if now >= health.cool_down_until:
+            cool_down = FIRST_COOL_DOWN_SECONDS * 2 ** min(health.failures, DOUBLINGS)
             health.failures += 1
-            health.rests_until = now + min(pause, LONGEST_COOL_DOWN_SECONDS)
-        health.rests_until = max(health.rests_until, now + (retry_after or 0.0))
+            health.cool_down_until = now + min(cool_down, LONGEST_COOL_DOWN_SECONDS)
+        health.cool_down_until = max(health.cool_down_until, now + (retry_after or 0.0))
 
-    def health(self, name: str) -> Health:
-        """Return what is known of a route."""
+    def health_of(self, name: str) -> RouteHealth:
+        """Return a route's health."""
         return self._health[name]
 
-    def _has(self, route: Route) -> bool:
-        return any(route is one for one in self._routes)
+    def _contains(self, route: Route) -> bool:
+        return any(route is known for known in self._routes)
 
-    def _chain(self, chosen: str) -> list[Route]:
+    def _ordered_routes(self, chosen: str) -> list[Route]:
         return sorted(self._routes, key=lambda route: route.name != chosen)
 
-    def _may_serve(self, route: Route) -> bool:
-        """A route that failed is tried by one turn at a time after its rest; the others stay away meanwhile."""
+    def _is_available(self, route: Route) -> bool:
+        """Return whether a turn may use the route. After a cool-down, only one turn at a time may try the route."""
         health = self._health[route.name]
-        return self._clock.now() >= health.rests_until and not health.tried_by
+        return self._clock.now() >= health.cool_down_until and not health.trial_turn
 
-    def _take(self, route: Route, turn: str) -> Route:
+    def _claim(self, route: Route, turn: str) -> Route:
         health = self._health[route.name]
-        if health.failures and not health.tried_by:
-            health.tried_by = turn
+        if health.failures and not health.trial_turn:
+            health.trial_turn = turn
         return route

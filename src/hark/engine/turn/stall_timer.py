@@ -1,4 +1,4 @@
-"""How long a silent model is waited for, and what ends the wait."""
+"""Detects a stalled model stream, and cancels it after a time limit."""
 
 import asyncio
 import re
@@ -14,15 +14,15 @@ FIRST_BYTE_SECONDS = 120.0
 IDLE_SECONDS = 180.0
 SECONDS_PER_TOKEN = 60.0 / 50_000
 REASONING_FACTOR = 3.0
-WARNING_SHARE = 0.6
+WARN_SHARE = 0.6
 
 _REASONING = re.compile(r"(^|[-/])(o[1-9]|r1|qwq)\b|reason|think|gpt-[5-9]|opus", re.IGNORECASE)
 
 
-def patience(route: Route, tokens: int) -> tuple[float | None, float | None]:
-    """Return the limits for the first sign of life and between signs, in seconds; None for no limit.
+def stall_limits(route: Route, tokens: int) -> tuple[float | None, float | None]:
+    """Return the time limits in seconds before the first data and between later data; None for no limit.
 
-    The person's own limits always win. A local server may take as long as it needs.
+    The user's own limits take precedence. A local server has no limit by default.
     """
     if route.is_local:
         return route.first_byte_seconds, route.idle_seconds
@@ -34,33 +34,33 @@ def patience(route: Route, tokens: int) -> tuple[float | None, float | None]:
 
 
 class StallTimer:
-    """Cancels what it surrounds when there is no sign of life for too long; `is_stale` tells so afterwards.
+    """Cancels its context when no data arrives for too long, and sets `is_stale`.
 
-    A sign of life costs next to nothing: it moves no timer, the timer looks at it.
+    Recording data is nearly free, because it only stores the time, which the timer checks later.
     """
 
     def __init__(self, limits: tuple[float | None, float | None], warn: Callable[[float, float], None]) -> None:
-        """`warn` is called once per silence, with how long it has been and when it will be cut."""
+        """`warn` is called once per silence, with the seconds of silence and the limit in seconds."""
         first, self._idle = limits
         self._limit = first
         self._warn = warn
         self._loop = asyncio.get_running_loop()
         self._scope = None if limits == (None, None) else anyio.CancelScope()
         self._timer: asyncio.TimerHandle | None = None
-        self._last = self._loop.time()
-        self._warned_of: float | None = None
+        self._last_data_at = self._loop.time()
+        self._warned_at: float | None = None
         self.is_stale = False
 
-    def alive(self) -> None:
-        """A sign of life."""
-        self._last = self._loop.time()
+    def record_data(self) -> None:
+        """Record that data has arrived."""
+        self._last_data_at = self._loop.time()
         self._limit = self._idle
 
     def __enter__(self) -> Self:
         if self._scope is not None:
             self._scope.__enter__()
-            self._last = self._loop.time()
-            self._look()
+            self._last_data_at = self._loop.time()
+            self._check()
         return self
 
     def __exit__(
@@ -70,22 +70,22 @@ class StallTimer:
             self._timer.cancel()
         return None if self._scope is None else self._scope.__exit__(kind, error, trace)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = self._loop.time()
         limit = self._limit
         if limit is None:
-            # The first sign of life may take its time. After it, the other limit counts, if there is one.
+            # The first data may take any time. After it, the other limit applies, if there is one.
             if self._idle is not None:
-                self._timer = self._loop.call_at(now + self._idle * WARNING_SHARE, self._look)
+                self._timer = self._loop.call_at(now + self._idle * WARN_SHARE, self._check)
             return
-        silent = now - self._last
-        if silent >= limit and self._scope is not None:
+        silent_seconds = now - self._last_data_at
+        if silent_seconds >= limit and self._scope is not None:
             self.is_stale = True
             self._scope.cancel()
             return
-        is_late = silent >= limit * WARNING_SHARE
-        if is_late and self._warned_of != self._last:
-            self._warned_of = self._last
-            self._warn(silent, limit)
-        target = limit if is_late else limit * WARNING_SHARE
-        self._timer = self._loop.call_at(max(self._last + target, now + 0.001), self._look)
+        is_late = silent_seconds >= limit * WARN_SHARE
+        if is_late and self._warned_at != self._last_data_at:
+            self._warned_at = self._last_data_at
+            self._warn(silent_seconds, limit)
+        target = limit if is_late else limit * WARN_SHARE
+        self._timer = self._loop.call_at(max(self._last_data_at + target, now + 0.001), self._check)

@@ -1,21 +1,21 @@
-"""How many replies stream at this moment, and how often each of them is kept."""
+"""Counts the replies that are streaming, and sets how often their text is saved."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
-KEEP_SECONDS = 1.0
-KEPT_A_SECOND = 500  # of all together: a thousand streams are each kept every two seconds
+MIN_SAVE_SECONDS = 1.0
+MAX_SAVES_PER_SECOND = 500  # for all streams: with a thousand streams, each is saved every two seconds
 
 
-class Streams:
-    """Counts them, for all sessions of the process."""
+class ActiveStreamCounter:
+    """Counts the streaming replies of all sessions in this process."""
 
     def __init__(self) -> None:
         self._count = 0
 
     @contextmanager
-    def one(self) -> Generator[None]:
-        """Count a stream for as long as it lasts."""
+    def count_stream(self) -> Generator[None]:
+        """Count a stream while the context is open."""
         self._count += 1
         try:
             yield
@@ -23,6 +23,6 @@ class Streams:
             self._count -= 1
 
     @property
-    def keep_seconds(self) -> float:
-        """How long the text of a stream may stay unkept."""
-        return max(KEEP_SECONDS, self._count / KEPT_A_SECOND)
+    def save_interval_seconds(self) -> float:
+        """The time in seconds between two saves of a stream's text."""
+        return max(MIN_SAVE_SECONDS, self._count / MAX_SAVES_PER_SECOND)

@@ -1,4 +1,4 @@
-"""Where a turn's time goes: spans of model, tools and pauses, and where the interrupt fell."""
+"""A turn's timeline: spans of model calls, tools and pauses, and the time of the interrupt."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from hark.protocol.outcomes import Span, Timings
 
 
 class Timeline:
-    """A turn's clock. It starts when the turn is made, before any set-up."""
+    """Measures a turn, starting with the turn's creation, before any setup."""
 
     def __init__(self) -> None:
         self._start = anyio.current_time()
@@ -17,37 +17,37 @@ class Timeline:
         self._first_chunk: float | None = None
         self._spans: list[Span] = []
 
-    def interrupted(self) -> None:
-        """Mark the interrupt."""
-        self._interrupted = self.now()
+    def mark_interrupt(self) -> None:
+        """Record the time of the interrupt."""
+        self._interrupted = self.elapsed_ms()
 
-    def chunk(self) -> None:
-        """Mark the model's first sign of life."""
+    def mark_first_chunk(self) -> None:
+        """Record the time of the model's first chunk."""
         if self._first_chunk is None:
-            self._first_chunk = self.now()
+            self._first_chunk = self.elapsed_ms()
 
     @contextmanager
     def span(self, kind: str, name: str) -> Generator[None]:
-        """Measure a stretch, however it ends."""
-        start = self.now()
+        """Record the duration of the context as a span, however the context ends."""
+        start = self.elapsed_ms()
         try:
             yield
         finally:
-            self.add(kind, name, start)
+            self.add_span(kind, name, start)
 
-    def add(self, kind: str, name: str, start: float) -> None:
-        """Note a stretch that ends now."""
-        end = self.now()
+    def add_span(self, kind: str, name: str, start: float) -> None:
+        """Record a span that ends now."""
+        end = self.elapsed_ms()
         settle = 0.0 if self._interrupted is None else max(0.0, end - max(start, self._interrupted))
         self._spans.append(Span(kind, name, round(start, 3), round(end, 3), round(settle, 3)))
 
-    def now(self) -> float:
-        """Return milliseconds since the turn's start."""
+    def elapsed_ms(self) -> float:
+        """Return the milliseconds since the turn's start."""
         return (anyio.current_time() - self._start) * 1000
 
     def timings(self) -> Timings:
-        """Return the account as of now."""
-        end = self.now()
+        """Return the timings up to now."""
+        end = self.elapsed_ms()
         spans = tuple(sorted(self._spans, key=lambda span: span.start))
         return Timings(
             total=round(end, 3),

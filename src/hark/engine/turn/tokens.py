@@ -1,4 +1,4 @@
-"""About how many tokens a message takes."""
+"""Estimates the number of tokens in messages."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -10,13 +10,13 @@ TOKENS_PER_MESSAGE = 8
 TOKENS_PER_IMAGE = 1_500
 
 
-def estimate(messages: Iterable[Message]) -> int:
-    """Return about how many tokens the messages take."""
-    return sum(tokens(message) for message in messages)
+def estimate_total_tokens(messages: Iterable[Message]) -> int:
+    """Return the estimated number of tokens in the messages."""
+    return sum(estimate_tokens(message) for message in messages)
 
 
-def tokens(message: Message) -> int:
-    """Return about how many tokens a message takes."""
+def estimate_tokens(message: Message) -> int:
+    """Return the estimated number of tokens in a message."""
     match message:
         case UserMessage():
             characters = len(message.text)

@@ -1,14 +1,14 @@
-"""The transcript: what the model sees, valid for every wire protocol after a cut at any point."""
+"""The transcript: the conversation as the model sees it, valid for every wire protocol after any interruption."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
-from hark.engine.turn.tokens import estimate, tokens
+from hark.engine.turn.tokens import estimate_tokens, estimate_total_tokens
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Message, Note, UserMessage
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 
 CRASH = "crash"
-KEPT_WORDS = 3
+KEPT_USER_MESSAGES = 3
 
 
 class Transcript:
@@ -17,34 +17,34 @@ class Transcript:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.turns: list[str] = []
-        self.tokens = 0  # about so many, of all messages
+        self.tokens = 0  # estimated, of all messages
         self.memo: dict[object, Any] = {}  # see `Request.memo`
-        self._summarised = 0  # how many of them stand for, or stood before, what was summarised
+        self._summarised = 0  # the number of leading messages that are, or precede, the summary
 
     def add(self, turn: str, message: Message) -> None:
-        """Append a message; a reply that says nothing at all leaves no trace, as no API accepts it."""
+        """Append a message. An empty reply is omitted, because no API accepts it."""
         if isinstance(message, AssistantMessage) and not (message.text or message.calls or message.reasoning):
             return
         self.messages.append(message)
         self.turns.append(turn)
-        self.tokens += tokens(message)
+        self.tokens += estimate_tokens(message)
 
-    def end_turn(self, turn: str, outcome: Outcome) -> None:
-        """Tell the model how the turn ended, unless it ended by itself."""
+    def add_outcome_note(self, turn: str, outcome: Outcome) -> None:
+        """Add a note for the model about how the turn ended, unless it completed."""
         text = ending_note(outcome, has_reply=self._has_reply(turn))
         if text:
             self.add(turn, Note(text))
 
-    def remark(self, text: str) -> None:
-        """Tell the model something about the conversation itself."""
+    def add_note(self, text: str) -> None:
+        """Add a note for the model about the conversation itself."""
         self.add(self.turns[-1] if self.turns else "", Note(f"[{text}]"))
 
-    def knows(self, turn: str) -> bool:
-        """Tell whether a turn is there as it was, nothing of it summarised."""
+    def has_full_turn(self, turn: str) -> bool:
+        """Return whether a turn is in the transcript and no part of it was summarised."""
         return turn in self.turns[self._summarised :] and turn not in self.turns[: self._summarised]
 
-    def of(self, turn: str) -> list[Message] | None:
-        """Return a turn's messages; None when they are not all here. Of the last turn it costs nothing."""
+    def messages_of_turn(self, turn: str) -> list[Message] | None:
+        """Return a turn's messages, or None if some were summarised. Fast for the last turn."""
         end = len(self.turns)
         while end > self._summarised and self.turns[end - 1] != turn:
             end -= 1
@@ -55,21 +55,21 @@ class Transcript:
         return self.messages[start:end] if start < end and is_whole else None
 
     def rewind(self, turn: str) -> None:
-        """Forget a turn and all that came after it; "" forgets everything."""
-        place = self.turns.index(turn) if turn else 0
-        del self.messages[place:]
-        del self.turns[place:]
-        self.tokens = estimate(self.messages)
-        self._summarised = min(self._summarised, place)
+        """Remove a turn and all later messages; "" removes everything."""
+        index = self.turns.index(turn) if turn else 0
+        del self.messages[index:]
+        del self.turns[index:]
+        self.tokens = estimate_total_tokens(self.messages)
+        self._summarised = min(self._summarised, index)
 
     def compact(self, count: int, summary: str) -> None:
-        """Put a summary in the place of the first messages; the person's last words among them stay as they are."""
-        kept = [place for place in range(count) if isinstance(self.messages[place], UserMessage)][-KEPT_WORDS:]
+        """Replace the first `count` messages with a summary. The user's last messages among them are kept."""
+        kept = [index for index in range(count) if isinstance(self.messages[index], UserMessage)][-KEPT_USER_MESSAGES:]
         note = Note(f"[What came before, in your own notes:]\n{summary}")
         turn = self.turns[count - 1]
-        self.messages = [note, *(self.messages[place] for place in kept), *self.messages[count:]]
-        self.turns = [turn, *(self.turns[place] for place in kept), *self.turns[count:]]
-        self.tokens = estimate(self.messages)
+        self.messages = [note, *(self.messages[index] for index in kept), *self.messages[count:]]
+        self.turns = [turn, *(self.turns[index] for index in kept), *self.turns[count:]]
+        self.tokens = estimate_total_tokens(self.messages)
         self._summarised = 1 + len(kept)
 
     def _has_reply(self, turn: str) -> bool:
@@ -82,7 +82,7 @@ class Transcript:
 
 
 def ending_note(outcome: Outcome, *, has_reply: bool) -> str:
-    """Return what the model is told of a turn's end; it never repeats what was said."""
+    """Return the note for the model about a turn's end, or "". Don't change the wording: stored notes contain it."""
     reply = "The reply above was cut off there and is not finished." if has_reply else "There was no reply yet."
     match outcome:
         case Completed():
@@ -99,13 +99,13 @@ def ending_note(outcome: Outcome, *, has_reply: bool) -> str:
             assert_never(outcome)
 
 
-def close_calls(calls: Iterable[Call], started: Sequence[str], why: str) -> list[CallResult]:
-    """Return results for calls that have none: what was started has an unknown effect, the others have none."""
+def close_calls(calls: Iterable[Call], started: Sequence[str], reason: str) -> list[CallResult]:
+    """Return results for unfinished calls: "effect unknown" if the call was started, otherwise "not started"."""
     return [
         CallResult(
-            call.id, call.name, f"[{why}; its effect is unknown: check before you repeat it]", Effect.UNKNOWN, True
+            call.id, call.name, f"[{reason}; its effect is unknown: check before you repeat it]", Effect.UNKNOWN, True
         )
         if call.id in started
-        else CallResult(call.id, call.name, f"[{why}; it was not started]", Effect.NOT_STARTED, True)
+        else CallResult(call.id, call.name, f"[{reason}; it was not started]", Effect.NOT_STARTED, True)
         for call in calls
     ]

@@ -6,9 +6,9 @@ import logging
 import anyio
 
 from hark.engine.services import EngineServices
-from hark.engine.session.log import Log
+from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.turn.model_calls import ReplyTooLong
-from hark.engine.turn.step import Steps
+from hark.engine.turn.step import StepRunner
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.transcript import close_calls
 from hark.engine.turn.turn_io import TurnIO
@@ -24,58 +24,58 @@ LOG = logging.getLogger(__name__)
 
 
 class Turn:
-    """A turn can be interrupted from the moment it is made, before anything of it runs.
+    """A turn. It can be interrupted as soon as it is created, before any of its work runs.
 
-    Its scope belongs to it alone: an interrupt that comes when the turn is over cancels nothing.
+    Each turn has its own cancel scope, so an interrupt that arrives late cancels nothing.
     """
 
-    def __init__(self, started: TurnStarted, bench: EngineServices, log: Log, lines: TurnIO) -> None:
+    def __init__(self, started: TurnStarted, services: EngineServices, journal: JournalWriter, io: TurnIO) -> None:
         self.id = started.turn
         self._started = started
-        self.steering = lines.steering
+        self.steering = io.steering
         self.settled: asyncio.Future[Settled | None] = asyncio.get_running_loop().create_future()
-        self._bench = bench
-        self._log = log
-        self._lines = lines
+        self._services = services
+        self._journal = journal
+        self._io = io
         self._timeline = Timeline()
         self._scope = anyio.CancelScope()
         self._interrupt: Interrupt | None = None
-        self._steps = Steps(bench, log, lines, self._timeline)
+        self._step_runner = StepRunner(services, journal, io, self._timeline)
 
     def interrupt(self, interrupt: Interrupt) -> None:
-        """End the turn, at once and once: the first wish is the one that is told."""
+        """Cancel the turn. Only the first interrupt counts and is reported."""
         if self._interrupt is None:
             self._interrupt = interrupt
-            self._timeline.interrupted()
+            self._timeline.mark_interrupt()
             self._scope.cancel()
 
     def settle(self, settled: Settled | None) -> None:
-        """Tell whoever waits that the turn's end is durable; None when it is out of this process's hands."""
+        """Notify waiting tasks that the turn's end is durable. `settled` is None if the session changed its owner."""
         if not self.settled.done():
             self.settled.set_result(settled)
 
     async def run(self) -> list[AnyRecord]:
-        """Run to the end, whatever it is; return the records that settle it, which are not written yet.
+        """Run the turn to its end and return its final records, which are not written yet.
 
         Raises:
-            StoreError: The journal can't be written; nothing can be settled here.
+            StoreError: The journal can't be written.
         """
         outcome: Outcome | None = None
-        limits = self._bench.rules.limits
+        limits = self._services.rules.limits
         if limits.seconds is not None:
             self._scope.deadline = anyio.current_time() + limits.seconds
         try:
             with self._scope:
-                outcome = await self._work()
+                outcome = await self._run_work()
         finally:
-            self._steps.let_go()
-        return self._settlement(outcome or self._cut_outcome())
+            self._step_runner.release()
+        return self._final_records(outcome or self._cancelled_outcome())
 
-    async def _work(self) -> Outcome:
+    async def _run_work(self) -> Outcome:
         try:
             if self._started.task == COMPACT:
-                return Completed(await self._steps.compact(instructions=self._started.instructions))
-            return await self._take_steps()
+                return Completed(await self._step_runner.compact(instructions=self._started.instructions))
+            return await self._run_steps()
         except ProviderError as error:
             return Failed(ErrorInfo(error.code, str(error)))
         except ReplyTooLong as error:
@@ -84,40 +84,40 @@ class Turn:
             raise
         except Exception as error:
             LOG.exception("turn %s failed", self.id)
-            return Failed(ErrorInfo("internal", f"Something in Hark went wrong: {type(error).__name__}: {error}"))
+            return Failed(ErrorInfo("internal", f"Internal error in Hark: {type(error).__name__}: {error}"))
 
-    async def _take_steps(self) -> Outcome:
-        await self._steps.begin()
+    async def _run_steps(self) -> Outcome:
+        await self._step_runner.wait_for_tools_and_usage()
         number = 0
         while True:
             number += 1
-            limit = self._steps.meter.reached(number)
+            limit = self._step_runner.meter.check_limits(number)
             if limit is not None:
                 return limit
-            # Even a provider that never waits must leave an opening for an interrupt.
+            # Yields to the event loop, so that even a provider that never waits can be interrupted.
             await anyio.lowlevel.checkpoint()
-            message = await self._steps.run(number)
+            message = await self._step_runner.run(number)
             if not message.calls:
                 return Completed(message.text)
 
-    def _cut_outcome(self) -> Outcome:
+    def _cancelled_outcome(self) -> Outcome:
         if self._interrupt is None:
-            seconds = self._bench.rules.limits.seconds
-            return LimitReached("seconds", f"The turn took {seconds} seconds, as long as it may.")
-        return Interrupted(self._interrupt.source, tuple(self._steps.calls.abandoned))
+            seconds = self._services.rules.limits.seconds
+            return LimitReached("seconds", f"Time limit reached ({seconds:g} s).")
+        return Interrupted(self._interrupt.source, tuple(self._step_runner.calls.abandoned))
 
-    def _settlement(self, outcome: Outcome) -> list[AnyRecord]:
-        """Return what stays of the turn: what the person saw, a result for every call, and how it ended."""
-        at = self._bench.clock.now()
+    def _final_records(self, outcome: Outcome) -> list[AnyRecord]:
+        """Return the turn's final records: the partial reply, a result for every open call, and the outcome."""
+        at = self._services.clock.now()
         records: list[AnyRecord] = []
-        partial = self._steps.partial(self._interrupt.shown if self._interrupt else None)
+        partial = self._step_runner.partial_record(self._interrupt.shown if self._interrupt else None)
         if partial is not None:
             records.append(partial)
-        open_turn = self._log.state.turn
+        open_turn = self._journal.state.turn
         assert open_turn is not None, "a turn settles once"
         calls = close_calls(open_turn.calls.values(), (), "interrupted")
         records.extend(CallEnded(turn=self.id, result=result, at=at) for result in calls)
         timings = self._timeline.timings()
-        usage, cost = self._steps.meter.usage, self._steps.meter.cost
+        usage, cost = self._step_runner.meter.usage, self._step_runner.meter.cost
         records.append(TurnEnded(turn=self.id, outcome=outcome, timings=timings, usage=usage, cost=cost, at=at))
         return records

@@ -1,4 +1,4 @@
-"""What a running call may use of its turn."""
+"""The input and output of a turn and its calls: events, questions, steers and call contexts."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,69 +7,73 @@ from hark.engine.session.fanout import Fanout
 from hark.engine.session.questions import TurnQuestions
 from hark.engine.session.signal import Signal
 from hark.protocol.events import CallOutput
-from hark.protocol.tool import NobodyToAsk, Question
-from hark.text.clean import clean
+from hark.protocol.tool import NoUserToAsk, Question
+from hark.text.cleanup import replace_surrogates
 
-KEPT_CHARACTERS = 8_000
+MAX_OUTPUT_TAIL_CHARACTERS = 8_000
 
-Prove = Callable[[], Awaitable[None]]
+VerifyOwnership = Callable[[], Awaitable[None]]
 
 
 class TurnIO:
-    """A turn's lines to the outside: where its calls' output, questions and steers go."""
+    """A turn's connections to its session: events, questions, steers and the ownership check."""
 
-    def __init__(self, session: str, turn: str, fanout: Fanout, questions: TurnQuestions, prove: Prove) -> None:
-        """`prove` returns when the session is surely this process's own, and raises StoreError when it is not."""
+    def __init__(
+        self, session: str, turn: str, fanout: Fanout, questions: TurnQuestions, verify_ownership: VerifyOwnership
+    ) -> None:
+        """`verify_ownership` returns when this process verifiably owns the session; otherwise it raises StoreError."""
         self.session = session
         self.turn = turn
         self.fanout = fanout
         self.questions = questions
-        self.steering = Signal()  # set while a message waits for the turn's next step
-        self.prove = prove
+        self.steering = Signal()  # set while a message is pending for the turn's next step
+        self.verify_ownership = verify_ownership
 
 
-class Context:
-    """One call's context. After the call is abandoned, what it says goes nowhere."""
+class ToolCallContext:
+    """The context of one call. Output from an abandoned call is discarded."""
 
-    def __init__(self, lines: TurnIO, call: str, workspace: Path) -> None:
-        self.session = lines.session
-        self.turn = lines.turn
+    def __init__(self, io: TurnIO, call: str, workspace: Path) -> None:
+        self.session = io.session
+        self.turn = io.turn
         self.call = call
         self.workspace = workspace
-        self.said = ""  # the last of what was shown
-        self.left: list[str] = []
-        self._lines = lines
+        self.output_tail = ""  # the last part of the output
+        self.left_running: list[str] = []
+        self._io = io
         self._is_live = True
 
     def output(self, text: str) -> None:
-        """Show a piece of output, and keep the last of it in case the call is cut."""
+        """Publish a piece of output, and store the last output in case the call is interrupted."""
         if self._is_live and text:
-            text = clean(text)
-            self.said = (self.said + text)[-KEPT_CHARACTERS:]
-            self._lines.fanout.emit(CallOutput, self.turn, self.call, text)
+            text = replace_surrogates(text)
+            self.output_tail = (self.output_tail + text)[-MAX_OUTPUT_TAIL_CHARACTERS:]
+            self._io.fanout.emit(CallOutput, self.turn, self.call, text)
 
-    def left_running(self, what: str) -> None:
-        """Name something that could not be stopped."""
-        self.left.append(what)
+    def report_unstopped(self, name: str) -> None:
+        """Report work that could not be stopped."""
+        self.left_running.append(name)
 
     async def ask(self, question: Question) -> str:
-        """Return a person's answer; cancelling withdraws the question.
+        """Ask the user a question and return the answer. Cancelling withdraws the question.
 
         Raises:
-            NobodyToAsk: No person is there, or the turn has gone on without this call.
+            NoUserToAsk: No user is available, or the call was abandoned.
         """
         if not self._is_live:
-            raise NobodyToAsk
-        return await self._lines.questions.ask(question, self.call, self._keep_answer)
+            raise NoUserToAsk
+        return await self._io.questions.ask(question, self.call, self._store_answer)
 
-    def _keep_answer(self, text: str) -> None:
-        """Keep an answer in case the call is cut before its tool returns it."""
-        self.said = f"{self.said}\nThe answer was: {clean(text)}".lstrip()[-KEPT_CHARACTERS:]
+    def _store_answer(self, text: str) -> None:
+        """Store an answer in case the call is interrupted before its tool returns."""
+        self.output_tail = f"{self.output_tail}\nThe answer was: {replace_surrogates(text)}".lstrip()[
+            -MAX_OUTPUT_TAIL_CHARACTERS:
+        ]
 
-    async def steered(self) -> None:
-        """Return when a message for this turn waits."""
-        await self._lines.steering.wait()
+    async def wait_for_steer(self) -> None:
+        """Wait until a message for this turn is pending."""
+        await self._io.steering.wait()
 
     def abandon(self) -> None:
-        """Cut the line: the turn goes on without this call."""
+        """Disconnect the call from its turn. The turn continues without the call."""
         self._is_live = False

@@ -1,4 +1,4 @@
-"""The way to a server: opened for one connection, whatever it is made of."""
+"""The interface of a transport to a server, which is opened for one connection."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
@@ -9,30 +9,30 @@ import anyio
 from anyio.abc import ObjectReceiveStream
 from mcp.shared.message import SessionMessage
 
-MESSAGE_BYTES = 32 * 1024 * 1024
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
 
-class MessageReader(Protocol):
-    """Where the server's messages come from."""
+class MessageStream(Protocol):
+    """The stream of messages from the server."""
 
     async def receive(self) -> SessionMessage | Exception:
         """Return the next message."""
         ...
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream."""
         ...
 
 
 class MessageWriter(Protocol):
-    """Where messages to the server go."""
+    """The stream of messages to the server."""
 
     async def send(self, item: SessionMessage, /) -> None:
         """Send a message."""
         ...
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -42,43 +42,43 @@ class MessageWriter(Protocol):
     ) -> bool | None: ...
 
 
-Streams = tuple[MessageReader, MessageWriter]
+MessageStreams = tuple[MessageStream, MessageWriter]
 
 
 class McpTransport(ABC):
-    """A way to a server.
+    """A transport to a server.
 
-    `is_expired`: the server has forgotten us; what it refused because of that, it never began with. `is_doubtful`: the
-    last message was refused in a way that may mean this; another message would tell.
+    `is_expired` means that the server no longer knows the session, and started no request that it refused because of
+    that. `may_be_expired` means that the last refusal may have this cause; another message would confirm it.
     """
 
     is_expired = False
-    is_doubtful = False
+    may_be_expired = False
 
     @property
     def pid(self) -> int | None:
-        """The server's process, if it is one of ours."""
+        """The process id of the server if Hark started it, otherwise None."""
         return None
 
     @abstractmethod
-    def opened(self) -> AbstractAsyncContextManager[Streams]:
-        """Open it; when left, nothing of it remains. Errors may come out of it as a group.
+    def open(self) -> AbstractAsyncContextManager[MessageStreams]:
+        """Open the transport, and clean up completely on exit. Errors may be raised as an exception group.
 
         Raises:
-            ServerFailure, OSError: It can't be opened.
+            ServerFailure, OSError: The transport can't be opened.
         """
         ...
 
     @abstractmethod
-    def why(self) -> str:
-        """Say what is known of why it ended, or else ""."""
+    def end_reason(self) -> str:
+        """Return why the transport ended, or "" if unknown."""
         ...
 
 
 class MonitoredReader(ObjectReceiveStream[SessionMessage | Exception]):
-    """Passes messages on to the SDK's session; `ended` is set when it stops reading, as nothing more comes."""
+    """Passes messages to the SDK's session. Sets `ended` when the session stops reading."""
 
-    def __init__(self, reader: MessageReader, ended: anyio.Event) -> None:
+    def __init__(self, reader: MessageStream, ended: anyio.Event) -> None:
         self._reader = reader
         self._ended = ended
 
@@ -87,6 +87,6 @@ class MonitoredReader(ObjectReceiveStream[SessionMessage | Exception]):
         return await self._reader.receive()
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream and set `ended`."""
         await self._reader.aclose()
         self._ended.set()

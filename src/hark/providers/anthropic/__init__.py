@@ -1,1 +1,1 @@
-"""Anthropic's wire protocol: messages."""
+"""Anthropic's wire protocol, the Messages API."""

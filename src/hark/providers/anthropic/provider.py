@@ -1,4 +1,4 @@
-"""The wire protocol of Anthropic's models: messages."""
+"""Requests in Anthropic's wire protocol, the Messages API."""
 
 import aiohttp
 import msgspec
@@ -7,134 +7,134 @@ from msgspec import Raw
 from hark.protocol.messages import AssistantMessage, Attachment, Call, CallResult, Message, Note, Reasoning, UserMessage
 from hark.protocol.provider import Request
 from hark.protocol.tool import ToolSpec
-from hark.providers.anthropic.reply import AnthropicDialect
+from hark.providers.anthropic.reply import AnthropicDecoder
 from hark.providers.endpoint import Endpoint
 from hark.providers.http_provider import HttpProvider
 from hark.providers.request_parts import (
-    Late,
+    LazyPart,
     Wire,
-    call_id,
-    encoded,
-    folded,
-    in_order,
-    kept,
-    pictures_of,
-    signed_text_of,
-    text_of,
+    encode_body,
+    encode_message_parts,
+    encode_messages,
+    format_message_text,
+    format_text_with_author,
+    make_valid_call_id,
+    select_pictures,
+    split_reply,
 )
 
-# The API must be told how long a reply may be, and refuses more than the model can say.
+# The API requires a limit for the reply, and rejects a limit above the model's maximum.
 MAX_TOKENS = 32_000
-_MAX_TOKENS_OF_OLD = {"claude-3-5": 8192, "claude-3-opus": 4096, "claude-3-sonnet": 4096, "claude-3-haiku": 4096}
-_NO_WORDS = "[a message without words]"
-_CACHED = {"type": "ephemeral"}
+_MAX_TOKENS_BY_FAMILY = {"claude-3-5": 8192, "claude-3-opus": 4096, "claude-3-sonnet": 4096, "claude-3-haiku": 4096}
+_EMPTY_TEXT = "[empty message]"
+_CACHE_CONTROL = {"type": "ephemeral"}
 
 
 def encode_request(request: Request, endpoint: Endpoint) -> bytes:
-    """Return the body of a request; what it shares with the next one is marked to be cached."""
+    """Return the request body. The parts that the next request will repeat are marked for caching."""
     body: Wire = {
         "model": endpoint.model,
-        "max_tokens": request.max_tokens or _max_tokens(endpoint.model),
-        "messages": folded(request, _Talk).messages(),
+        "max_tokens": request.max_tokens or _max_reply_tokens(endpoint.model),
+        "messages": encode_messages(request, _RequestMessages).messages(),
         "stream": endpoint.stream,
     }
     if request.system.strip():
-        body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+        body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHE_CONTROL}]
     if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
-    return encoded(body)
+        body["tools"] = [_encode_tool(spec) for spec in request.tools]
+    return encode_body(body)
 
 
-def _max_tokens(model: str) -> int:
-    return next((limit for family, limit in _MAX_TOKENS_OF_OLD.items() if family in model), MAX_TOKENS)
+def _max_reply_tokens(model: str) -> int:
+    return next((limit for family, limit in _MAX_TOKENS_BY_FAMILY.items() if family in model), MAX_TOKENS)
 
 
-class _Talk:
-    """The two sides in turn, for two neighbours must not have the same."""
+class _RequestMessages:
+    """Combines the messages into alternating user and assistant messages, as the API requires."""
 
     def __init__(self) -> None:
-        self._sides: list[_Side] = []
+        self._groups: list[_RoleGroup] = []
 
     def add(self, message: Message) -> None:
-        """Take the next message."""
+        """Add the next message."""
         is_reply = isinstance(message, AssistantMessage)
-        if is_reply and not _says_something(message):
+        if is_reply and not _has_content(message):
             return
         role = "assistant" if is_reply else "user"
-        if not self._sides or self._sides[-1].role != role:
-            self._sides.append(_Side(role))
-        self._sides[-1].add(message)
+        if not self._groups or self._groups[-1].role != role:
+            self._groups.append(_RoleGroup(role))
+        self._groups[-1].add(message)
 
     def messages(self) -> list[Wire]:
-        """Return one message per change of sides. All is cached: the next request begins with the same."""
-        last = self._sides[-1:]
-        is_marked = bool(last) and last[0].role == "user"
-        sides = [side.message() for side in (self._sides[:-1] if is_marked else self._sides)]
-        return [*sides, last[0].marked()] if is_marked else sides
+        """Return one API message per group. The last message is marked for caching if its role is `user`."""
+        last = self._groups[-1:]
+        is_cached = bool(last) and last[0].role == "user"
+        messages = [group.encode() for group in (self._groups[:-1] if is_cached else self._groups)]
+        return [*messages, last[0].encode_cached()] if is_cached else messages
 
 
-class _Side:
-    """What one side said until the other did."""
+class _RoleGroup:
+    """Consecutive messages of the same role, which become one API message."""
 
     def __init__(self, role: str) -> None:
         self.role = role
-        self._results: list[Raw | Late] = []
-        self._others: list[Raw | Late] = []
+        self._result_blocks: list[Raw | LazyPart] = []
+        self._other_blocks: list[Raw | LazyPart] = []
         self._last: Message | None = None
 
     def add(self, message: Message) -> None:
-        """Take the next message of this side."""
-        # Results must come first: what a person said meanwhile stands behind them.
-        blocks = self._results if isinstance(message, CallResult) else self._others
-        if blocks is self._others or not self._others:
+        """Add the next message of this role."""
+        # Results must come first, so text that the user sent meanwhile is placed after them.
+        blocks = self._result_blocks if isinstance(message, CallResult) else self._other_blocks
+        if blocks is self._other_blocks or not self._other_blocks:
             self._last = message
-        blocks += kept(_blocks, message)
+        blocks += encode_message_parts(_encode_blocks, message)
 
-    def message(self) -> Wire:
-        """Return it as one message."""
-        return {"role": self.role, "content": [*self._results, *self._others]}
+    def encode(self) -> Wire:
+        """Return the group as one API message."""
+        return {"role": self.role, "content": [*self._result_blocks, *self._other_blocks]}
 
-    def marked(self) -> Wire:
-        """Return it as one message whose last block is marked to be cached."""
-        assert self._last is not None, "a side begins with a message"
-        last = {**_blocks(self._last)[-1], "cache_control": _CACHED}
-        return {"role": self.role, "content": [*[*self._results, *self._others][:-1], last]}
+    def encode_cached(self) -> Wire:
+        """Return the group as one API message whose last block is marked for caching."""
+        assert self._last is not None, "the group has no messages"
+        last = {**_encode_blocks(self._last)[-1], "cache_control": _CACHE_CONTROL}
+        return {"role": self.role, "content": [*[*self._result_blocks, *self._other_blocks][:-1], last]}
 
 
-def _says_something(message: AssistantMessage) -> bool:
-    """Tell whether more than thinking is left of it: alone, that is refused."""
+def _has_content(message: AssistantMessage) -> bool:
+    """Return whether a reply has text or calls. The API rejects a reply that contains only thinking."""
     return bool(message.text.strip() or message.calls)
 
 
-def _blocks(message: Message) -> list[Wire]:
+def _encode_blocks(message: Message) -> list[Wire]:
     match message:
         case UserMessage():
-            pictures = [_picture(file) for file in pictures_of(message)]
-            text = signed_text_of(message)
-            return [*pictures, _text(text)] if text.strip() or not pictures else pictures
+            pictures = [_encode_picture(file) for file in select_pictures(message)]
+            text = format_text_with_author(message)
+            return [*pictures, _encode_text(text)] if text.strip() or not pictures else pictures
         case Note(text):
-            return [_text(text)]
+            return [_encode_text(text)]
         case CallResult():
-            return [_result(message)]
+            return [_encode_result(message)]
         case AssistantMessage():
-            return _reply(message)
+            return _encode_reply(message)
 
 
-def _text(text: str) -> Wire:
-    return {"type": "text", "text": text if text.strip() else _NO_WORDS}
+def _encode_text(text: str) -> Wire:
+    return {"type": "text", "text": text if text.strip() else _EMPTY_TEXT}
 
 
-def _picture(file: Attachment) -> Wire:
+def _encode_picture(file: Attachment) -> Wire:
     return {"type": "image", "source": {"type": "base64", "media_type": file.media_type, "data": file.data}}
 
 
-def _result(result: CallResult) -> Wire:
-    wire: Wire = {"type": "tool_result", "tool_use_id": call_id(result.call)}
-    text = text_of(result)
-    # What failed may hold nothing but text.
-    pictures = [] if result.is_error else [_picture(file) for file in pictures_of(result)]
+def _encode_result(result: CallResult) -> Wire:
+    wire: Wire = {"type": "tool_result", "tool_use_id": make_valid_call_id(result.call)}
+    text = format_message_text(result)
+    # A failed result may contain only text.
+    pictures = [] if result.is_error else [_encode_picture(file) for file in select_pictures(result)]
     if pictures:
-        wire["content"] = [_text(text), *pictures] if text.strip() else pictures
+        wire["content"] = [_encode_text(text), *pictures] if text.strip() else pictures
     elif text.strip():
         wire["content"] = text
     if result.is_error:
@@ -142,40 +142,40 @@ def _result(result: CallResult) -> Wire:
     return wire
 
 
-def _reply(message: AssistantMessage) -> list[Wire]:
+def _encode_reply(message: AssistantMessage) -> list[Wire]:
     blocks: list[Wire] = []
-    for piece in in_order(message, _is_ours):
+    for piece in split_reply(message, _is_accepted_reasoning):
         match piece:
             case str() if piece.strip():
                 blocks.append({"type": "text", "text": piece})
             case str():
-                pass  # an empty text is refused
+                pass  # an empty text is rejected
             case Reasoning():
-                blocks.append(_thought(piece))
+                blocks.append(_encode_reasoning(piece))
             case Call():
-                blocks.append(_call(piece))
+                blocks.append(_encode_call(piece))
     for block in [block for block in blocks if block["type"] == "text"][-1:]:
-        block["text"] = block["text"].rstrip()  # a text at the very end must not end in whitespace
+        block["text"] = block["text"].rstrip()  # the last text must not end in whitespace
     return blocks
 
 
-def _is_ours(thought: Reasoning) -> bool:
-    """Tell whether a thought may go back: what another API made, or what was never signed, would be refused."""
-    return bool(thought.signature or (thought.data and not thought.data.startswith("{")))
+def _is_accepted_reasoning(reasoning: Reasoning) -> bool:
+    """Return whether the API accepts this reasoning. Unsigned reasoning and reasoning from other APIs are rejected."""
+    return bool(reasoning.signature or (reasoning.data and not reasoning.data.startswith("{")))
 
 
-def _thought(thought: Reasoning) -> Wire:
-    if thought.signature:
-        return {"type": "thinking", "thinking": thought.text, "signature": thought.signature}
-    return {"type": "redacted_thinking", "data": thought.data}
+def _encode_reasoning(reasoning: Reasoning) -> Wire:
+    if reasoning.signature:
+        return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature}
+    return {"type": "redacted_thinking", "data": reasoning.data}
 
 
-def _call(call: Call) -> Wire:
+def _encode_call(call: Call) -> Wire:
     arguments: Wire = msgspec.json.decode(call.arguments)
-    return {"type": "tool_use", "id": call_id(call.id), "name": call.name, "input": arguments}
+    return {"type": "tool_use", "id": make_valid_call_id(call.id), "name": call.name, "input": arguments}
 
 
-def _tool(spec: ToolSpec) -> Wire:
+def _encode_tool(spec: ToolSpec) -> Wire:
     return {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
 
 
@@ -183,10 +183,10 @@ VERSION = "2023-06-01"
 
 
 class Anthropic(HttpProvider):
-    """A model behind a messages API, over a session from `open_session`."""
+    """A provider for the Messages API. `session` comes from `open_session`."""
 
     def __init__(self, session: aiohttp.ClientSession, endpoint: Endpoint) -> None:
         headers = {"anthropic-version": VERSION}
         if endpoint.key:
             headers["x-api-key"] = endpoint.key
-        super().__init__(session, endpoint, "/messages", headers, encode_request, AnthropicDialect)
+        super().__init__(session, endpoint, "/messages", headers, encode_request, AnthropicDecoder)

@@ -1,4 +1,4 @@
-"""What the events of an Anthropic message mean."""
+"""Decodes the events of an Anthropic reply."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from msgspec import Struct
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, ReasoningChunk, ReasoningEnd, TextChunk
-from hark.providers.errors import reply_error
-from hark.providers.reply_fold import ReplyDraft
+from hark.providers.errors import parse_reply_error
+from hark.providers.reply_parser import ReplyDraft
 
-_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
+_END_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
 
 
 class _Block(Struct, gc=False):
@@ -58,8 +58,8 @@ class _Event(Struct, gc=False):
     error: Any = None
 
 
-class _Thought(Struct):
-    """Thinking that still comes in: only its end makes it worth keeping."""
+class _OpenReasoning(Struct):
+    """Reasoning that is still arriving and is stored only once it is complete."""
 
     text: list[str]
     signature: str = ""
@@ -70,50 +70,50 @@ _decode = msgspec.json.Decoder(_Event).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
-class AnthropicDialect:
-    """The events of one message."""
+class AnthropicDecoder:
+    """Decodes the events of one reply."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, int] = {}  # our index by the block's
-        self._thoughts: dict[int, _Thought] = {}
+        self._calls: dict[int, int] = {}  # the index of the call in our reply, by the index of its block
+        self._open_reasoning: dict[int, _OpenReasoning] = {}
         self._usage = _Usage()
 
-    def take(self, payload: bytes, draft: ReplyDraft) -> None:
-        """Take an event; those that are not known mean nothing here."""
+    def decode_event(self, payload: bytes, draft: ReplyDraft) -> None:
+        """Decode an event. Unknown events are ignored."""
         event = _decode(payload)
         match event.type:
             case "content_block_delta" if event.delta is not None:
-                self._take_delta(event.index, event.delta, draft)
+                self._decode_delta(event.index, event.delta, draft)
             case "content_block_start" if event.content_block is not None:
-                self._open(event.index, event.content_block, draft)
+                self._open_block(event.index, event.content_block, draft)
             case "content_block_stop":
-                self._close(event.index, draft)
+                self._close_block(event.index, draft)
             case "message_start" if event.message is not None:
-                self._count(event.message.usage, draft)
+                self._update_usage(event.message.usage, draft)
             case "message_delta":
-                self._count(event.usage, draft)
+                self._update_usage(event.usage, draft)
                 if event.delta is not None and event.delta.stop_reason:
-                    draft.reason = _REASONS.get(event.delta.stop_reason, "stop")
+                    draft.reason = _END_REASONS.get(event.delta.stop_reason, "stop")
             case "message_stop":
                 draft.is_done = True
             case _ if event.error:
-                draft.error = reply_error(event.error)
+                draft.error = parse_reply_error(event.error)
             case _:
                 pass
 
-    def take_whole(self, payload: bytes, draft: ReplyDraft) -> None:
-        """Take a whole message: each block opens and ends at once."""
+    def decode_reply(self, payload: bytes, draft: ReplyDraft) -> None:
+        """Decode a complete reply. Each block is opened and closed at once."""
         message = _decode_message(payload)
         if message.error:
-            draft.error = reply_error(message.error)
+            draft.error = parse_reply_error(message.error)
         for index, block in enumerate(message.content or ()):
-            self._open(index, block, draft)
-            self._close(index, draft)
-        self._count(message.usage, draft)
+            self._open_block(index, block, draft)
+            self._close_block(index, draft)
+        self._update_usage(message.usage, draft)
         if message.stop_reason:
-            draft.reason = _REASONS.get(message.stop_reason, "stop")
+            draft.reason = _END_REASONS.get(message.stop_reason, "stop")
 
-    def _open(self, index: int, block: _Block, draft: ReplyDraft) -> None:
+    def _open_block(self, index: int, block: _Block, draft: ReplyDraft) -> None:
         match block.type:
             case "text":
                 if block.text:
@@ -122,16 +122,16 @@ class AnthropicDialect:
                 arguments = msgspec.json.encode(block.input).decode() if block.input else ""
                 self._calls[index] = draft.open_call(block.id or "", block.name or "", arguments)
             case "thinking":
-                thought = block.thinking or ""
-                self._thoughts[index] = _Thought([thought], block.signature or "")
-                if thought:
-                    draft.chunks.append(ReasoningChunk(thought))
+                text = block.thinking or ""
+                self._open_reasoning[index] = _OpenReasoning([text], block.signature or "")
+                if text:
+                    draft.chunks.append(ReasoningChunk(text))
             case "redacted_thinking":
-                self._thoughts[index] = _Thought([], data=block.data or "")
+                self._open_reasoning[index] = _OpenReasoning([], data=block.data or "")
             case _:
-                pass  # what the server's own tools do
+                pass  # blocks of server-side tools are ignored
 
-    def _take_delta(self, index: int, delta: _Delta, draft: ReplyDraft) -> None:
+    def _decode_delta(self, index: int, delta: _Delta, draft: ReplyDraft) -> None:
         match delta.type:
             case "text_delta" if delta.text:
                 draft.chunks.append(TextChunk(delta.text))
@@ -139,35 +139,35 @@ class AnthropicDialect:
                 draft.chunks.append(CallChunk(self._calls[index], arguments=delta.partial_json))
             case "thinking_delta" if delta.thinking:
                 draft.chunks.append(ReasoningChunk(delta.thinking))
-                self._thoughts.setdefault(index, _Thought([])).text.append(delta.thinking)
+                self._open_reasoning.setdefault(index, _OpenReasoning([])).text.append(delta.thinking)
             case "signature_delta" if delta.signature:
-                self._thoughts.setdefault(index, _Thought([])).signature += delta.signature
+                self._open_reasoning.setdefault(index, _OpenReasoning([])).signature += delta.signature
             case _:
                 pass
 
-    def _close(self, index: int, draft: ReplyDraft) -> None:
-        """End a block. The API takes thinking back only with its signature, so that without one it is not kept."""
-        thought = self._thoughts.pop(index, None)
-        if thought is not None and (thought.signature or thought.data):
-            reasoning = Reasoning("".join(thought.text), thought.signature, thought.data)
+    def _close_block(self, index: int, draft: ReplyDraft) -> None:
+        """Close a block. Reasoning without a signature is dropped, because the API would later reject it."""
+        open_reasoning = self._open_reasoning.pop(index, None)
+        if open_reasoning is not None and (open_reasoning.signature or open_reasoning.data):
+            reasoning = Reasoning("".join(open_reasoning.text), open_reasoning.signature, open_reasoning.data)
             draft.chunks.append(ReasoningEnd(reasoning))
 
-    def _count(self, usage: _Usage | None, draft: ReplyDraft) -> None:
-        """Take the newest figures. Each is a total, but an event has only those that changed."""
+    def _update_usage(self, usage: _Usage | None, draft: ReplyDraft) -> None:
+        """Update the token counts. Each count is a total, but an event contains only the counts that changed."""
         if usage is None:
             return
-        known = self._usage
+        previous = self._usage
         self._usage = _Usage(
-            usage.input_tokens or known.input_tokens,
-            usage.output_tokens or known.output_tokens,
-            usage.cache_read_input_tokens or known.cache_read_input_tokens,
-            usage.cache_creation_input_tokens or known.cache_creation_input_tokens,
+            usage.input_tokens or previous.input_tokens,
+            usage.output_tokens or previous.output_tokens,
+            usage.cache_read_input_tokens or previous.cache_read_input_tokens,
+            usage.cache_creation_input_tokens or previous.cache_creation_input_tokens,
         )
-        draft.usage = _usage(self._usage)
+        draft.usage = _total_usage(self._usage)
 
 
-def _usage(usage: _Usage) -> Usage:
-    """Count what was read from and written to the cache as input, which this API does not."""
+def _total_usage(usage: _Usage) -> Usage:
+    """Return the usage with cached tokens included in the input, which this API counts separately."""
     cached = usage.cache_read_input_tokens or 0
     written = usage.cache_creation_input_tokens or 0
     return Usage((usage.input_tokens or 0) + cached + written, usage.output_tokens or 0, cached)

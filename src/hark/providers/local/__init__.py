@@ -1,1 +1,1 @@
-"""The embedded model, served by a child process."""
+"""The embedded model, which runs in a child process."""

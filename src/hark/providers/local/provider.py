@@ -1,4 +1,4 @@
-"""The embedded model: small, slow and honest about it, but there without a key and without a network."""
+"""The embedded model: a small, slow demo model that needs neither a key nor a network."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -10,75 +10,76 @@ from hark.protocol.provider import Chunk, Request
 from hark.providers.local.server import MODEL_NAME, LocalServer
 from hark.providers.openai.chat import OpenAIChat
 
-HONEST = (
-    f"This is {MODEL_NAME}, a small demonstration model: it can chat, but don't trust what it says, and it gets no "
-    "tools. Connect a better one with `hark setup`, or set OPENROUTER_API_KEY."
+DEMO_NOTICE = (
+    f"You're using a tiny built-in demo model ({MODEL_NAME}). It can chat, but its answers are unreliable, and it "
+    "can't use tools. Connect a real one with `hark setup`, or set OPENROUTER_API_KEY."
 )
-SYSTEM = "You are a helpful AI assistant named Hark."
+SYSTEM_PROMPT = "You are a helpful AI assistant named Hark."
 MAX_TOKENS = 1024
-# It reads slowly, so it gets only the end of a long conversation; and as what it has read is not read again while the
-# beginning stays the same, the beginning moves on in large steps. In bytes, because no text has more tokens than bytes.
-MAX_BYTES = 5000
-STEP_BYTES = 2500
-FRAME_BYTES = 10  # what a message takes besides its words
+# The model reads slowly, so it gets only the end of a long conversation. It caches an unchanged start, so the start
+# is trimmed in large steps. Limits are in bytes, because a text never has more tokens than bytes.
+MAX_PROMPT_BYTES = 5000
+TRIM_STEP_BYTES = 2500
+MESSAGE_OVERHEAD_BYTES = 10  # added to the text of each message
 
 
 class LocalModel:
-    """A model in a child process. Closing a stream stops its generation; `close` ends the process."""
+    """A provider for the embedded model. Closing a stream stops the generation; `close` stops the child process."""
 
-    def __init__(self, session: aiohttp.ClientSession, notice: Callable[[str], None]) -> None:
-        """`notice` gets lines that a person should see: that it starts, and what it is."""
-        self.server = LocalServer(notice)
+    def __init__(self, session: aiohttp.ClientSession, notify: Callable[[str], None]) -> None:
+        """Create the provider. `notify` receives user notices: the model is starting, is ready, or is only a demo."""
+        self.server = LocalServer(notify)
         self._session = session
-        self._notice = notice
-        self._has_told = False
+        self._notify = notify
+        self._has_shown_notice = False
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Yield the reply's chunks, starting the model first where needed; see `Provider.stream`.
+        """Yield the reply's chunks, and start the model first if necessary; see `Provider.stream`.
 
-        Tools, the system prompt and the beginning of a long conversation are more than it can take in: they stay away.
+        Tools, the system prompt and the start of a long conversation are omitted, because the model can't handle
+        them.
         """
-        endpoint = await self.server.endpoint()
-        if not self._has_told:
-            self._has_told = True
-            self._notice(HONEST)
-        async with aclosing(OpenAIChat(self._session, endpoint).stream(shortened(request))) as chunks:
+        endpoint = await self.server.wait_for_endpoint()
+        if not self._has_shown_notice:
+            self._has_shown_notice = True
+            self._notify(DEMO_NOTICE)
+        async with aclosing(OpenAIChat(self._session, endpoint).stream(shorten_request(request))) as chunks:
             async for chunk in chunks:
                 yield chunk
 
     async def close(self) -> None:
-        """End the process, within a second or so."""
+        """Stop the process, normally within a second."""
         await self.server.close()
 
 
-def shortened(request: Request) -> Request:
-    """Return what the model can take in of a request."""
-    spoken = [short for message in request.messages if (short := _spoken(message)) is not None]
-    excess = sum(_size(message) for message in spoken) - MAX_BYTES
-    dropped = -(-max(0, excess) // STEP_BYTES) * STEP_BYTES
-    while dropped > 0 and len(spoken) > 1:
-        dropped -= _size(spoken.pop(0))
+def shorten_request(request: Request) -> Request:
+    """Return the part of a request that the model can handle."""
+    messages = [short for message in request.messages if (short := _to_text_message(message)) is not None]
+    excess = sum(_count_bytes(message) for message in messages) - MAX_PROMPT_BYTES
+    dropped = -(-max(0, excess) // TRIM_STEP_BYTES) * TRIM_STEP_BYTES
+    while dropped > 0 and len(messages) > 1:
+        dropped -= _count_bytes(messages.pop(0))
     tokens = min(request.max_tokens or MAX_TOKENS, MAX_TOKENS)
-    return Request(SYSTEM, spoken, max_tokens=tokens)
+    return Request(SYSTEM_PROMPT, messages, max_tokens=tokens)
 
 
-def _size(message: UserMessage | AssistantMessage) -> int:
-    return len(message.text.encode(errors="replace")) + FRAME_BYTES
+def _count_bytes(message: UserMessage | AssistantMessage) -> int:
+    return len(message.text.encode(errors="replace")) + MESSAGE_OVERHEAD_BYTES
 
 
-def _spoken(message: Message) -> UserMessage | AssistantMessage | None:
-    """Return the message's words alone, or None when it has none."""
+def _to_text_message(message: Message) -> UserMessage | AssistantMessage | None:
+    """Return a message with only its text, or None if it has no text for the model."""
     match message:
         case UserMessage():
-            return UserMessage(message.id, _end(message.text))
+            return UserMessage(message.id, _truncate_start(message.text))
         case AssistantMessage():
-            return AssistantMessage(_end(message.text)) if message.text else None
+            return AssistantMessage(_truncate_start(message.text)) if message.text else None
         case Note():
-            return UserMessage("", _end(message.text))
+            return UserMessage("", _truncate_start(message.text))
         case CallResult():
             return None
 
 
-def _end(text: str) -> str:
-    """A single message may be too long, too: its end counts."""
-    return text.encode(errors="replace")[-MAX_BYTES + FRAME_BYTES :].decode(errors="ignore")
+def _truncate_start(text: str) -> str:
+    """Drop the start of a text that is too long for the model."""
+    return text.encode(errors="replace")[-MAX_PROMPT_BYTES + MESSAGE_OVERHEAD_BYTES :].decode(errors="ignore")

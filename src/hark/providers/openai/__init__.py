@@ -1,1 +1,1 @@
-"""OpenAI's two wire protocols: chat completions and responses."""
+"""OpenAI's two wire protocols: Chat Completions and Responses."""

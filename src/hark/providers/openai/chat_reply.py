@@ -1,4 +1,4 @@
-"""What the events of a chat completion mean."""
+"""Decodes the events of a chat completion."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Struct
 
 from hark.protocol.provider import CallChunk, ReasoningChunk, TextChunk, TransientProviderError
-from hark.providers.errors import reply_error
-from hark.providers.reply_fold import ReplyDraft, TokenDetails, usage_of
+from hark.providers.errors import parse_reply_error
+from hark.providers.reply_parser import ReplyDraft, TokenDetails, make_usage
 
-_REASONS = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
-_BROKEN_REASONS = frozenset({"error", "insufficient_system_resource"})
+_END_REASONS = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
+_ERROR_REASONS = frozenset({"error", "insufficient_system_resource"})
 
 
 class _Function(Struct, gc=False):
@@ -58,15 +58,15 @@ class _OpenCall(Struct):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
-class ChatDialect:
-    """The events of one chat completion."""
+class ChatDecoder:
+    """Decodes the events of one chat completion."""
 
     def __init__(self) -> None:
         self._calls: dict[int, _OpenCall] = {}  # by the server's index
         self._last_call = 0
 
-    def take(self, payload: bytes, draft: ReplyDraft) -> None:
-        """Take an event, or the [DONE] behind the last one."""
+    def decode_event(self, payload: bytes, draft: ReplyDraft) -> None:
+        """Decode an event, or the [DONE] marker after the last event."""
         try:
             event = _decode(payload)
         except msgspec.DecodeError:
@@ -75,22 +75,22 @@ class ChatDialect:
             draft.is_done = True
             return
         if event.choices:
-            self._take_choice(event.choices[0], draft)
+            self._decode_choice(event.choices[0], draft)
         if event.usage is not None:
             usage = event.usage
-            draft.usage = usage_of(usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens_details)
+            draft.usage = make_usage(usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens_details)
         if event.error:
-            draft.error = reply_error(event.error)
+            draft.error = parse_reply_error(event.error)
 
-    def take_whole(self, payload: bytes, draft: ReplyDraft) -> None:
-        """Take a whole completion: it has the shape of an event."""
-        self.take(payload, draft)
+    def decode_reply(self, payload: bytes, draft: ReplyDraft) -> None:
+        """Decode a complete reply, which has the same structure as an event."""
+        self.decode_event(payload, draft)
 
-    def _take_choice(self, choice: _Choice, draft: ReplyDraft) -> None:
+    def _decode_choice(self, choice: _Choice, draft: ReplyDraft) -> None:
         delta = choice.delta or choice.message
         if delta is not None:
-            if thought := delta.reasoning_content or delta.reasoning:
-                draft.chunks.append(ReasoningChunk(thought))
+            if reasoning := delta.reasoning_content or delta.reasoning:
+                draft.chunks.append(ReasoningChunk(reasoning))
             if delta.content:
                 draft.chunks.append(TextChunk(delta.content))
             if delta.refusal:
@@ -98,37 +98,41 @@ class ChatDialect:
                 draft.is_refused = True
             if delta.tool_calls:
                 for call in delta.tool_calls:
-                    self._take_call(call, draft)
+                    self._decode_call(call, draft)
         if choice.finish_reason:
-            draft.reason = _REASONS.get(choice.finish_reason, "stop")
-            if choice.finish_reason in _BROKEN_REASONS:
-                draft.error = TransientProviderError("The model server gave the reply up.", code="server_error")
+            draft.reason = _END_REASONS.get(choice.finish_reason, "stop")
+            if choice.finish_reason in _ERROR_REASONS:
+                draft.error = TransientProviderError("The model server aborted the reply.", code="server_error")
 
-    def _take_call(self, call: _Call, draft: ReplyDraft) -> None:
+    def _decode_call(self, call: _Call, draft: ReplyDraft) -> None:
         name, arguments = "", ""
         if call.function is not None:
-            name, arguments = call.function.name or "", _arguments(call.function.arguments)
+            name, arguments = call.function.name or "", _arguments_as_text(call.function.arguments)
         key = self._last_call if call.index is None else call.index
-        known = self._calls.get(key)
-        if known is not None and not _is_another(call, known, name):
+        open_call = self._calls.get(key)
+        if open_call is not None and not _is_new_call(call, open_call, name):
             if arguments:
-                draft.chunks.append(CallChunk(known.index, arguments=arguments))
+                draft.chunks.append(CallChunk(open_call.index, arguments=arguments))
             return
-        if known is not None and call.index is None:
+        if open_call is not None and call.index is None:
             key = max(self._calls) + 1
         wire_id = call.id or ""
         self._calls[key] = _OpenCall(draft.open_call(wire_id, name, arguments), wire_id)
         self._last_call = key
 
 
-def _is_another(call: _Call, known: _OpenCall, name: str) -> bool:
-    """Some servers number all calls 0 or not at all: then another id, or a second name without one, is another call."""
+def _is_new_call(call: _Call, open_call: _OpenCall, name: str) -> bool:
+    """Return whether a delta starts a new call.
+
+    Some servers number all calls 0, or don't number them. Then a different id, or a second name without an id, starts
+    a new call.
+    """
     if not name:
         return False
-    return call.id != known.wire_id if call.id else call.index is None
+    return call.id != open_call.wire_id if call.id else call.index is None
 
 
-def _arguments(arguments: str | dict[str, Any] | None) -> str:
+def _arguments_as_text(arguments: str | dict[str, Any] | None) -> str:
     if isinstance(arguments, dict):
         return msgspec.json.encode(arguments).decode()
     return arguments or ""

@@ -1,1 +1,1 @@
-"""An editor as a surface: the Agent Client Protocol on stdio."""
+"""The editor surface: the Agent Client Protocol over stdio."""

@@ -1,4 +1,4 @@
-"""The protocol's methods: what an editor can ask of the agent."""
+"""The Agent Client Protocol methods that an editor can call."""
 
 import asyncio
 import re
@@ -37,37 +37,38 @@ from acp.schema import (
 )
 from anyio.abc import TaskGroup
 
-from hark.protocol.agent import CommandLine, UnknownSession, Workspace, WorkspaceError
+from hark.protocol.agent import CommandInfo, UnknownSession, Workspace, WorkspaceError
 from hark.protocol.receipts import Refusal
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.session import Session
-from hark.protocol.store import SessionLine
+from hark.protocol.store import SessionListEntry
 from hark.surfaces.acp.conversation import EditorConversation
-from hark.surfaces.acp.options import MODE, MODEL, commands, config_options, modes
-from hark.surfaces.acp.prompt import Block, read_prompt
-from hark.surfaces.acp.view import replay
+from hark.surfaces.acp.editor_view import replay_updates
+from hark.surfaces.acp.options import MODE, MODEL, build_commands_update, build_config_options, build_mode_state
+from hark.surfaces.acp.prompt import PromptBlock, read_prompt
 
-Server = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
+EditorMcpServer = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
-NAME_CHARACTERS = 32
+_INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
+MAX_NAME_CHARACTERS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class EditorServices:
-    """What an editor needs: the slash commands, a new session, one that exists, and the list of sessions with folders.
+    """The services that an editor uses. `create`, `open` and `list_sessions` raise WorkspaceError.
 
-    The last three raise WorkspaceError; the list is of one folder or, with None, of all, the last changed first.
+    `list_sessions` takes a folder, or None for all folders, and returns the sessions with their folders, the most
+    recently changed first.
     """
 
-    commands: Callable[[], Sequence[CommandLine]]
+    commands: Callable[[], Sequence[CommandInfo]]
     create: Callable[[Workspace], Awaitable[Session]]
     open: Callable[[str, Workspace], Awaitable[Session]]
-    listed: Callable[[str | None], Awaitable[list[tuple[SessionLine, str]]]]
+    list_sessions: Callable[[str | None], Awaitable[list[tuple[SessionListEntry, str]]]]
 
 
-def read_place(folder: str, servers: Sequence[Server] | None) -> Workspace:
-    """Return the place. A server of a kind that we did not offer to take is left out."""
+def read_workspace(folder: str, servers: Sequence[EditorMcpServer] | None) -> Workspace:
+    """Return the session's folder and MCP servers. Servers of an unsupported type are left out."""
     tables: dict[str, dict[str, Any]] = {}
     for server in servers or ():
         match server:
@@ -78,27 +79,27 @@ def read_place(folder: str, servers: Sequence[Server] | None) -> Workspace:
                 table = {"url": server.url, "headers": {header.name: header.value for header in server.headers}}
             case _:
                 continue
-        tables[_name(server.name)] = table
-    return Workspace(normal(folder), tables)
+        tables[_server_name(server.name)] = table
+    return Workspace(normalize_path(folder), tables)
 
 
-def normal(folder: str) -> str:
-    """Return a folder as it is written without needless signs."""
+def normalize_path(folder: str) -> str:
+    """Return a folder's path without redundant separators and dots."""
     return str(PurePath(folder))
 
 
-def _name(name: str) -> str:
-    return _NOT_IN_NAMES.sub("-", name).strip("-_")[:NAME_CHARACTERS] or "editor"
+def _server_name(name: str) -> str:
+    return _INVALID_CHARACTERS.sub("-", name).strip("-_")[:MAX_NAME_CHARACTERS] or "editor"
 
 
-PAGE = 100
-INVALID = -32602
+PAGE_SIZE = 100
+INVALID_PARAMS = -32602
 NOT_FOUND = -32002
-LEFT = "the editor left"
+EDITOR_LEFT = "the editor left"
 
 
 class EditorAgent:
-    """One editor's agent. The library calls each method in a task of its own, in the order of the requests."""
+    """The agent for one editor. The library calls each method in its own task, in the order of the requests."""
 
     def __init__(self, services: EditorServices, version: str, tasks: TaskGroup) -> None:
         self._services = services
@@ -110,14 +111,14 @@ class EditorAgent:
         self._is_ending = False
 
     def on_connect(self, conn: Client) -> None:
-        """Take the line back to the editor."""
+        """Store the connection to the editor."""
         self._client = conn
 
-    def end(self) -> None:
-        """The editor has left: end every prompt, those too that are still being read."""
+    def stop_all_prompts(self) -> None:
+        """Stop every prompt because the editor has disconnected, including prompts that are still being read."""
         self._is_ending = True
         for conversation in self._conversations.values():
-            self._tasks.start_soon(conversation.stop, LEFT)
+            self._tasks.start_soon(conversation.stop, EDITOR_LEFT)
 
     async def initialize(
         self,
@@ -126,7 +127,7 @@ class EditorAgent:
         client_info: Implementation | None = None,
         **_: Any,
     ) -> InitializeResponse:
-        """Say what we can do. There is one version of the protocol; an editor of another decides for itself."""
+        """Return the agent's capabilities and its only protocol version. The editor decides whether to continue."""
         return InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_info=Implementation(name="hark", title="Hark", version=self._version),
@@ -144,50 +145,54 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_: Any) -> AuthenticateResponse:
-        """Nothing to do: keys are in the settings."""
+        """Do nothing: API keys are in the settings."""
         return AuthenticateResponse()
 
     # Sessions.
 
-    async def new_session(self, cwd: str, mcp_servers: list[Server] | None = None, **_: Any) -> NewSessionResponse:
-        """Make a session that works in a folder."""
+    async def new_session(
+        self, cwd: str, mcp_servers: list[EditorMcpServer] | None = None, **_: Any
+    ) -> NewSessionResponse:
+        """Create a session that works in a folder."""
         try:
-            session = await self._services.create(read_place(cwd, mcp_servers))
+            session = await self._services.create(read_workspace(cwd, mcp_servers))
         except WorkspaceError as error:
-            raise RequestError(INVALID, str(error)) from error
-        return NewSessionResponse(session_id=session.id, **self._offered(await self._converse(session)))
+            raise RequestError(INVALID_PARAMS, str(error)) from error
+        conversation = await self._start_conversation(session)
+        return NewSessionResponse(session_id=session.id, **self._session_options(conversation))
 
     async def load_session(
-        self, cwd: str, session_id: str, mcp_servers: list[Server] | None = None, **_: Any
+        self, cwd: str, session_id: str, mcp_servers: list[EditorMcpServer] | None = None, **_: Any
     ) -> LoadSessionResponse:
-        """Open a session again, and show all that was said in it."""
-        conversation = await self._opened(session_id, read_place(cwd, mcp_servers))
-        for update in replay((await conversation.session.history()).messages, conversation.standing.folder):
-            conversation.outbox.put(update)
-        await conversation.outbox.flushed()
-        return LoadSessionResponse(**self._offered(conversation))
+        """Open an existing session and show its messages."""
+        conversation = await self._open_conversation(session_id, read_workspace(cwd, mcp_servers))
+        for update in replay_updates((await conversation.session.history()).messages, conversation.status.folder):
+            conversation.updates.add(update)
+        await conversation.updates.wait_until_sent()
+        return LoadSessionResponse(**self._session_options(conversation))
 
     async def resume_session(
-        self, session_id: str, cwd: str, mcp_servers: list[Server] | None = None, **_: Any
+        self, session_id: str, cwd: str, mcp_servers: list[EditorMcpServer] | None = None, **_: Any
     ) -> ResumeSessionResponse:
-        """Open a session again, and show nothing."""
-        conversation = await self._opened(session_id, read_place(cwd, mcp_servers))
-        return ResumeSessionResponse(**self._offered(conversation))
+        """Open an existing session without showing its messages."""
+        conversation = await self._open_conversation(session_id, read_workspace(cwd, mcp_servers))
+        return ResumeSessionResponse(**self._session_options(conversation))
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
-        """List the sessions that editors had, page by page."""
+        """List the editors' sessions, one page at a time."""
         if cursor is not None and not cursor.isdecimal():
-            raise RequestError(INVALID, f"{cursor!r} is no cursor that we gave")
+            raise RequestError(INVALID_PARAMS, f"Unknown cursor {cursor!r}. Use a cursor from an earlier response.")
         try:
-            listed = await self._services.listed(None if cwd is None else normal(cwd))
+            listed = await self._services.list_sessions(None if cwd is None else normalize_path(cwd))
         except WorkspaceError as error:
-            raise RequestError(INVALID, str(error)) from error
+            raise RequestError(INVALID_PARAMS, str(error)) from error
         first = int(cursor or 0)
-        rest = str(first + PAGE) if len(listed) > first + PAGE else None
-        return ListSessionsResponse(sessions=list(_infos(listed[first : first + PAGE])), next_cursor=rest)
+        next_cursor = str(first + PAGE_SIZE) if len(listed) > first + PAGE_SIZE else None
+        page = listed[first : first + PAGE_SIZE]
+        return ListSessionsResponse(sessions=list(_to_session_infos(page)), next_cursor=next_cursor)
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        """End what runs in a session, and forget that it was open."""
+        """Stop a session's turn and close the session."""
         conversation = self._conversations.pop(session_id, None)
         if conversation is not None:
             await conversation.close()
@@ -195,98 +200,98 @@ class EditorAgent:
 
     # Prompts.
 
-    async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> PromptResponse:
-        """Run a prompt to its end. Up to its being noted nothing is awaited, so that a cancel can't overtake it."""
-        said = read_prompt(prompt)
-        if not said.text.strip() and not said.attachments:
-            raise RequestError(INVALID, "The prompt is empty: it needs a text or a picture.")
+    async def prompt(self, session_id: str, prompt: list[PromptBlock], **_: Any) -> PromptResponse:
+        """Run a prompt until it ends. The prompt is registered before the first await, so no cancel can overtake it."""
+        message = read_prompt(prompt)
+        if not message.text.strip() and not message.attachments:
+            raise RequestError(INVALID_PARAMS, "The prompt is empty. Add text or an image.")
         if session_id in self._opening:
             await asyncio.shield(self._opening[session_id])
-        conversation = self._known(session_id)
-        return await conversation.prompt(said, LEFT if self._is_ending else "")
+        conversation = self._get_conversation(session_id)
+        return await conversation.prompt(message, EDITOR_LEFT if self._is_ending else "")
 
     async def cancel(self, session_id: str, **_: Any) -> None:
-        """End the prompts that were read before this; whoever asked for them is told by their responses."""
+        """Stop the prompts that were received before this request. Their responses report the stop."""
         if session_id in self._opening:
             await asyncio.shield(self._opening[session_id])
         conversation = self._conversations.get(session_id)
         if conversation is not None:
             await conversation.stop()
 
-    # Choices.
+    # Options.
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
-        """Ask more or less often in this session."""
-        await self._choose(self._known(session_id), MODE, mode_id)
+        """Set the approval mode of a session."""
+        await self._set_option(self._get_conversation(session_id), MODE, mode_id)
         return SetSessionModeResponse()
 
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse:
-        """Choose the mode or the route of this session."""
-        conversation = self._known(session_id)
-        await self._choose(conversation, config_id, str(value))
-        return SetSessionConfigOptionResponse(config_options=config_options(conversation.standing))
+        """Set the approval mode or the route of a session."""
+        conversation = self._get_conversation(session_id)
+        await self._set_option(conversation, config_id, str(value))
+        return SetSessionConfigOptionResponse(config_options=build_config_options(conversation.status))
 
-    async def _choose(self, conversation: EditorConversation, option: str, value: str) -> None:
-        refusal = await self._change(conversation, option, value)
+    async def _set_option(self, conversation: EditorConversation, option: str, value: str) -> None:
+        refusal = await self._apply_option(conversation, option, value)
         if refusal is not None:
-            raise RequestError(INVALID, refusal.message)
+            raise RequestError(INVALID_PARAMS, refusal.message)
         await conversation.refresh()
 
-    async def _change(self, conversation: EditorConversation, option: str, value: str) -> Refusal | None:
+    async def _apply_option(self, conversation: EditorConversation, option: str, value: str) -> Refusal | None:
         session = conversation.session
         if option == MODE and value in tuple(ApprovalMode):
             return await session.choose_mode(ApprovalMode(value))
-        if option == MODEL and value in conversation.standing.routes:
+        if option == MODEL and value in conversation.status.routes:
             return await session.choose_route(value)
-        return Refusal("unknown", f"There is no {value!r} for the option {option!r}.")
+        return Refusal("unknown", f"{value!r} is not a valid value for the option {option!r}.")
 
     # Conversations.
 
-    async def _opened(self, session_id: str, place: Workspace) -> EditorConversation:
-        """Open a session; requests about it that come meanwhile wait, and go on in their order."""
+    async def _open_conversation(self, session_id: str, workspace: Workspace) -> EditorConversation:
+        """Open a session. Requests for this session that arrive in the meantime wait, and then continue in order."""
         known = self._conversations.get(session_id)
-        if known is not None and known.standing.folder == place.folder:
+        if known is not None and known.status.folder == workspace.folder:
             return known
         done = self._opening[session_id] = asyncio.get_running_loop().create_future()
         try:
             if known is not None:
                 await known.close()
-            return await self._converse(await self._services.open(session_id, place))
+            return await self._start_conversation(await self._services.open(session_id, workspace))
         except UnknownSession as error:
             raise RequestError(NOT_FOUND, str(error)) from error
         except WorkspaceError as error:
-            raise RequestError(INVALID, str(error)) from error
+            raise RequestError(INVALID_PARAMS, str(error)) from error
         finally:
             del self._opening[session_id]
             done.set_result(None)
 
-    async def _converse(self, session: Session) -> EditorConversation:
-        standing = await session.status()
-        assert self._client is not None, "the library connects before it calls"
-        conversation = EditorConversation(session, self._client, standing, self._tasks)
+    async def _start_conversation(self, session: Session) -> EditorConversation:
+        status = await session.status()
+        assert self._client is not None, "on_connect was not called"
+        conversation = EditorConversation(session, self._client, status, self._tasks)
         self._conversations[session.id] = conversation
         return conversation
 
-    def _offered(self, conversation: EditorConversation) -> dict[str, Any]:
-        """Show the slash commands and return the choices for the response.
+    def _session_options(self, conversation: EditorConversation) -> dict[str, Any]:
+        """Queue the update with the slash commands, and return the modes and options for the response.
 
-        The commands are sent behind the response, as nothing is awaited from here on.
+        The update is sent after the response, because nothing is awaited between the two.
         """
-        conversation.outbox.put(commands(self._services.commands()))
-        standing = conversation.standing
-        return {"modes": modes(standing), "config_options": config_options(standing)}
+        conversation.updates.add(build_commands_update(self._services.commands()))
+        status = conversation.status
+        return {"modes": build_mode_state(status), "config_options": build_config_options(status)}
 
-    def _known(self, session_id: str) -> EditorConversation:
+    def _get_conversation(self, session_id: str) -> EditorConversation:
         conversation = self._conversations.get(session_id)
         if conversation is None:
-            raise RequestError(NOT_FOUND, f"Session {session_id!r} is not open here: make a new one, or load it.")
+            raise RequestError(NOT_FOUND, f"Session {session_id!r} is not open. Create a session or load this one.")
         return conversation
 
 
-def _infos(listed: Iterable[tuple[SessionLine, str]]) -> Iterable[SessionInfo]:
-    for line, folder in listed:
+def _to_session_infos(sessions: Iterable[tuple[SessionListEntry, str]]) -> Iterable[SessionInfo]:
+    for line, folder in sessions:
         summary = line.summary
         updated_at = datetime.fromtimestamp(summary.updated_at, UTC).isoformat() if summary.updated_at else None
         yield SessionInfo(session_id=line.session, cwd=folder, title=summary.title or None, updated_at=updated_at)

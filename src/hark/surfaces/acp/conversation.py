@@ -1,4 +1,4 @@
-"""One session in an editor: its prompts in their order, and what ends them."""
+"""One session in an editor: its prompts in order, and the stops that end them."""
 
 import logging
 from collections.abc import Sequence
@@ -23,176 +23,179 @@ from hark.protocol.events import (
 from hark.protocol.meaning import CommandMeaning, StopMeaning
 from hark.protocol.session import Session, SessionStatus
 from hark.protocol.store import StoreError
-from hark.surfaces.acp.options import changes
+from hark.surfaces.acp.editor_view import EditorView
+from hark.surfaces.acp.options import build_status_updates
 from hark.surfaces.acp.permission_requests import PermissionRequests
-from hark.surfaces.acp.prompt import EditorPrompt, End, PromptMessage, failure, respond
+from hark.surfaces.acp.prompt import EditorPrompt, PromptEnd, PromptMessage, prompt_error, to_response
 from hark.surfaces.acp.update_queue import Update, UpdateQueue
-from hark.surfaces.acp.view import View
 
-PERSON = "user"
-NEW_MESSAGE = "new message"
-LOST = ("store", "internal")
+USER_SOURCE = "user"
+NEW_MESSAGE_SOURCE = "new message"
+FATAL_NOTICE_CODES = ("store", "internal")
 LOG = logging.getLogger(__name__)
 
 
 class EditorConversation:
-    """Prompts are taken in the order of their calls, for each is noted in its call's very first step.
+    """A session's prompts. They run in the order of the calls to `prompt`, because each call first registers its own.
 
-    So is a stop: it meets all prompts that are noted by then, and none that comes later.
+    A stop affects all prompts that are registered when `stop` is called, but no later prompts.
     """
 
-    def __init__(self, session: Session, client: Client, standing: SessionStatus, tasks: TaskGroup) -> None:
+    def __init__(self, session: Session, client: Client, status: SessionStatus, tasks: TaskGroup) -> None:
         self.session = session
-        self.standing = standing
-        self.outbox = UpdateQueue(self._send)
+        self.status = status
+        self.updates = UpdateQueue(self._send_update)
         self._client = client
         self._tasks = tasks
-        self._view = View(session, standing.folder, self.outbox)
-        self._questions = PermissionRequests(session, client, self.outbox, tasks)
+        self._view = EditorView(session, status.folder, self.updates)
+        self._permission_requests = PermissionRequests(session, client, self.updates, tasks)
         self._prompts: list[EditorPrompt] = []
         self._events = session.events()
         self._scope = anyio.CancelScope()
-        tasks.start_soon(self._run)
+        tasks.start_soon(self._show_events)
 
-    async def prompt(self, said: PromptMessage, stopped_by: str = "") -> PromptResponse:
-        """Return when all that the prompt caused is over and shown.
+    async def prompt(self, message: PromptMessage, stopped_by: str = "") -> PromptResponse:
+        """Run a prompt. Return when everything that it caused has ended and is shown.
 
         Raises:
-            RequestError: It failed.
+            RequestError: The prompt failed.
         """
         prompt = EditorPrompt(self.session.new_id(), stopped_by)
         before = list(self._prompts)
         self._prompts.append(prompt)
         try:
-            meaning = None if said.attachments else self.session.meaning(said.text)
+            meaning = None if message.attachments else self.session.interpret(message.text)
             command = meaning if isinstance(meaning, CommandMeaning | StopMeaning) else None
             if command is not None:
-                end = await self._command(prompt, command, is_alone=not before)
+                end = await self._run_command(prompt, command, is_alone=not before)
             else:
-                await self._make_way(before)
-                end = await self._say(prompt, said)
-            await self.outbox.flushed()
+                await self._end_earlier_prompts(before)
+                end = await self._run_message(prompt, message)
+            await self.updates.wait_until_sent()
         finally:
             self._prompts.remove(prompt)
             prompt.finished.set()
         if isinstance(end, RequestError):
             raise end
         if end is not None:
-            return respond(end)
+            return to_response(end)
         return PromptResponse(stop_reason="cancelled" if prompt.stopped_by or command is None else "end_turn")
 
-    async def stop(self, source: str = PERSON) -> None:
-        """End every prompt that there is, in this very step; return when they have settled."""
-        await self._stop(list(self._prompts), source)
+    async def stop(self, source: str = USER_SOURCE) -> None:
+        """Stop every registered prompt immediately and return when they have settled."""
+        await self._stop_prompts(list(self._prompts), source)
 
     async def refresh(self) -> None:
-        """Tell the editor what stands otherwise than it knows."""
+        """Send the editor the changes in the session's status."""
         now = await self.session.status()
-        before, self.standing = self.standing, now
-        for update in changes(before, now):
-            self.outbox.put(update)
+        before, self.status = self.status, now
+        for update in build_status_updates(before, now):
+            self.updates.add(update)
 
     async def close(self) -> None:
-        """End every prompt, and show nothing more."""
+        """Stop every prompt and send no more updates."""
         await self.stop()
         self._scope.cancel()
 
     # Prompts.
 
-    async def _make_way(self, before: Sequence[EditorPrompt]) -> None:
-        """Have the prompts before this one end, or wait until they have; one that steers goes along with them."""
+    async def _end_earlier_prompts(self, before: Sequence[EditorPrompt]) -> None:
+        """Stop or await the earlier prompts, depending on the delivery. A steering prompt runs alongside them."""
         match self.session.delivery:
             case Delivery.STEER:
                 return
             case Delivery.INTERRUPT:
-                await self._stop(before, NEW_MESSAGE)
+                await self._stop_prompts(before, NEW_MESSAGE_SOURCE)
             case Delivery.QUEUE:
                 pass
         for prompt in before:
             await prompt.finished.wait()
 
-    async def _say(self, prompt: EditorPrompt, said: PromptMessage) -> End:
-        """Say it. One that was stopped before it could be said is said and stopped: its words are kept that way."""
-        prompt.is_said = True
+    async def _run_message(self, prompt: EditorPrompt, message: PromptMessage) -> PromptEnd:
+        """Send the message. An already stopped prompt is also sent, to store its text, and is stopped at once."""
+        prompt.is_sent = True
         if prompt.stopped_by:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._accept, prompt, said)
+                tasks.start_soon(self._send_message, prompt, message)
                 tasks.start_soon(self._interrupt, prompt.stopped_by, "")
         else:
-            await self._accept(prompt, said)
-        return await prompt.end()
+            await self._send_message(prompt, message)
+        return await prompt.wait_for_end()
 
-    async def _accept(self, prompt: EditorPrompt, said: PromptMessage) -> None:
+    async def _send_message(self, prompt: EditorPrompt, message: PromptMessage) -> None:
         try:
-            prompt.follow(await self.session.say(said.text, id=prompt.message, attachments=said.attachments))
+            receipt = await self.session.say(message.text, id=prompt.message, attachments=message.attachments)
+            prompt.apply_receipt(receipt)
         except StoreError as error:
-            prompt.finish(failure(str(error), "store"))
-        if prompt.stopped_by and prompt.is_waiting:
+            prompt.finish(prompt_error(str(error), "store"))
+        if prompt.stopped_by and prompt.is_queued:
             await self._withdraw(prompt)
 
-    async def _command(self, prompt: EditorPrompt, command: CommandMeaning | StopMeaning, *, is_alone: bool) -> End:
-        """Run a slash command, and wait for what it set off."""
-        prompt.is_said = True
+    async def _run_command(
+        self, prompt: EditorPrompt, command: CommandMeaning | StopMeaning, *, is_alone: bool
+    ) -> PromptEnd:
+        """Run a slash command and wait for the turn that it may start."""
+        prompt.is_sent = True
         try:
             with prompt.command_scope:
-                self.outbox.say(f"{await self.session.run_command(command)}\n\n")
+                self.updates.add_text(f"{await self.session.run_command(command)}\n\n")
                 await self.refresh()
                 if is_alone:
-                    # What the turn shows is taken before this goes on: its end is told to readers first.
+                    # The turn's updates are queued before this returns, because readers receive its end first.
                     await self.session.idle()
             if prompt.stopped_by:
                 await self._interrupt(prompt.stopped_by, "")
         except StoreError as error:
-            return failure(str(error), "store")
+            return prompt_error(str(error), "store")
         return None
 
     # Stops.
 
-    async def _stop(self, prompts: Sequence[EditorPrompt], source: str) -> None:
-        """Note the stop on each prompt, and cut what runs; nothing is awaited before that."""
+    async def _stop_prompts(self, prompts: Sequence[EditorPrompt], source: str) -> None:
+        """Mark each prompt as stopped and interrupt the running turn. Nothing is awaited before that."""
         for prompt in prompts:
             prompt.stop(source)
         running = [prompt for prompt in prompts if prompt.is_running]
         if not running:
             return
-        # Without a name, it meets the turn or message that is on its way in, of which no more is known yet.
+        # An empty name matches the turn or message that is still arriving and whose name isn't known yet.
         turn = next((prompt.turn for prompt in running if prompt.turn), "")
         await self._interrupt(source, turn)
         for prompt in running:
-            if prompt.is_waiting:
+            if prompt.is_queued:
                 await self._withdraw(prompt)
 
     async def _interrupt(self, source: str, turn: str) -> None:
-        """Cut a turn in this very step; return when it has settled."""
+        """Interrupt a turn immediately and return when it has settled."""
         try:
             await self.session.interrupt(source, turn)
-        except StoreError as error:  # the turn is another process's, and that can't be told
-            LOG.warning("a stop of session %s could not be told: %s", self.session.id, error)
+        except StoreError as error:  # another process owns the turn and can't be reached
+            LOG.warning("could not interrupt session %s: %s", self.session.id, error)
 
     async def _withdraw(self, prompt: EditorPrompt) -> None:
-        """Take back a message that waits behind something else; one that just began is cut by its turn's start."""
+        """Withdraw a queued message. A message that has just started is stopped when its turn starts."""
         if await self.session.withdraw(prompt.message) is None:
             prompt.finish(None)
 
     # Events.
 
-    async def _run(self) -> None:
-        """Show the session's events until it closes."""
+    async def _show_events(self) -> None:
+        """Show the session's events until the session closes."""
         try:
             with self._scope:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self.outbox.run)
+                    tasks.start_soon(self.updates.run)
                     async for event in self._events:
-                        self._take(event)
-        except Exception:  # the surface's boundary: this conversation fails alone
-            LOG.exception("session %s can't be shown any more", self.session.id)
-            self._fail("The session can't be shown any more; the log says why. Load it again.", "internal")
+                        self._handle_event(event)
+        except Exception:  # the surface boundary: a failure affects only this conversation
+            LOG.exception("session %s can no longer be shown", self.session.id)
+            self._fail_prompts("The session can no longer be shown; see the log. Load the session again.", "internal")
         finally:
             self._view.close()
             for prompt in self._prompts:
                 prompt.finish(None)
 
-    def _take(self, event: AnyEvent) -> None:
+    def _handle_event(self, event: AnyEvent) -> None:
         match event:
             case MessageAccepted():
                 if all(prompt.message != event.id for prompt in self._prompts):
@@ -200,27 +203,27 @@ class EditorConversation:
             case ReceiptChanged(receipt=receipt):
                 for prompt in self._prompts:
                     if prompt.message == receipt.id:
-                        prompt.follow(receipt)
+                        prompt.apply_receipt(receipt)
             case TurnStart():
                 self._start_turn(event)
             case TurnEnd():
-                self._view.show(event)
+                self._view.show_event(event)
                 for prompt in self._prompts:
                     if prompt.turn == event.turn:
                         prompt.finish(event)
             case QuestionAsked():
-                self._questions.ask(event, self._view)
+                self._permission_requests.ask(event, self._view)
             case QuestionClosed():
-                self._questions.close(event)
+                self._permission_requests.close(event)
             case _:
-                self._view.show(event)
-                if isinstance(event, Notice) and event.turn is None and event.code in LOST:
-                    self._fail(event.text, event.code)
+                self._view.show_event(event)
+                if isinstance(event, Notice) and event.turn is None and event.code in FATAL_NOTICE_CODES:
+                    self._fail_prompts(event.text, event.code)
 
     def _start_turn(self, event: TurnStart) -> None:
         for prompt in self._prompts:
             if prompt.message in event.messages and event.turn:
-                prompt.take(event.turn)
+                prompt.assign_turn(event.turn)
                 if prompt.stopped_by:
                     self._tasks.start_soon(self._interrupt, prompt.stopped_by, event.turn)
         self._tasks.start_soon(self._refresh_quietly)
@@ -229,12 +232,12 @@ class EditorConversation:
         try:
             await self.refresh()
         except StoreError as error:
-            LOG.info("how session %s stands is not known: %s", self.session.id, error)
+            LOG.info("could not read the status of session %s: %s", self.session.id, error)
 
-    def _fail(self, words: str, code: str) -> None:
+    def _fail_prompts(self, message: str, code: str) -> None:
         for prompt in self._prompts:
-            prompt.finish(failure(words, code))
+            prompt.finish(prompt_error(message, code))
 
-    async def _send(self, update: Update) -> None:
-        with suppress(ConnectionError):  # the editor has left: the end is on its way
+    async def _send_update(self, update: Update) -> None:
+        with suppress(ConnectionError):  # the editor has left and the connection is closing
             await self._client.session_update(session_id=self.session.id, update=update)

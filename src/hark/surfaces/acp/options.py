@@ -1,4 +1,4 @@
-"""What a person can choose in the editor: the mode, the model, slash commands."""
+"""The user's choices in the editor: mode, model and slash commands."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ from acp.schema import (
     UnstructuredCommandInput,
 )
 
-from hark.protocol.agent import CommandLine
+from hark.protocol.agent import CommandInfo
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.session import SessionStatus
 from hark.surfaces.acp.update_queue import Update
@@ -26,58 +26,59 @@ from hark.surfaces.acp.update_queue import Update
 MODE = "mode"
 MODEL = "model"
 _MODES = {
-    ApprovalMode.ASK: ("Ask", "Asks before anything that changes something"),
-    ApprovalMode.AUTO: ("Auto", "Asks only for what is dangerous or leaves the workspace"),
+    ApprovalMode.ASK: ("Ask", "Asks before every action that changes something"),
+    ApprovalMode.AUTO: ("Auto", "Asks only before actions that are dangerous or write outside the workspace"),
     ApprovalMode.ALL: ("All", "Never asks"),
 }
 
 
-def modes(standing: SessionStatus) -> SessionModeState:
-    """Return the modes, and the one in force."""
+def build_mode_state(status: SessionStatus) -> SessionModeState:
+    """Return the available modes and the current one."""
     return SessionModeState(
-        current_mode_id=standing.mode,
-        available_modes=[SessionMode(id=mode, name=name, description=words) for mode, (name, words) in _MODES.items()],
+        current_mode_id=status.mode,
+        available_modes=[SessionMode(id=mode, name=name, description=text) for mode, (name, text) in _MODES.items()],
     )
 
 
-def config_options(standing: SessionStatus) -> list[SessionConfigOptionSelect | SessionConfigOptionBoolean]:
-    """Return the same choices as options, for editors that show those, and the routes."""
+def build_config_options(status: SessionStatus) -> list[SessionConfigOptionSelect | SessionConfigOptionBoolean]:
+    """Return the modes and the routes as config options, for editors that show options."""
     mode_values = [
-        SessionConfigSelectOption(value=mode, name=name, description=words) for mode, (name, words) in _MODES.items()
+        SessionConfigSelectOption(value=mode, name=name, description=description)
+        for mode, (name, description) in _MODES.items()
     ]
-    routes = [SessionConfigSelectOption(value=route, name=route) for route in standing.routes]
+    routes = [SessionConfigSelectOption(value=route, name=route) for route in status.routes]
     return [
-        _select(MODE, "Approvals", standing.mode, mode_values),
-        _select(MODEL, "Model", standing.route, routes),
+        _build_select_option(MODE, "Approvals", status.mode, mode_values),
+        _build_select_option(MODEL, "Model", status.route, routes),
     ]
 
 
-def commands(lines: Sequence[CommandLine]) -> AvailableCommandsUpdate:
-    """Return the slash commands."""
+def build_commands_update(commands: Sequence[CommandInfo]) -> AvailableCommandsUpdate:
+    """Return the update that lists the slash commands."""
     return update_available_commands(
         AvailableCommand(
             name=line.name,
             description=line.help,
             input=AvailableCommandInput(UnstructuredCommandInput(hint=line.takes)) if line.takes else None,
         )
-        for line in lines
+        for line in commands
     )
 
 
-def changes(before: SessionStatus, now: SessionStatus) -> list[Update]:
-    """Return what to tell of a session that stands otherwise than before."""
+def build_status_updates(before: SessionStatus, now: SessionStatus) -> list[Update]:
+    """Return the updates for the differences between two statuses of a session."""
     updates: list[Update] = []
     if now.mode is not before.mode:
         updates.append(update_current_mode(now.mode))
     if (now.mode, now.route) != (before.mode, before.route):
-        options = config_options(now)
+        options = build_config_options(now)
         updates.append(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
     if now.title != before.title:
         updates.append(SessionInfoUpdate(session_update="session_info_update", title=now.title))
     return updates
 
 
-def _select(
+def _build_select_option(
     kind: Literal["mode", "model"], title: str, value: str, values: list[SessionConfigSelectOption]
 ) -> SessionConfigOptionSelect:
     return SessionConfigOptionSelect(

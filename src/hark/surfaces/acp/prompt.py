@@ -1,4 +1,4 @@
-"""One prompt of an editor, from its reading to its end."""
+"""One prompt from an editor: its content, its state and its response."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,84 +24,90 @@ from hark.protocol.messages import Attachment
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
 from hark.protocol.receipts import Receipt, ReceiptState
 
-Block = TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
+PromptBlock = (
+    TextContentBlock | ImageContentBlock | AudioContentBlock | ResourceContentBlock | EmbeddedResourceContentBlock
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """A message: its text, and the files that came with it."""
+    """A message's text and its attached files."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
 
 
-def read_prompt(blocks: Sequence[Block]) -> PromptMessage:
-    """Return the message. Links stand where they stood in the text; what was embedded comes behind it."""
-    words: list[str] = []
-    behind: list[str] = []
-    files: list[Attachment] = []
+def read_prompt(blocks: Sequence[PromptBlock]) -> PromptMessage:
+    """Convert a prompt to a message. Links keep their position in the text; embedded texts are added at the end."""
+    text_parts: list[str] = []
+    embedded_texts: list[str] = []
+    attachments: list[Attachment] = []
     for block in blocks:
         match block:
             case TextContentBlock():
-                words.append(block.text)
+                text_parts.append(block.text)
             case ResourceContentBlock():
-                words.append(f"[{block.name}]({place_of(block.uri)})")
+                text_parts.append(f"[{block.name}]({path_or_uri(block.uri)})")
             case ImageContentBlock():
-                files.append(Attachment(block.mime_type, _name(block.uri or ""), block.data))
+                attachments.append(Attachment(block.mime_type, _file_name(block.uri or ""), block.data))
             case EmbeddedResourceContentBlock():
-                _embed(block, words, behind, files)
+                _add_embedded(block, text_parts, embedded_texts, attachments)
             case AudioContentBlock():
-                files.append(Attachment(block.mime_type, "a recording", block.data))
-    return PromptMessage("\n\n".join(part for part in ("".join(words), *behind) if part), tuple(files))
+                attachments.append(Attachment(block.mime_type, "a recording", block.data))
+    text = "\n\n".join(part for part in ("".join(text_parts), *embedded_texts) if part)
+    return PromptMessage(text, tuple(attachments))
 
 
-def place_of(uri: str) -> str:
-    """Return the path of a file, and any other address as it is."""
+def path_or_uri(uri: str) -> str:
+    """Return the path of a `file:` URI, and any other URI unchanged."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else uri
 
 
-def _embed(block: EmbeddedResourceContentBlock, words: list[str], behind: list[str], files: list[Attachment]) -> None:
+def _add_embedded(
+    block: EmbeddedResourceContentBlock, text_parts: list[str], embedded_texts: list[str], attachments: list[Attachment]
+) -> None:
     resource = block.resource
-    place = place_of(resource.uri)
+    source = path_or_uri(resource.uri)
     if isinstance(resource, TextResourceContents):
-        words.append(f"[{_name(resource.uri)}]({place})")
-        behind.append(f'<context place="{place}">\n{resource.text}\n</context>')
+        text_parts.append(f"[{_file_name(resource.uri)}]({source})")
+        embedded_texts.append(f'<context place="{source}">\n{resource.text}\n</context>')
     else:
-        files.append(Attachment(resource.mime_type or "application/octet-stream", _name(resource.uri), resource.blob))
+        media_type = resource.mime_type or "application/octet-stream"
+        attachments.append(Attachment(media_type, _file_name(resource.uri), resource.blob))
 
 
-def _name(uri: str) -> str:
+def _file_name(uri: str) -> str:
     return unquote(urlsplit(uri).path.rstrip("/").rpartition("/")[2]) or uri
 
 
-FAILED = -32603
+INTERNAL_ERROR = -32603
 
 
-def respond(end: TurnEnd) -> PromptResponse:
-    """Return the response to the prompt whose turn ended like this.
+def to_response(end: TurnEnd) -> PromptResponse:
+    """Return the response to a prompt whose turn has ended.
 
     Raises:
-        RequestError: It failed; the words are the provider's own, for the person.
+        RequestError: The turn failed. The message is the provider's own text.
     """
     match end.outcome:
         case Completed():
-            return PromptResponse(stop_reason="end_turn", usage=_usage(end))
+            return PromptResponse(stop_reason="end_turn", usage=_to_acp_usage(end))
         case Interrupted():
-            return PromptResponse(stop_reason="cancelled", usage=_usage(end))
+            return PromptResponse(stop_reason="cancelled", usage=_to_acp_usage(end))
         case LimitReached(limit=limit):
             reason: StopReason = "max_tokens" if "tokens" in limit else "max_turn_requests"
-            return PromptResponse(stop_reason=reason, usage=_usage(end))
+            return PromptResponse(stop_reason=reason, usage=_to_acp_usage(end))
         case Failed(error=error):
-            raise failure(error.message, error.code)
+            raise prompt_error(error.message, error.code)
 
 
-def failure(words: str, code: str) -> RequestError:
-    """Return an error that an editor shows to its person."""
-    return RequestError(FAILED, words, {"code": code})
+def prompt_error(message: str, code: str) -> RequestError:
+    """Return an error that the editor shows to its user."""
+    return RequestError(INTERNAL_ERROR, message, {"code": code})
 
 
-def _usage(end: TurnEnd) -> Usage | None:
+def _to_acp_usage(end: TurnEnd) -> Usage | None:
     usage = end.usage
     total = usage.input_tokens + usage.output_tokens
     if not total:
@@ -114,54 +120,54 @@ def _usage(end: TurnEnd) -> Usage | None:
     )
 
 
-End = TurnEnd | RequestError | None
-"""How it ended: with its turn, by an error, or (None) without a turn, as a message that was taken back does."""
+PromptEnd = TurnEnd | RequestError | None
+"""How a prompt ended: with its turn, with an error, or without a turn (None), such as for a withdrawn message."""
 
-_TAKEN = (ReceiptState.STARTED, ReceiptState.STEERED)
+_STARTED_STATES = (ReceiptState.STARTED, ReceiptState.STEERED)
 
 
 class EditorPrompt:
-    """What is known of it. A stop is noted on it, so that it can't miss it nor reach another."""
+    """The state of a prompt. A stop is recorded here, so that it affects this prompt and no other."""
 
     def __init__(self, message: str, stopped_by: str = "") -> None:
         self.message = message
         self.turn = ""
         self.stopped_by = stopped_by
-        self.is_said = False
-        self.is_waiting = False
+        self.is_sent = False
+        self.is_queued = False
         self.command_scope = CancelScope()
         self.finished = asyncio.Event()
-        self._end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self._end: asyncio.Future[PromptEnd] = asyncio.get_running_loop().create_future()
 
     @property
     def is_running(self) -> bool:
-        """True from the step in which it was said until its end."""
-        return self.is_said and not self._end.done()
+        """True from the moment the message is sent until the prompt ends."""
+        return self.is_sent and not self._end.done()
 
     def stop(self, source: str) -> None:
-        """Note a stop; the first one counts."""
+        """Record a stop. Later stops are ignored."""
         if not self._end.done():
             self.stopped_by = self.stopped_by or source
             self.command_scope.cancel()
 
-    def follow(self, receipt: Receipt) -> None:
-        """Take what became of its message."""
+    def apply_receipt(self, receipt: Receipt) -> None:
+        """Update the state with the message's receipt."""
         if receipt.state is ReceiptState.WITHDRAWN:
             self.finish(None)
-        elif receipt.state in _TAKEN:
+        elif receipt.state in _STARTED_STATES:
             self.turn = self.turn or receipt.turn or ""
-        self.is_waiting = not self.turn
+        self.is_queued = not self.turn
 
-    def take(self, turn: str) -> None:
-        """A turn has taken it."""
+    def assign_turn(self, turn: str) -> None:
+        """Record the turn that processes the message."""
         self.turn = turn
-        self.is_waiting = False
+        self.is_queued = False
 
-    def finish(self, end: End) -> None:
-        """It is over; the first end counts."""
+    def finish(self, end: PromptEnd) -> None:
+        """End the prompt. Later calls are ignored."""
         if not self._end.done():
             self._end.set_result(end)
 
-    async def end(self) -> End:
-        """Return how it ended."""
+    async def wait_for_end(self) -> PromptEnd:
+        """Wait for the prompt's end and return it."""
         return await self._end

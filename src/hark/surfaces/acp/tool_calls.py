@@ -1,4 +1,4 @@
-"""A tool call as an editor shows it: its title, kind, places and content."""
+"""A tool call as an editor shows it: its title, kind, locations and content."""
 
 import json
 from collections.abc import Iterator
@@ -22,46 +22,46 @@ from acp.schema import (
 
 from hark.protocol.messages import Effect
 
-_FILES = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ ")
-_MOVED = "*** Move to: "
+_FILE_MARKERS = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ ")
+_MOVE_MARKER = "*** Move to: "
 
 
 @dataclass(slots=True)
 class TextChange:
-    """A piece of a file before and after."""
+    """A part of a file before and after a change."""
 
     path: str
     lines: list[str] = field(default_factory=list[str])
 
     @property
     def old(self) -> str:
-        """The text before."""
-        return self._side("-")
+        """The text before the change."""
+        return self._select_lines("-")
 
     @property
     def new(self) -> str:
-        """The text after."""
-        return self._side("+")
+        """The text after the change."""
+        return self._select_lines("+")
 
-    def _side(self, sign: str) -> str:
-        return "".join(f"{line[1:]}\n" for line in self.lines if line[:1] in (sign, " ", ""))
-
-
-def read_hunks(text: str) -> list[TextChange]:
-    """Return the pieces of a unified diff or of a `*** Begin Patch`; none when the text is neither."""
-    return [hunk for hunk in _hunks(text) if any(line[:1] in ("+", "-") for line in hunk.lines)]
+    def _select_lines(self, marker: str) -> str:
+        return "".join(f"{line[1:]}\n" for line in self.lines if line[:1] in (marker, " ", ""))
 
 
-def _hunks(text: str) -> Iterator[TextChange]:
+def parse_hunks(text: str) -> list[TextChange]:
+    """Return the hunks of a unified diff or of a `*** Begin Patch` text, or an empty list for other texts."""
+    return [hunk for hunk in _iterate_hunks(text) if any(line[:1] in ("+", "-") for line in hunk.lines)]
+
+
+def _iterate_hunks(text: str) -> Iterator[TextChange]:
     hunk: TextChange | None = None
     for line in text.split("\n"):
-        heading = next((mark for mark in _FILES if line.startswith(mark)), None)
+        heading = next((marker for marker in _FILE_MARKERS if line.startswith(marker)), None)
         if heading is not None:
             if hunk is not None:
                 yield hunk
             path = line.removeprefix(heading).split("\t")[0].strip()
             hunk = TextChange(path.removeprefix("b/") if heading == "+++ " else path)
-        elif hunk is None or line.startswith(("--- ", "\\", _MOVED)):
+        elif hunk is None or line.startswith(("--- ", "\\", _MOVE_MARKER)):
             continue
         elif line.startswith("@@"):
             yield hunk
@@ -72,11 +72,11 @@ def _hunks(text: str) -> Iterator[TextChange]:
         yield hunk
 
 
-_STATUSES: dict[str, PlanEntryStatus] = {"pending": "pending", "doing": "in_progress", "done": "completed"}
+_PLAN_STATUSES: dict[str, PlanEntryStatus] = {"pending": "pending", "doing": "in_progress", "done": "completed"}
 
 
-TITLE_CHARACTERS = 200
-SHOWN_CHARACTERS = 60_000
+MAX_TITLE_CHARACTERS = 200
+MAX_SHOWN_CHARACTERS = 60_000
 
 Arguments = dict[str, Any]
 
@@ -99,61 +99,61 @@ _KINDS: dict[str, ToolKind] = {
     "delegate": "think",
     "memory": "think",
 }
-_SUBJECTS = ("command", "pattern", "path", "query", "url", "goal", "question", "action", "code", "name")
+_MAIN_ARGUMENTS = ("command", "pattern", "path", "query", "url", "goal", "question", "action", "code", "name")
 
 
-class ShownCall:
-    """One call, from what the model asked for to what came of it."""
+class EditorToolCall:
+    """A tool call in an editor, from the model's request to its result."""
 
-    def __init__(self, name: str, tool: str, arguments: str, folder: str) -> None:
-        self.name = name
+    def __init__(self, call_id: str, tool: str, arguments: str, folder: str) -> None:
+        self.call_id = call_id
         self._tool = tool
-        self._arguments = _decoded(arguments)
+        self._arguments = _decode_arguments(arguments)
         self._folder = Path(folder)
 
     @property
     def title(self) -> str:
-        """What it is, in a line."""
-        subject = next((str(self._arguments[key]) for key in _SUBJECTS if self._arguments.get(key)), "")
+        """A one-line description of the call."""
+        subject = next((str(self._arguments[key]) for key in _MAIN_ARGUMENTS if self._arguments.get(key)), "")
         line = " ".join(subject.split())
-        line = line if len(line) <= TITLE_CHARACTERS else f"{line[:TITLE_CHARACTERS]}…"
+        line = line if len(line) <= MAX_TITLE_CHARACTERS else f"{line[:MAX_TITLE_CHARACTERS]}…"
         if self._tool == "shell" and line:
             return f"`{line}`"
         return f"{self._tool}: {line}" if line else self._tool
 
-    def begin(self, status: ToolCallStatus) -> ToolCallStart:
-        """Return the first that is shown of it."""
-        return ToolCallStart(session_update="tool_call", status=status, **self._described())
+    def start_update(self, status: ToolCallStatus) -> ToolCallStart:
+        """Return the update that first shows the call."""
+        return ToolCallStart(session_update="tool_call", status=status, **self._describe())
 
-    def asked(self) -> ToolCallUpdate:
-        """Return it as a question about it names it."""
-        return ToolCallUpdate(status="pending", **self._described())
+    def permission_update(self) -> ToolCallUpdate:
+        """Return the call as part of a permission request."""
+        return ToolCallUpdate(status="pending", **self._describe())
 
-    def started(self) -> ToolCallProgress:
-        """Return that it runs."""
-        return update_tool_call(self.name, status="in_progress")
+    def running_update(self) -> ToolCallProgress:
+        """Return the update that marks the call as running."""
+        return update_tool_call(self.call_id, status="in_progress")
 
-    def printed(self, text: str) -> ToolCallProgress:
-        """Return what it has printed until now."""
-        return update_tool_call(self.name, content=[fenced(text)])
+    def output_update(self, text: str) -> ToolCallProgress:
+        """Return the update with the output so far."""
+        return update_tool_call(self.call_id, content=[fence_text(text)])
 
-    def ended(self, text: str, effect: Effect, *, is_error: bool) -> ToolCallProgress:
-        """Return what came of it. What was done to files is shown as such, in place of the words about it."""
+    def end_update(self, text: str, effect: Effect, *, is_error: bool) -> ToolCallProgress:
+        """Return the update with the result. File changes are shown as diffs instead of text."""
         is_done = effect is Effect.COMPLETED and not is_error
-        changes = self._changes(text) or self._foreseen() if is_done else []
+        diffs = self._parse_diffs(text) or self._predicted_diffs() if is_done else []
         return update_tool_call(
-            self.name,
+            self.call_id,
             status="completed" if is_done else "failed",
-            content=changes or ([fenced(text)] if text else []),
+            content=diffs or ([fence_text(text)] if text else []),
             raw_output={"effect": str(effect)},
         )
 
-    def _described(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         return {
-            "tool_call_id": self.name,
+            "tool_call_id": self.call_id,
             "title": self.title,
             "kind": _KINDS.get(self._tool, "other"),
-            "content": self._foreseen() or None,
+            "content": self._predicted_diffs() or None,
             "locations": self._locations() or None,
             "raw_input": self._arguments,
         }
@@ -162,71 +162,70 @@ class ShownCall:
         if _KINDS.get(self._tool) not in ("read", "edit", "search"):
             return []
         path, line = self._arguments.get("path"), self._arguments.get("offset")
-        paths = [path] if isinstance(path, str) else [hunk.path for hunk in read_hunks(self._text("patch"))]
+        paths = [path] if isinstance(path, str) else [hunk.path for hunk in parse_hunks(self._text_argument("patch"))]
         return [
-            ToolCallLocation(path=self._place(one), line=line if isinstance(line, int) and line >= 0 else None)
+            ToolCallLocation(path=self._absolute_path(one), line=line if isinstance(line, int) and line >= 0 else None)
             for one in dict.fromkeys(paths)
         ]
 
-    def _foreseen(self) -> list[ToolCallContentVariant]:
-        """Return what its arguments say that it changes."""
-        path = self._place(self._text("path"))
+    def _predicted_diffs(self) -> list[ToolCallContentVariant]:
+        """Return the file changes that follow from the call's arguments."""
+        path = self._absolute_path(self._text_argument("path"))
         match self._tool:
             case "write":
-                return [tool_diff_content(path, self._text("content"))]
+                return [tool_diff_content(path, self._text_argument("content"))]
             case "edit":
                 return [tool_diff_content(path, new, old) for old, new in self._replacements()]
             case "patch":
-                return self._changes(self._text("patch"))
+                return self._parse_diffs(self._text_argument("patch"))
             case _:
                 return []
 
-    def _changes(self, text: str) -> list[ToolCallContentVariant]:
-        """Return the changes that a diff tells."""
+    def _parse_diffs(self, text: str) -> list[ToolCallContentVariant]:
+        """Return the file changes in a diff."""
         if _KINDS.get(self._tool) != "edit":
             return []
-        return [tool_diff_content(self._place(hunk.path), hunk.new, hunk.old or None) for hunk in read_hunks(text)]
+        hunks = parse_hunks(text)
+        return [tool_diff_content(self._absolute_path(hunk.path), hunk.new, hunk.old or None) for hunk in hunks]
 
     def _replacements(self) -> list[tuple[str, str]]:
         several: object = self._arguments.get("edits")
         edits = cast("list[object]", several) if isinstance(several, list) and several else [self._arguments]
-        given = [cast("Arguments", edit) for edit in edits if isinstance(edit, dict)]
-        return [(str(edit.get("old", "")), str(edit.get("new", ""))) for edit in given]
+        items = [cast("Arguments", edit) for edit in edits if isinstance(edit, dict)]
+        return [(str(edit.get("old", "")), str(edit.get("new", ""))) for edit in items]
 
-    def _text(self, key: str) -> str:
+    def _text_argument(self, key: str) -> str:
         value: object = self._arguments.get(key)
         return value if isinstance(value, str) else ""
 
-    def _place(self, path: str) -> str:
+    def _absolute_path(self, path: str) -> str:
         return str(self._folder / path)
 
 
-def fenced(text: str) -> ContentToolCallContent:
-    """Return text as it is: the editor would take it for Markdown. Of a long one the end is shown."""
-    if len(text) > SHOWN_CHARACTERS:
-        text = f"[{len(text) - SHOWN_CHARACTERS:,} characters before this are not shown]\n{text[-SHOWN_CHARACTERS:]}"
+def fence_text(text: str) -> ContentToolCallContent:
+    """Return text in a code fence, so that the editor doesn't render Markdown. Only the end of a long text is shown."""
+    hidden = len(text) - MAX_SHOWN_CHARACTERS
+    if hidden > 0:
+        text = f"[{hidden:,} earlier characters are not shown]\n{text[-MAX_SHOWN_CHARACTERS:]}"
     fence = "```"
     while fence in text:
         fence += "`"
     return tool_content(text_block(f"{fence}\n{text.rstrip()}\n{fence}"))
 
 
-def plan_in(tool: str, arguments: str) -> AgentPlanUpdate | None:
-    """Return the list of things to do that a call keeps, as an editor's plan; None when it keeps none.
-
-    It takes the place of the one before.
-    """
-    items: object = _decoded(arguments).get("items") if tool == "todo" else None
+def build_plan_update(tool: str, arguments: str) -> AgentPlanUpdate | None:
+    """Return a call's to-do list as an editor plan, which replaces the previous plan. Return None without a list."""
+    items: object = _decode_arguments(arguments).get("items") if tool == "todo" else None
     if not isinstance(items, list):
         return None
-    given = [cast("Arguments", item) for item in cast("list[object]", items) if isinstance(item, dict)]
+    entries = [cast("Arguments", item) for item in cast("list[object]", items) if isinstance(item, dict)]
     return update_plan(
-        plan_entry(str(item.get("text", "")), status=_STATUSES.get(str(item.get("status")), "pending"))
-        for item in given
+        plan_entry(str(item.get("text", "")), status=_PLAN_STATUSES.get(str(item.get("status")), "pending"))
+        for item in entries
     )
 
 
-def _decoded(arguments: str) -> Arguments:
+def _decode_arguments(arguments: str) -> Arguments:
     try:
         value: object = json.loads(arguments)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What one session's editor is to be shown, in order; pieces are joined while the editor is slow."""
+"""A session's updates for the editor, in order. Text chunks are merged while the editor is slow."""
 
 import asyncio
 from collections import deque
@@ -9,90 +9,90 @@ from acp import update_agent_message_text, update_agent_thought_text
 from acp.helpers import SessionUpdate
 from acp.schema import ConfigOptionUpdate
 
-from hark.surfaces.acp.tool_calls import ShownCall
+from hark.surfaces.acp.tool_calls import EditorToolCall
 
 Update = SessionUpdate | ConfigOptionUpdate
-Send = Callable[[Update], Awaitable[None]]
+SendUpdate = Callable[[Update], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Words:
-    """Text of the model that waits to be sent, as one piece."""
+class TextUpdate:
+    """Queued text from the model, sent as one update."""
 
     is_thought: bool
-    pieces: list[str] = field(default_factory=list[str])
+    chunks: list[str] = field(default_factory=list[str])
 
     def as_update(self) -> Update:
-        """Return all of it in one update."""
-        text = "".join(self.pieces)
+        """Return the whole text as one update."""
+        text = "".join(self.chunks)
         return update_agent_thought_text(text) if self.is_thought else update_agent_message_text(text)
 
 
 @dataclass(slots=True)
 class OutputUpdate:
-    """The newest of a running tool's output that waits to be sent."""
+    """The latest unsent output of a running tool."""
 
-    call: ShownCall
+    call: EditorToolCall
     text: str = ""
 
     def as_update(self) -> Update:
-        """Return it as it is now."""
-        return self.call.printed(self.text)
+        """Return the current output as an update."""
+        return self.call.output_update(self.text)
 
 
 class UpdateQueue:
-    """Takes updates without waiting; `run` sends them. An item that is being sent is not changed any more."""
+    """A queue that accepts updates without waiting; `run` sends them. An item that is being sent no longer changes."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: SendUpdate) -> None:
         self._send = send
-        self._items: deque[Update | Words | OutputUpdate] = deque()
-        self._printed: dict[str, OutputUpdate] = {}
-        self._put = 0
-        self._sent = 0
-        self._came = asyncio.Event()
-        self._went = asyncio.Event()
+        self._items: deque[Update | TextUpdate | OutputUpdate] = deque()
+        self._unsent_outputs: dict[str, OutputUpdate] = {}
+        self._added_count = 0
+        self._sent_count = 0
+        self._item_added = asyncio.Event()
+        self._item_sent = asyncio.Event()
 
-    def put(self, update: Update | Words | OutputUpdate) -> None:
+    def add(self, update: Update | TextUpdate | OutputUpdate) -> None:
         """Add an update."""
         self._items.append(update)
-        self._put += 1
-        self._came.set()
+        self._added_count += 1
+        self._item_added.set()
 
-    def say(self, text: str, *, is_thought: bool = False) -> None:
+    def add_text(self, text: str, *, is_thought: bool = False) -> None:
         """Add a piece of the model's text or thinking."""
         last = self._items[-1] if self._items else None
-        if not isinstance(last, Words) or last.is_thought != is_thought:
-            last = Words(is_thought)
-            self.put(last)
-        last.pieces.append(text)
+        if not isinstance(last, TextUpdate) or last.is_thought != is_thought:
+            last = TextUpdate(is_thought)
+            self.add(last)
+        last.chunks.append(text)
 
-    def print(self, call: ShownCall, text: str) -> None:
-        """Add a running tool's output; it takes the place of what still waits of the same tool."""
-        item = self._printed.get(call.name)
+    def add_output(self, call: EditorToolCall, text: str) -> None:
+        """Add a running tool's output, replacing unsent output of the same call."""
+        item = self._unsent_outputs.get(call.call_id)
         if item is None:
-            item = self._printed[call.name] = OutputUpdate(call)
-            self.put(item)
+            item = self._unsent_outputs[call.call_id] = OutputUpdate(call)
+            self.add(item)
         item.text = text
 
-    async def flushed(self) -> None:
-        """Return when all that was put until now is sent."""
-        until = self._put
-        while self._sent < until:
-            self._went.clear()
-            await self._went.wait()
+    async def wait_until_sent(self) -> None:
+        """Wait until every update added so far is sent."""
+        target_count = self._added_count
+        while self._sent_count < target_count:
+            self._item_sent.clear()
+            await self._item_sent.wait()
 
     async def run(self) -> None:
-        """Send what comes, until cancelled."""
+        """Send the updates until cancelled."""
         while True:
             while not self._items:
-                self._came.clear()
-                await self._came.wait()
-            await self._send(self._next())
-            self._sent += 1
-            self._went.set()
+                self._item_added.clear()
+                await self._item_added.wait()
+            await self._send(self._pop_update())
+            self._sent_count += 1
+            self._item_sent.set()
 
-    def _next(self) -> Update:
+    def _pop_update(self) -> Update:
         item = self._items.popleft()
         if isinstance(item, OutputUpdate):
-            del self._printed[item.call.name]
-        return item.as_update() if isinstance(item, Words | OutputUpdate) else item
+            del self._unsent_outputs[item.call.call_id]
+        return item.as_update() if isinstance(item, TextUpdate | OutputUpdate) else item

@@ -1,1 +1,1 @@
-"""Chat platforms: many people, one promise."""
+"""Chat platforms: the code that all of them share."""

@@ -1,4 +1,4 @@
-"""One conversation: an address of a platform, its session, and the services that its parts share."""
+"""One chat address with its session and the services that it uses."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from hark.protocol.chat import Address, ChatSurface
 from hark.protocol.chat_ledger import ChatLedger
 from hark.protocol.session import Session
 from hark.protocol.speech import Narrator
-from hark.protocol.store import SessionLine
-from hark.protocol.voice_messages import Ingress
-from hark.surfaces.chat.message_batch import THROUGH
+from hark.protocol.store import SessionListEntry
+from hark.protocol.voice_messages import VoiceInbox
+from hark.surfaces.chat.message_batch import ID_RANGE
 from hark.surfaces.chat.outbox import Outbox
 from hark.surfaces.chat.questions import OpenQuestions
 from hark.surfaces.chat.settings import ChatSettings
@@ -17,24 +17,24 @@ from hark.surfaces.chat.settings import ChatSettings
 
 @dataclass(frozen=True, slots=True)
 class ChatServices:
-    """What all platforms share. `is_stop` tells whether a text stops what runs, on the surface of that name."""
+    """Services that all chat platforms share. `is_stop(text, surface)` detects stop requests."""
 
     ledger: ChatLedger
     open_session: Callable[[str], Session]
-    sessions: Callable[[], Awaitable[list[SessionLine]]]
-    ingress: Ingress
+    list_sessions: Callable[[], Awaitable[list[SessionListEntry]]]
+    ingress: VoiceInbox
     is_stop: Callable[[str, str], bool]
     narrator: Narrator | None = None
-    first_pause_seconds: float = 1.0  # before a platform or a chat that failed is tried again
-    window_seconds: float = 0.8  # for the next part of a message that the client split
-    sleep_seconds: float = 300.0  # after which a quiet chat is closed
+    first_retry_seconds: float = 1.0  # before a failed platform or chat is retried
+    batch_window_seconds: float = 0.8  # the time to wait for the next part of a message that the client split
+    idle_seconds: float = 300.0  # after which an idle chat is closed
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRoute:
-    """The platform, the address on it, the session behind it, and the surface's settings.
+    """A chat address: its platform, its session and its settings.
 
-    `outbox` sends to the address. `questions` are those that are open there.
+    `outbox` sends messages to the address. `questions` holds its open questions.
     """
 
     surface: ChatSurface
@@ -47,20 +47,24 @@ class ChatRoute:
 
     @property
     def ledger(self) -> ChatLedger:
-        """The ledger of all conversations."""
+        """The ledger of all chats."""
         return self.services.ledger
 
-    def name_of(self, message: str) -> str:
-        """Return what the session calls a message of the platform."""
-        return self._prefix + message
+    def session_message_id(self, platform_id: str) -> str:
+        """Return the id that a platform message has in the session."""
+        return self._prefix + platform_id
 
-    def own_name_of(self, what: str) -> str:
-        """Return what the session calls a message that stands for something else, such as a button."""
-        return f"~{self._prefix}{what}"
+    def derived_id(self, suffix: str) -> str:
+        """Return a session message id for an action that isn't a platform message, such as a pressed button."""
+        return f"~{self._prefix}{suffix}"
 
-    def message_of(self, name: str) -> str:
-        """Return the platform's id of a message that came from here (of its first part); "" for one that did not."""
-        return name.removeprefix(self._prefix).partition(THROUGH)[0] if name.startswith(self._prefix) else ""
+    def platform_message_id(self, message_id: str) -> str:
+        """Return the platform's id of a session message (of its first part), or "" for a message from another
+        address.
+        """
+        return (
+            message_id.removeprefix(self._prefix).partition(ID_RANGE)[0] if message_id.startswith(self._prefix) else ""
+        )
 
     @property
     def _prefix(self) -> str:

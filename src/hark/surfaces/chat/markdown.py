@@ -1,4 +1,4 @@
-"""Markdown for chat platforms: one parse tree, and a base class for the writer of each platform."""
+"""Markdown for chat platforms: a parser, and the base class of the platforms' writers."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,8 +21,8 @@ _FAILURES = (RecursionError, LookupError, TypeError, ValueError)
 
 
 @cache
-def parser() -> "MarkdownIt":
-    """Return the parser. It is made once, as loading it takes long."""
+def get_parser() -> "MarkdownIt":
+    """Return the Markdown parser, which is created only once because loading it is slow."""
     from markdown_it import MarkdownIt
 
     options = {"html": False, "breaks": True, "maxNesting": _MAX_NESTING}
@@ -34,7 +34,7 @@ def parse(markdown: str) -> "list[Token] | None":
     if len(markdown) > MAX_CHARACTERS:
         return None
     try:
-        tokens = parser().parse(markdown)
+        tokens = get_parser().parse(markdown)
     except _FAILURES:
         return None
     # The parser drops text below its nesting limit.
@@ -42,13 +42,13 @@ def parse(markdown: str) -> "list[Token] | None":
 
 
 class MarkdownWriter:
-    """Writes the parse tree as text. Subclasses say how a platform spells each mark.
+    """Writes the parse tree as text. Subclasses define a platform's markup.
 
-    Line breaks and blank lines stay as they are in the source. A mark inside the same mark is written once.
+    Line breaks and blank lines stay as in the source. Markup nested inside the same markup is written once.
     """
 
     indent = "  "
-    schemes = WEB_SCHEMES  # of links that the platform shows as such
+    schemes = WEB_SCHEMES  # of links that the platform can display
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -64,65 +64,65 @@ class MarkdownWriter:
             return self.escape(markdown)
         self._lines, self._open, self._depth = markdown.split("\n"), [], 0
         try:
-            return self._blocks(SyntaxTreeNode(tokens).children)
+            return self._write_blocks(SyntaxTreeNode(tokens).children)
         except _FAILURES:
             return self.escape(markdown)
 
-    # How the platform spells it.
+    # The platform's markup.
 
     def escape(self, text: str) -> str:
-        """Return text without any markup meaning."""
+        """Return the text with all markup characters escaped."""
         raise NotImplementedError
 
-    def mark(self, kind: str, inner: str) -> str:
-        """Return marked text. `kind` is "strong", "em" or "s"."""
+    def emphasize(self, kind: str, inner: str) -> str:
+        """Return emphasized text. `kind` is "strong", "em" or "s"."""
         raise NotImplementedError
 
     def code_span(self, code: str) -> str:
-        """Return code within a line."""
+        """Return inline code."""
         raise NotImplementedError
 
     def code_block(self, code: str, language: str) -> str:
-        """Return lines of code."""
+        """Return a code block."""
         raise NotImplementedError
 
     def link(self, url: str, node: "SyntaxTreeNode") -> str:
-        """Return a link to an address with one of `schemes`."""
+        """Return a link. Called only for URLs with one of `schemes`."""
         raise NotImplementedError
 
     def paragraph(self, text: str) -> str:
-        """Return a paragraph."""
+        """Return a paragraph. The default adds no markup."""
         return text
 
     def quote(self, inner: str) -> str:
-        """Return a quote. A quote inside a quote is part of the outer one."""
+        """Return a quote. A nested quote becomes part of the outer quote."""
         return "\n".join(f"> {line}" for line in inner.split("\n"))
 
     def heading(self, level: int, node: "SyntaxTreeNode") -> str:
-        """Return a heading."""
-        return self._marked("strong", node)
+        """Return a heading. The default is strong text."""
+        return self._write_emphasis("strong", node)
 
     def bullet(self, task: str) -> str:
         """Return the bullet of a list item. `task` is "☐" or "☑" for a task, otherwise ""."""
         return task or "•"
 
-    # The tree.
+    # The traversal of the tree.
 
-    def _blocks(self, nodes: Iterable["SyntaxTreeNode"]) -> str:
+    def _write_blocks(self, nodes: Iterable["SyntaxTreeNode"]) -> str:
         text = ""
         for node in nodes:
-            block = self._block(node)
+            block = self._write_block(node)
             if block:
-                text += (self._gap(node) if text else "") + block
+                text += (self._line_breaks_before(node) if text else "") + block
         return text
 
-    def _gap(self, node: "SyntaxTreeNode") -> str:
-        """Return the line ends before a block: a blank line where the source has one."""
+    def _line_breaks_before(self, node: "SyntaxTreeNode") -> str:
+        """Return the line breaks before a block, with a blank line where the source has one."""
         line = node.map[0] - 1 if node.map else -1
         is_blank = 0 <= line < len(self._lines) and not self._lines[line].strip(" \t\r>")
         return "\n\n" if is_blank else "\n"
 
-    def _block(self, node: "SyntaxTreeNode") -> str:
+    def _write_block(self, node: "SyntaxTreeNode") -> str:
         match node.type:
             case "fence" | "code_block":
                 language = _LANGUAGE.match(node.info.strip())
@@ -130,76 +130,76 @@ class MarkdownWriter:
             case "heading":
                 return self.heading(int(node.tag[1:]), node)
             case "bullet_list" | "ordered_list":
-                return self._list(node)
+                return self._write_list(node)
             case "blockquote":
-                return self._quote(node)
+                return self._write_quote(node)
             case "table":
-                return self.code_block(_table(node), "")
+                return self.code_block(_format_table(node), "")
             case "hr":
                 return _RULE
             case "paragraph":
-                return self.paragraph(self.inline(node.children))
+                return self.paragraph(self.write_inline(node.children))
             case _:
-                return self._blocks(node.children)
+                return self._write_blocks(node.children)
 
-    def _list(self, node: "SyntaxTreeNode") -> str:
+    def _write_list(self, node: "SyntaxTreeNode") -> str:
         first = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
         text = ""
-        for place, item in enumerate(node.children):
-            task = _take_task(item) if first is None else ""
-            bullet = self.bullet(task) if first is None else f"{first + place}."
-            text += self._gap(item) if text else ""
+        for offset, item in enumerate(node.children):
+            task = _pop_task_box(item) if first is None else ""
+            bullet = self.bullet(task) if first is None else f"{first + offset}."
+            text += self._line_breaks_before(item) if text else ""
             text += f"{self.indent * self._depth}{bullet} "
             self._depth += 1
-            text += self._blocks(item.children)
+            text += self._write_blocks(item.children)
             self._depth -= 1
         return text
 
-    def _quote(self, node: "SyntaxTreeNode") -> str:
+    def _write_quote(self, node: "SyntaxTreeNode") -> str:
         is_inner = "quote" in self._open
         self._open.append("quote")
-        inner = self._blocks(node.children)
+        inner = self._write_blocks(node.children)
         self._open.pop()
         return inner if is_inner or not inner else self.quote(inner)
 
-    def inline(self, nodes: Sequence["SyntaxTreeNode"]) -> str:
-        """Return the text of a line's parts."""
-        return "".join(self._span(node) for node in nodes)
+    def write_inline(self, nodes: Sequence["SyntaxTreeNode"]) -> str:
+        """Return the markup of inline nodes."""
+        return "".join(self._write_span(node) for node in nodes)
 
-    def _span(self, node: "SyntaxTreeNode") -> str:
+    def _write_span(self, node: "SyntaxTreeNode") -> str:
         match node.type:
             case "code_inline":
                 return self.code_span(node.content)
             case "softbreak" | "hardbreak":
                 return "\n"
             case "strong" | "em" | "s":
-                return self._marked(node.type, node)
+                return self._write_emphasis(node.type, node)
             case "link" | "image":
-                return self._link(node)
+                return self._write_link(node)
             case _:
-                return self.inline(node.children) if node.children else self.escape(node.content)
+                return self.write_inline(node.children) if node.children else self.escape(node.content)
 
-    def _marked(self, kind: str, node: "SyntaxTreeNode") -> str:
+    def _write_emphasis(self, kind: str, node: "SyntaxTreeNode") -> str:
         is_inner = kind in self._open
         self._open.append(kind)
-        inner = self.inline(node.children)
+        inner = self.write_inline(node.children)
         self._open.pop()
-        return inner if is_inner or not inner.strip() else self.mark(kind, inner)
+        return inner if is_inner or not inner.strip() else self.emphasize(kind, inner)
 
-    def _link(self, node: "SyntaxTreeNode") -> str:
+    def _write_link(self, node: "SyntaxTreeNode") -> str:
         url = str(node.attrs.get("href") or node.attrs.get("src") or "")
         if url.lower().startswith(self.schemes):
             return self.link(url, node)
-        label, address = self.label(node), self.escape(url)
+        label, address = self.link_label(node), self.escape(url)
         return f"{label} ({address})" if label and address not in ("", label) else label or address
 
-    def label(self, node: "SyntaxTreeNode") -> str:
-        """Return the text of a link, with its marks; the description of an image."""
-        return self.inline(node.children) if node.type == "link" else self.escape(node.content)
+    def link_label(self, node: "SyntaxTreeNode") -> str:
+        """Return the text of a link with its markup, or the description of an image."""
+        return self.write_inline(node.children) if node.type == "link" else self.escape(node.content)
 
 
 def plain_text(node: "SyntaxTreeNode") -> str:
-    """Return the text below a node without marks, on one line."""
+    """Return the text below a node on one line, without markup."""
     match node.type:
         case "softbreak" | "hardbreak":
             return " "
@@ -209,13 +209,13 @@ def plain_text(node: "SyntaxTreeNode") -> str:
             return "".join(plain_text(child) for child in node.children)
 
 
-def without_fences(code: str) -> str:
-    """Return code that can't end the code block around it. Zero-width spaces separate its backticks."""
+def break_up_fences(code: str) -> str:
+    """Return code that can't end the surrounding code block. Its backtick fences are broken up by zero-width spaces."""
     return _FENCE.sub(lambda fence: "\u200b".join(fence[0]), code)
 
 
-def _take_task(item: "SyntaxTreeNode") -> str:
-    """Return the box of a task and remove it from the item's text; "" if the item is none."""
+def _pop_task_box(item: "SyntaxTreeNode") -> str:
+    """Remove the checkbox from a task item's text and return it. Return "" if the item isn't a task."""
     first = item
     while first.children:
         first = first.children[0]
@@ -226,8 +226,8 @@ def _take_task(item: "SyntaxTreeNode") -> str:
     return "☐" if task[1] == " " else "☑"
 
 
-def _table(node: "SyntaxTreeNode") -> str:
-    """Return a table in columns of characters."""
+def _format_table(node: "SyntaxTreeNode") -> str:
+    """Return a table as plain text with aligned columns."""
     rows = [[plain_text(cell) for cell in row.children] for part in node.children for row in part.children]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [" │ ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

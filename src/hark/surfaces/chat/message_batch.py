@@ -1,87 +1,87 @@
-"""What belongs together: albums, and long texts that a client split, become one message."""
+"""Merge albums, and long texts that a client has split, into one message."""
 
 from collections.abc import Sequence
 
 from msgspec import structs
 
-from hark.protocol.chat import Incoming, Removed, Rewritten, Written
+from hark.protocol.chat import IncomingEvent, IncomingMessage, MessageDeleted, MessageEdited
 
-THROUGH = ".."  # between the ids of the first and the last part; in no platform's id
-REMEMBERED = 50
-FULL_SHARE = 0.9  # of the longest message that the platform takes: its client may have split a longer text here
-
-
-def may_go_on(message: Written, characters: int) -> bool:
-    """Tell whether more of the same may follow at once."""
-    return bool(message.album) or len(message.text) >= characters * FULL_SHARE
+ID_RANGE = ".."  # between the ids of the first and the last part; doesn't occur in any platform's ids
+MAX_REMEMBERED = 50
+FULL_MESSAGE_RATIO = 0.9  # of the platform's maximum message length; a client may have split a longer text here
 
 
-def goes_on(last: Written, message: Written, characters: int) -> bool:
-    """Tell whether a message goes on the one before it."""
+def may_continue(message: IncomingMessage, max_characters: int) -> bool:
+    """Return whether another part of the same message may follow."""
+    return bool(message.album) or len(message.text) >= max_characters * FULL_MESSAGE_RATIO
+
+
+def is_continuation(last: IncomingMessage, message: IncomingMessage, max_characters: int) -> bool:
+    """Return whether a message continues the message before it."""
     is_same = last.author.id == message.author.id and last.album == message.album and message.voice is None
-    return is_same and may_go_on(last, characters)
+    return is_same and may_continue(last, max_characters)
 
 
-def joined(messages: Sequence[Written]) -> Written:
-    """Return several messages as the one that their author meant; its id names the first and the last."""
+def merge_messages(messages: Sequence[IncomingMessage]) -> IncomingMessage:
+    """Merge several messages into one, whose id combines the ids of the first and the last message."""
     first = messages[0]
     if len(messages) == 1:
         return first
     separator = "\n" if first.album else ""
     return structs.replace(
         first,
-        id=f"{first.id}{THROUGH}{messages[-1].id}",
+        id=f"{first.id}{ID_RANGE}{messages[-1].id}",
         text=separator.join(message.text for message in messages if message.text),
         attachments=tuple(file for message in messages for file in message.attachments),
         is_for_us=any(message.is_for_us for message in messages),
     )
 
 
-def whole(batch: Sequence[Incoming]) -> Incoming | None:
-    """Return what things that belong together say in the end, with their edits; None when all of it was deleted."""
+def merge_batch(batch: Sequence[IncomingEvent]) -> IncomingEvent | None:
+    """Merge the messages of a batch and apply its edits and deletions. Return None if every message was deleted."""
     first = batch[0]
-    if not isinstance(first, Written):
+    if not isinstance(first, IncomingMessage):
         return first
-    parts = [one for one in batch if isinstance(one, Written)]
+    parts = [item for item in batch if isinstance(item, IncomingMessage)]
     for change in batch:
-        if isinstance(change, Rewritten | Removed):
-            parts = changed(parts, change)
+        if isinstance(change, MessageEdited | MessageDeleted):
+            parts = apply_change(parts, change)
     if not parts:
         return None
-    name = joined([one for one in batch if isinstance(one, Written)]).id
-    return structs.replace(joined(parts), id=name)
+    merged_id = merge_messages([item for item in batch if isinstance(item, IncomingMessage)]).id
+    return structs.replace(merge_messages(parts), id=merged_id)
 
 
-def changed(parts: Sequence[Written], change: Rewritten | Removed) -> list[Written]:
-    """Return the parts of a message as they are after an edit or a deletion of one of them."""
-    if isinstance(change, Removed):
+def apply_change(parts: Sequence[IncomingMessage], change: MessageEdited | MessageDeleted) -> list[IncomingMessage]:
+    """Return the parts of a message after one of them was edited or deleted."""
+    if isinstance(change, MessageDeleted):
         return [part for part in parts if part.id != change.id]
     return [structs.replace(part, text=change.text) if part.id == change.id else part for part in parts]
 
 
 class MergedMessages:
-    """Which messages went to the session as one, so that a change of a part becomes one of the whole."""
+    """Remembers which messages were merged, so that a change to one part can be applied to the merged message."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._parts: dict[str, list[Written]] = {}
+        self._merged_ids: dict[str, str] = {}
+        self._parts: dict[str, list[IncomingMessage]] = {}
 
-    def note(self, batch: Sequence[Incoming]) -> None:
-        """These are one message now; after a while that is forgotten."""
-        parts = [one for one in batch if isinstance(one, Written)]
+    def remember(self, batch: Sequence[IncomingEvent]) -> None:
+        """Remember that these messages were merged. Only the last `MAX_REMEMBERED` merged messages are kept."""
+        parts = [item for item in batch if isinstance(item, IncomingMessage)]
         if len(parts) < 2:
             return
-        name = joined(parts).id
-        self._parts[name] = parts
-        self._names.update((part.id, name) for part in parts)
-        while len(self._parts) > REMEMBERED:
+        merged_id = merge_messages(parts).id
+        self._parts[merged_id] = parts
+        self._merged_ids.update((part.id, merged_id) for part in parts)
+        while len(self._parts) > MAX_REMEMBERED:
             for part in self._parts.pop(next(iter(self._parts))):
-                self._names.pop(part.id, None)
+                self._merged_ids.pop(part.id, None)
 
-    def after(self, change: Rewritten | Removed) -> tuple[str, str | None]:
-        """Return the id of the message that a change is one of, and its text then: None when nothing is left of it."""
-        name = self._names.get(change.id)
-        if name is None:
-            return change.id, change.text if isinstance(change, Rewritten) else None
-        parts = self._parts[name] = changed(self._parts[name], change)
-        return name, joined(parts).text if parts else None
+    def text_after(self, change: MessageEdited | MessageDeleted) -> tuple[str, str | None]:
+        """Apply a change. Return the affected message's id, and its new text or None if nothing is left."""
+        merged_id = self._merged_ids.get(change.id)
+        if merged_id is None:
+            return change.id, change.text if isinstance(change, MessageEdited) else None
+        parts = self._parts[merged_id] = apply_change(self._parts[merged_id], change)
+        return merged_id, merge_messages(parts).text if parts else None

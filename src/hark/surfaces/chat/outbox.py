@@ -1,4 +1,4 @@
-"""What goes to one address: nothing is lost, and nothing is said twice without a word about it."""
+"""Send messages to one chat address without losing any. A message that may be a duplicate is marked as such."""
 
 import asyncio
 import time
@@ -11,193 +11,196 @@ from typing import Any, TypeVar
 import anyio
 from msgspec import structs
 
-from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Outgoing
+from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, OutgoingMessage
 from hark.protocol.chat_ledger import ChatLedger
-from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.chat.retry import retried
-from hark.surfaces.chat.split_text import pieces
+from hark.surfaces.chat.recent_values import RecentValues
+from hark.surfaces.chat.retry import retry_call
+from hark.surfaces.chat.split_text import split_text
 from hark.timing.backoff import Backoff
 
 T = TypeVar("T")
 
-AGAIN = "(This may have reached you before.)\n"
-MOST_TOLD = 100  # what is edited is among the last
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 60.0
+DUPLICATE_MARK = "(This may have reached you before.)\n"
+MAX_REMEMBERED_MARKS = 100  # Edits concern recent messages.
+FIRST_RETRY_SECONDS = 1.0
+MAX_RETRY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
-    """A message of ours: the platform's id of it, "" when the chat is closed to us; new, or known from before."""
+class PostedMessage:
+    """A sent message. `id` is "" if the bot has no access to the chat. `is_new`: there was no earlier attempt."""
 
     id: str
     is_new: bool
 
 
 class EditResult(Enum):
-    """What became of an edit."""
+    """The result of an edit."""
 
-    MADE = "made"
-    LATER = "later"  # the platform asks us to wait
-    GONE = "gone"  # the message is not there any more, or closed to us
+    APPLIED = "made"
+    DEFERRED = "later"  # the platform asks us to wait
+    GONE = "gone"  # The message was deleted, or the bot has no access to it.
 
 
 class Outbox:
-    """Sends to one address, one thing after the other; a platform that asks to wait holds this address alone."""
+    """Sends messages to one address in order. A platform rate limit delays only this address."""
 
     def __init__(self, surface: ChatSurface, address: Address, ledger: ChatLedger) -> None:
         self._surface = surface
         self._address = address
         self._ledger = ledger
         self._lock = asyncio.Lock()
-        self._signing = asyncio.Lock()
-        self._sending: set[asyncio.Task[Any]] = set()
-        self._resumes_at = 0.0
-        self._is_told: Recent[bool] = Recent(MOST_TOLD)
+        self._optional_lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._edits_resume_at = 0.0
+        self._marked: RecentValues[bool] = RecentValues(MAX_REMEMBERED_MARKS)
 
     @property
     def characters(self) -> int:
-        """How long a message may be, with room for the word that it may have come before."""
-        return self._surface.limits.characters - len(AGAIN)
+        """The maximum length of a message in characters, minus the space for the "possible duplicate" marker."""
+        return self._surface.limits.characters - len(DUPLICATE_MARK)
 
-    async def send(self, key: str, message: Outgoing) -> Posted:
-        """Send a message once, ever, under this key.
+    async def send(self, key: str, message: OutgoingMessage) -> PostedMessage:
+        """Send a message exactly once for this key, even across restarts.
 
-        Cancelling ends the wait, not the sending: whoever asks again under the same key gets its answer.
+        Cancelling ends the wait, not the sending. Another call with the same key returns the same result.
 
         Raises:
             StoreError: The ledger can't be written, so nothing was sent.
         """
-        return await asyncio.shield(self._begin(self._send(key, message)))
+        return await asyncio.shield(self._start_task(self._send(key, message)))
 
-    async def sent_under(self, key: str) -> str:
-        """Return the platform's id of what was sent under a key, by an earlier process too; "" for nothing."""
-        async with self._lock:  # it may be on its way
-            known = await self._ledger.find(self._address, key)
+    async def find_sent(self, key: str) -> str:
+        """Return the id of the message sent under a key by this or an earlier process, or "" if there is none."""
+        async with self._lock:  # The message may be in flight.
+            known = await self._ledger.find_sent(self._address, key)
         return known.id if known is not None else ""
 
-    async def tell(self, key: str, text: str) -> None:
-        """Say something that belongs to no turn, in as many messages as it takes."""
-        for place, part in enumerate(pieces(text, self.characters)):
-            await self.send(f"{key}:{place}" if place else key, Outgoing(part))
+    async def send_text(self, key: str, text: str) -> None:
+        """Send a text that does not belong to a turn, split into as many messages as needed."""
+        for index, part in enumerate(split_text(text, self.characters)):
+            await self.send(f"{key}:{index}" if index else key, OutgoingMessage(part))
 
     async def close(self) -> None:
-        """Give up what is under way: the next process goes on with it."""
-        sending = list(self._sending)
-        for task in sending:
+        """Cancel the sends in progress. The next process resumes them."""
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        if sending:
-            await asyncio.wait(sending)
+        if tasks:
+            await asyncio.wait(tasks)
 
-    def _begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    def _start_task(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work, name="sending")
-        self._sending.add(task)
-        task.add_done_callback(self._forget)
+        self._tasks.add(task)
+        task.add_done_callback(self._discard_task)
         return task
 
-    def _forget(self, task: "asyncio.Task[Any]") -> None:
-        self._sending.discard(task)
+    def _discard_task(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waits gets it; nobody has to
+            task.exception()  # Retrieve the exception, in case no caller awaits the task.
 
-    async def _send(self, key: str, message: Outgoing) -> Posted:
+    async def _send(self, key: str, message: OutgoingMessage) -> PostedMessage:
         async with self._lock:
-            known = await self._ledger.sending(self._address, key)
+            known = await self._ledger.begin_send(self._address, key)
             if known is not None and known.id:
-                return Posted(known.id, is_new=False)
+                return PostedMessage(known.id, is_new=False)
             is_doubtful = known is not None
             tried_at = known.at if known is not None else time.time()
             wanted = structs.replace(message, key=key)
-            sent, is_told = await self._send_for_sure(wanted, tried_at, is_doubtful=is_doubtful)
-            if sent is not None:
-                if is_told:  # as long as it stands there, whoever edits it
-                    await self._ledger.sending(self._address, f"again:{sent}")
-                self._is_told.put(sent, is_told)
-                await self._ledger.sent(self._address, key, sent)
-            # What a platform finds by our key may be what was sent before a crash, with other words.
-            return Posted(sent or "", is_new=not is_doubtful)
+            sent_id, is_marked = await self._send_until_accepted(wanted, tried_at, is_doubtful=is_doubtful)
+            if sent_id is not None:
+                if is_marked:  # The mark stays in the message, whichever process edits it.
+                    await self._ledger.begin_send(self._address, f"again:{sent_id}")
+                self._marked.put(sent_id, is_marked)
+                await self._ledger.mark_sent(self._address, key, sent_id)
+            # A platform that knows our key may return the message sent before a crash, which can have another text.
+            return PostedMessage(sent_id or "", is_new=not is_doubtful)
 
-    async def _send_for_sure(self, message: Outgoing, tried_at: float, *, is_doubtful: bool) -> tuple[str | None, bool]:
-        """Send; where the answer to an earlier try is not known, say so, unless the platform still knows our key.
+    async def _send_until_accepted(
+        self, message: OutgoingMessage, tried_at: float, *, is_doubtful: bool
+    ) -> tuple[str | None, bool]:
+        """Send a message until the platform accepts it. Return its platform id and whether it was marked.
 
-        Return the platform's id, None when the chat is closed to us; and whether it was said.
+        It gets the "possible duplicate" marker if an earlier attempt may have succeeded and the platform no longer
+        recognizes the key. The id is None if the bot has no access to the chat.
         """
         while True:
             limits = self._surface.limits
-            is_known = limits.knows_keys and time.time() - tried_at < limits.key_seconds
-            is_told = is_doubtful and not is_known
-            wanted = structs.replace(message, text=AGAIN + message.text) if is_told else message
+            is_recognized = limits.knows_keys and time.time() - tried_at < limits.key_seconds
+            is_marked = is_doubtful and not is_recognized
+            wanted = structs.replace(message, text=DUPLICATE_MARK + message.text) if is_marked else message
             try:
-                return await self._try(partial(self._surface.send, self._address, wanted)), is_told
-            except OSError:  # the connection broke after it was sent, perhaps
+                return await self._retry_until_final(partial(self._surface.send, self._address, wanted)), is_marked
+            except OSError:  # The connection broke, perhaps after the message was sent.
                 is_doubtful = True
-                await anyio.sleep(FIRST_PAUSE_SECONDS)
+                await anyio.sleep(FIRST_RETRY_SECONDS)
 
-    async def edit(self, message: str, new: Outgoing, *, is_last: bool) -> EditResult:
-        """Change a message of ours. Only one that is the last is tried until it is made, or never will be."""
+    async def edit(self, message: str, new: OutgoingMessage, *, is_last: bool) -> EditResult:
+        """Edit a sent message. Only a final edit (`is_last`) is retried until it is applied or permanently refused."""
         if not message:
-            return EditResult.MADE
+            return EditResult.APPLIED
         async with self._lock:
-            if await self._was_told(message):
-                new = structs.replace(new, text=AGAIN + new.text)
+            if await self._is_marked(message):
+                new = structs.replace(new, text=DUPLICATE_MARK + new.text)
             if is_last:
-                return await self._edit_for_sure(message, new)
+                return await self._edit_until_accepted(message, new)
             try:
                 await self._surface.edit(self._address, message, new)
             except ChatGone:
                 return EditResult.GONE
             except (ChatError, OSError) as error:
-                asked = error.retry_after if isinstance(error, ChatError) else None
-                pause = min(FIRST_PAUSE_SECONDS if asked is None else asked, LONGEST_PAUSE_SECONDS)
-                self._resumes_at = anyio.current_time() + pause
-                return EditResult.LATER
-        return EditResult.MADE
+                retry_after = error.retry_after if isinstance(error, ChatError) else None
+                pause = min(FIRST_RETRY_SECONDS if retry_after is None else retry_after, MAX_RETRY_SECONDS)
+                self._edits_resume_at = anyio.current_time() + pause
+                return EditResult.DEFERRED
+        return EditResult.APPLIED
 
-    async def _was_told(self, message: str) -> bool:
-        """Tell whether a message of ours says that it may have come before, which must stay there."""
-        is_told = self._is_told.get(message)
-        if is_told is None:
-            is_told = await self._ledger.find(self._address, f"again:{message}") is not None
-            self._is_told.put(message, is_told)
-        return is_told
+    async def _is_marked(self, message: str) -> bool:
+        """Return whether a sent message has the "possible duplicate" marker, which an edit must keep."""
+        is_marked = self._marked.get(message)
+        if is_marked is None:
+            is_marked = await self._ledger.find_sent(self._address, f"again:{message}") is not None
+            self._marked.put(message, is_marked)
+        return is_marked
 
     @property
     def pause_seconds(self) -> float:
-        """For how long the platform wants no more edits that can wait."""
-        return max(0.0, self._resumes_at - anyio.current_time())
+        """The number of seconds until the platform accepts non-final edits again."""
+        return max(0.0, self._edits_resume_at - anyio.current_time())
 
-    async def _edit_for_sure(self, message: str, new: Outgoing) -> EditResult:
-        """An edit may be made twice: nobody sees that."""
+    async def _edit_until_accepted(self, message: str, new: OutgoingMessage) -> EditResult:
+        """Edit a message until the platform accepts it. Repeating an edit does no harm."""
 
         async def edit() -> EditResult:
             await self._surface.edit(self._address, message, new)
-            return EditResult.MADE
+            return EditResult.APPLIED
 
         while True:
             try:
-                return await self._try(edit) or EditResult.GONE
+                return await self._retry_until_final(edit) or EditResult.GONE
             except OSError:
-                await anyio.sleep(FIRST_PAUSE_SECONDS)
+                await anyio.sleep(FIRST_RETRY_SECONDS)
 
-    def sign(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Do something that may fail without harm and for which nothing waits, in its order: a reaction."""
+    def start_optional(self, action: Callable[[], Awaitable[None]]) -> None:
+        """Start an optional action in the background, such as a reaction. Actions run in order. Ignore failures."""
 
-        async def sign() -> None:
-            async with self._signing:
-                await self.note(act)
+        async def run_in_order() -> None:
+            async with self._optional_lock:
+                await self.try_optional(action)
 
-        self._begin(sign())
+        self._start_task(run_in_order())
 
-    async def note(self, act: Callable[[], Awaitable[None]]) -> None:
-        """Do something that may fail without harm, such as typing."""
+    async def try_optional(self, action: Callable[[], Awaitable[None]]) -> None:
+        """Run an optional action, such as showing the typing indicator. Ignore its failure."""
         try:
-            await act()
+            await action()
         except (ChatError, OSError):
             return
 
-    async def _try(self, act: Callable[[], Awaitable[T]]) -> T | None:
-        """Do it, again and again while the platform can't; None when it never will."""
+    async def _retry_until_final(self, action: Callable[[], Awaitable[T]]) -> T | None:
+        """Run an action, with retries while the platform is unavailable. Return None if it is permanently refused."""
         try:
-            return await retried(act, Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), tries=None)
+            return await retry_call(action, Backoff(FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS), max_tries=None)
         except ChatGone:
             return None

@@ -1,164 +1,171 @@
-"""One chat platform at work: supervised, and every message kept before the platform hears that we have it."""
+"""Run one chat platform with supervision. Every message is stored before it is acknowledged to the platform."""
 
 import logging
 
 import anyio
 from anyio.abc import TaskGroup
 
-from hark.protocol.chat import Address, ChatError, ChatSurface, Incoming, Outgoing, Removed, Written
-from hark.protocol.names import address_session, session_of, surface_of
+from hark.protocol.chat import (
+    Address,
+    ChatError,
+    ChatSurface,
+    IncomingEvent,
+    IncomingMessage,
+    MessageDeleted,
+    OutgoingMessage,
+)
+from hark.protocol.names import session_of_address, session_of_turn, surface_of_session
 from hark.protocol.records import TurnStarted
-from hark.surfaces.chat.chat import Chat
+from hark.surfaces.chat.chat_processor import ChatProcessor
 from hark.surfaces.chat.chat_route import ChatRoute, ChatServices
 from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.people import People
+from hark.surfaces.chat.sender_policy import SenderPolicy
 from hark.surfaces.chat.settings import ChatSettings
 from hark.timing.backoff import Backoff
 
-LONGEST_PAUSE_SECONDS = 60.0
+MAX_RETRY_SECONDS = 60.0
 LOG = logging.getLogger(__name__)
 
 
 class Platform:
-    """Runs one ChatSurface. What fails or is slow here touches no other platform, and no other address."""
+    """Runs one ChatSurface. A failure or delay of one platform or address does not affect the others."""
 
-    def __init__(self, surface: ChatSurface, settings: ChatSettings, people: People, house: ChatServices) -> None:
+    def __init__(
+        self, surface: ChatSurface, settings: ChatSettings, senders: SenderPolicy, services: ChatServices
+    ) -> None:
         self._surface = surface
         self._settings = settings
-        self._people = people
-        self._house = house
-        self._rooms: dict[Address, Chat] = {}
+        self._senders = senders
+        self._services = services
+        self._chats: dict[Address, ChatProcessor] = {}
         self._tasks: TaskGroup | None = None
-        self._complaint = ""
+        self._last_error = ""
 
     async def run(self) -> None:
-        """Receive and answer until cancelled; a platform that fails is tried again, later and later."""
+        """Receive and answer messages until cancelled. A failed platform is retried with increasing delays."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            is_taken_up = False
-            backoff = Backoff(self._house.first_pause_seconds, LONGEST_PAUSE_SECONDS)
+            is_resumed = False
+            backoff = Backoff(self._services.first_retry_seconds, MAX_RETRY_SECONDS)
             while True:
-                began, asked = anyio.current_time(), 0.0
+                began, retry_after = anyio.current_time(), 0.0
                 try:
-                    if not is_taken_up:
-                        await self._take_up()
-                        is_taken_up = True
+                    if not is_resumed:
+                        await self._resume_chats()
+                        is_resumed = True
                     await self._surface.run(self.deliver)
                 except ChatError as error:
-                    asked = error.retry_after or 0.0
-                    self._complain(error, is_ours=False)
+                    retry_after = error.retry_after or 0.0
+                    self._log_failure(error, is_ours=False)
                 except Exception as error:  # noqa: BLE001  # the surface loop: it fails alone
-                    self._complain(error, is_ours=True)
-                if anyio.current_time() - began > LONGEST_PAUSE_SECONDS:
+                    self._log_failure(error, is_ours=True)
+                if anyio.current_time() - began > MAX_RETRY_SECONDS:
                     backoff.reset()
-                    self._complaint = ""
-                await anyio.sleep(max(backoff.next_delay(), asked))
+                    self._last_error = ""
+                await anyio.sleep(max(backoff.next_delay(), retry_after))
 
-    def _complain(self, error: Exception, *, is_ours: bool) -> None:
-        """Say what is wrong, once for as long as it is the same."""
-        said, self._complaint = self._complaint, repr(error)
-        level = logging.DEBUG if said == self._complaint else logging.ERROR if is_ours else logging.WARNING
-        text = "failed" if is_ours else str(error)
-        LOG.log(level, "%s: %s It is tried again, later and later.", self._surface.name, text, exc_info=is_ours)
+    def _log_failure(self, error: Exception, *, is_ours: bool) -> None:
+        """Log a failure. A repeated failure is logged at debug level."""
+        previous_error, self._last_error = self._last_error, repr(error)
+        level = logging.DEBUG if previous_error == self._last_error else logging.ERROR if is_ours else logging.WARNING
+        text = "The surface failed." if is_ours else str(error)
+        LOG.log(level, "%s: %s Retrying with increasing delays.", self._surface.name, text, exc_info=is_ours)
 
-    async def deliver(self, incoming: Incoming) -> None:
-        """Take something that came in: it is durable when this returns, unless its author may not talk.
+    async def deliver(self, incoming: IncomingEvent) -> None:
+        """Accept, refuse or ignore an incoming item. An accepted item is durable when this returns.
 
         Raises:
-            StoreError: It could not be kept; the platform must deliver it again.
+            StoreError: The item could not be stored; the platform must deliver it again.
         """
-        if isinstance(incoming, Written) and not incoming.is_for_us and self._settings.listen == "mentions":
+        if isinstance(incoming, IncomingMessage) and not incoming.is_for_us and self._settings.listen == "mentions":
             return
-        if not isinstance(incoming, Removed) and not await self._is_welcome(incoming):
+        if not isinstance(incoming, MessageDeleted) and not await self._is_accepted(incoming):
             return
-        kept = await self._house.ledger.accept(incoming)
-        if kept is not None:
-            self._room(incoming.address).put(kept)
+        pending = await self._services.ledger.accept(incoming)
+        if pending is not None:
+            self._chat_at(incoming.address).enqueue(pending)
 
-    def turn_started(self, start: TurnStarted) -> None:
-        """A turn begins in a session: if that is an address's of ours, what comes of it is shown there.
+    def on_turn_started(self, start: TurnStarted) -> None:
+        """Open the chat of a session in which a turn starts, if the session belongs to this platform.
 
-        Most were begun by somebody who wrote there; others by a schedule, a program, or another surface.
+        Most turns are started by a message in the chat, others by a schedule, a program or another surface.
         """
-        session = session_of(start.turn)
-        if self._tasks is not None and surface_of(session) == self._surface.name:
-            self._tasks.start_soon(self._open_for, session)
+        session = session_of_turn(start.turn)
+        if self._tasks is not None and surface_of_session(session) == self._surface.name:
+            self._tasks.start_soon(self._open_session_chat, session)
 
-    async def _open_for(self, session: str) -> None:
-        line = await self._house.ledger.line_of(session)
-        if line is not None:
-            self._room(line.address)
+    async def _open_session_chat(self, session: str) -> None:
+        binding = await self._services.ledger.binding_of_session(session)
+        if binding is not None:
+            self._chat_at(binding.address)
 
-    async def _is_welcome(self, incoming: Incoming) -> bool:
-        assert not isinstance(incoming, Removed)
+    async def _is_accepted(self, incoming: IncomingEvent) -> bool:
+        assert not isinstance(incoming, MessageDeleted)
         author = incoming.author
-        if not self._people.is_known(author):
-            if isinstance(incoming, Written) and self._people.is_answered(author):
-                code = self._people.code_for(author)
-                await self._tell(
+        if not self._senders.is_allowed(author):
+            if isinstance(incoming, IncomingMessage) and self._senders.may_send_code(author):
+                code = self._senders.pairing_code(author)
+                await self._send_refusal(
                     incoming.address, f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
                 )
             return False
         if (
-            not isinstance(incoming, Written)
-            or self._house.is_stop(incoming.text, self._surface.name)
-            or not self._people.is_too_fast(author)
+            not isinstance(incoming, IncomingMessage)
+            or self._services.is_stop(incoming.text, self._surface.name)
+            or not self._senders.is_rate_limited(author)
         ):
             return True
-        if self._people.is_to_be_told(author):
-            most = self._settings.per_minute
-            await self._tell(
+        if self._senders.should_warn(author):
+            limit = self._settings.per_minute
+            await self._send_refusal(
                 incoming.address,
-                f"You have written more than {most} messages within a minute. From this one on nothing was taken: "
-                "please send it again in a minute. Stopping always works.",
+                f"You sent more than {limit} messages within a minute. This message and later ones are not accepted. "
+                "Send it again in a minute. Stopping a turn always works.",
                 incoming.id,
             )
         return False
 
-    async def _tell(self, address: Address, text: str, reply_to: str = "") -> None:
-        """Tell somebody whose message is not taken why."""
+    async def _send_refusal(self, address: Address, text: str, reply_to: str = "") -> None:
+        """Explain to a sender why their message was not accepted."""
         try:
-            await self._surface.send(address, Outgoing(text, reply_to=reply_to))
+            await self._surface.send(address, OutgoingMessage(text, reply_to=reply_to))
         except (ChatError, OSError) as error:
-            LOG.info("%s: somebody could not be told why they are not heard: %s", self._surface.name, error)
+            LOG.info("%s: the reason for a refused message could not be sent: %s", self._surface.name, error)
 
-    async def _take_up(self) -> None:
-        """Go on with what an earlier process left: messages that were kept, and replies that are owed."""
-        summaries = {line.session: line.summary for line in await self._house.sessions()}
-        for line in await self._house.ledger.lines(self._surface.name):
-            summary = summaries.get(line.session)
+    async def _resume_chats(self) -> None:
+        """Resume the work of an earlier process: unprocessed messages and undelivered replies."""
+        summaries = {line.session: line.summary for line in await self._services.list_sessions()}
+        for binding in await self._services.ledger.bindings(self._surface.name):
+            summary = summaries.get(binding.session)
             turns = summary.turns if summary else 0
-            if turns < line.delivered:
-                await self._house.ledger.forget(line.address)
+            if turns < binding.delivered:
+                await self._services.ledger.reset_delivered(binding.address)
             is_busy = summary is not None and (summary.is_open or summary.is_waiting)
-            if turns != line.delivered or is_busy:
-                self._room(line.address)
-        for kept in await self._house.ledger.kept(self._surface.name):
-            self._room(kept.incoming.address).put(kept)
+            if turns != binding.delivered or is_busy:
+                self._chat_at(binding.address)
+        for pending in await self._services.ledger.pending(self._surface.name):
+            self._chat_at(pending.incoming.address).enqueue(pending)
 
-    def _room(self, address: Address) -> Chat:
-        room = self._rooms.get(address)
-        if room is None:
-            session = self._house.open_session(address_session(address))
-            outbox = Outbox(self._surface, address, self._house.ledger)
-            route = ChatRoute(self._surface, address, session, self._settings, self._house, outbox)
-            room = self._rooms[address] = Chat(route)
+    def _chat_at(self, address: Address) -> ChatProcessor:
+        chat = self._chats.get(address)
+        if chat is None:
+            session = self._services.open_session(session_of_address(address))
+            outbox = Outbox(self._surface, address, self._services.ledger)
+            route = ChatRoute(self._surface, address, session, self._settings, self._services, outbox)
+            chat = self._chats[address] = ChatProcessor(route)
             assert self._tasks is not None
-            self._tasks.start_soon(self._keep, room, address, name=f"chat {address.surface} {address.chat}")
-        return room
+            self._tasks.start_soon(self._run_chat, chat, address, name=f"chat {address.surface} {address.chat}")
+        return chat
 
-    async def _keep(self, room: Chat, address: Address) -> None:
-        """Run a room; one that sleeps is forgotten, and made anew when somebody writes.
-
-        One that fails is opened anew after a pause, with all that was kept for it.
-        """
-        backoff = Backoff(self._house.first_pause_seconds, LONGEST_PAUSE_SECONDS)
+    async def _run_chat(self, chat: ChatProcessor, address: Address) -> None:
+        """Run a chat until it is idle, then discard it. After a failure, reopen it with its unprocessed items."""
+        backoff = Backoff(self._services.first_retry_seconds, MAX_RETRY_SECONDS)
         while True:
             try:
-                await room.run()
-                if not room.waiting:
+                await chat.run()
+                if not chat.pending:
                     break
             except Exception:  # the surface loop: one address fails alone
-                LOG.exception("%s: the chat %s failed, and is opened again", self._surface.name, address.chat)
+                LOG.exception("%s: the chat %s failed and will be reopened", self._surface.name, address.chat)
                 await anyio.sleep(backoff.next_delay())
-        del self._rooms[address]
+        del self._chats[address]

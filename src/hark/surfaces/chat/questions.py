@@ -1,4 +1,4 @@
-"""The questions that are open at one address, and which message may be meant as an answer."""
+"""The open questions of one chat address, and the rules that decide which messages answer them."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -8,73 +8,73 @@ from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.tool import QuestionKind
 
 YES = ("y", "yes", "ok", "okay", "ja", "oui", "sí", "si", "да", "はい", "是", "👍")
-GIVEN_CHARACTERS = 60
+MAX_REMARK_CHARACTERS = 60
 NO = ("n", "no", "nein", "non", "нет", "いいえ", "不", "👎")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as it was shown: the platform's id of it is "" while it is being sent."""
+class ShownQuestion:
+    """A question shown in the chat. `message_id` is the platform's id, "" while the question is being sent."""
 
     event: QuestionAsked
-    posted: str = ""
-    given: str = ""
+    message_id: str = ""
+    given_answer: str = ""
 
 
 class OpenQuestions:
-    """What is asked at present, the oldest first."""
+    """The open questions of an address, oldest first."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, Asked] = {}
-        self._settling: dict[str, asyncio.Event] = {}  # by call
+        self._open: dict[str, ShownQuestion] = {}
+        self._durable_events: dict[str, asyncio.Event] = {}  # by call
 
-    def open(self, event: QuestionAsked) -> None:
-        """Note a question; it may be answered while it is still being sent."""
-        self._asked[event.question] = Asked(event)
+    def add(self, event: QuestionAsked) -> None:
+        """Add a question, which can be answered even while it is still being sent."""
+        self._open[event.question] = ShownQuestion(event)
 
-    def posted(self, question: str, message: str) -> None:
-        """It is shown under this id of the platform; without effect when it was closed meanwhile."""
-        asked = self._asked.get(question)
+    def set_message_id(self, question: str, message_id: str) -> None:
+        """Set the platform's id of a posted question. Does nothing if the question was closed meanwhile."""
+        asked = self._open.get(question)
         if asked is not None:
-            self._asked[question] = replace(asked, posted=message)
+            self._open[question] = replace(asked, message_id=message_id)
 
-    def answered(self, question: str, answer: str, by: str) -> None:
-        """Somebody here gave an answer, the first that counts; it is shown when the question closes."""
-        asked = self._asked.get(question)
-        if asked is not None and not asked.given:
-            self._asked[question] = replace(asked, given=f"{shortened(answer)}, by {shortened(by)}")
+    def record_answer(self, question: str, answer: str, author: str) -> None:
+        """Record the first answer given in this chat and its author. They are shown when the question closes."""
+        asked = self._open.get(question)
+        if asked is not None and not asked.given_answer:
+            self._open[question] = replace(asked, given_answer=f"{shorten(answer)}, by {shorten(author)}")
 
-    def close(self, question: str) -> Asked | None:
-        """Forget a question; return how it was shown."""
-        return self._asked.pop(question, None)
+    def close(self, question: str) -> ShownQuestion | None:
+        """Remove and return a question. Return None if it is not open."""
+        return self._open.pop(question, None)
 
-    def settling(self, question: str) -> asyncio.Event:
-        """Return what is set when an answer to this question has become durable, with what asked for it."""
-        return self._settling.setdefault(self._asked[question].event.call, asyncio.Event())
+    def durable_event(self, question: str) -> asyncio.Event:
+        """Return the event that is set when an answer to this question has become durable."""
+        return self._durable_events.setdefault(self._open[question].event.call, asyncio.Event())
 
-    def settle(self, call: str | None = None) -> None:
-        """What a call was told is durable; None: so is what any call was told."""
-        calls = list(self._settling) if call is None else [call]
-        for one in calls:
-            if one in self._settling:
-                self._settling.pop(one).set()
+    def mark_durable(self, call: str | None = None) -> None:
+        """Mark the answers to a call as durable. Without `call`, mark the answers to all calls."""
+        calls = list(self._durable_events) if call is None else [call]
+        for call_id in calls:
+            if call_id in self._durable_events:
+                self._durable_events.pop(call_id).set()
 
-    def choice(self, question: str, place: str) -> str | None:
-        """Return what the button at that place says; None when there is no such question any more."""
-        choices = self._asked[question].event.choices if question in self._asked else ()
-        return choices[int(place)] if place.isdigit() and int(place) < len(choices) else None
+    def choice_at(self, question: str, position: str) -> str | None:
+        """Return the text of the button at a position, or None if the question is not open."""
+        choices = self._open[question].event.choices if question in self._open else ()
+        return choices[int(position)] if position.isdigit() and int(position) < len(choices) else None
 
-    def answer_in(self, text: str) -> AnswerMeaning | None:
-        """Return the question that a message answers, and its answer; None when it is a message like any other.
+    def find_answer(self, text: str) -> AnswerMeaning | None:
+        """Return the question that a text answers, with the answer. Return None if the text is an ordinary message.
 
-        An approval is answered by one of its choices alone: nobody allows something by chance. Any other question is
-        answered by words.
+        An approval is answered only by one of its choices, so that nothing is approved by accident. Any other
+        question accepts free text.
         """
-        words = text.strip().strip("!.。！").casefold()
-        if not words or text.startswith("/"):
+        reply = text.strip().strip("!.。！").casefold()
+        if not reply or text.startswith("/"):
             return None
-        for asked in self._asked.values():
-            choice = _choice(words, asked.event.choices)
+        for asked in self._open.values():
+            choice = _match_choice(reply, asked.event.choices)
             if choice is not None:
                 return AnswerMeaning(asked.event.question, choice)
             if asked.event.kind is not QuestionKind.APPROVAL:
@@ -82,18 +82,18 @@ class OpenQuestions:
         return None
 
 
-def shortened(text: str) -> str:
-    """Return a text on one line, and not too long for a remark."""
+def shorten(text: str) -> str:
+    """Return a text on one line, truncated to `MAX_REMARK_CHARACTERS`."""
     line = " ".join(text.split())
-    return line if len(line) <= GIVEN_CHARACTERS else line[: GIVEN_CHARACTERS - 1] + "…"
+    return line if len(line) <= MAX_REMARK_CHARACTERS else line[: MAX_REMARK_CHARACTERS - 1] + "…"
 
 
-def _choice(words: str, choices: tuple[str, ...]) -> str | None:
-    for place, choice in enumerate(choices, 1):
-        if words in (choice.casefold(), str(place)):
+def _match_choice(reply: str, choices: tuple[str, ...]) -> str | None:
+    for position, choice in enumerate(choices, 1):
+        if reply in (choice.casefold(), str(position)):
             return choice
     for meaning in (YES, NO):
         found = next((choice for choice in choices if choice.casefold() in meaning), None)
-        if words in meaning and found is not None:
+        if reply in meaning and found is not None:
             return found
     return None

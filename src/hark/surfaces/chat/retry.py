@@ -1,4 +1,4 @@
-"""Calls to a platform that are repeated when it can't answer now."""
+"""Retry calls to a platform that is temporarily unavailable."""
 
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -12,24 +12,26 @@ from hark.timing.backoff import Backoff
 T = TypeVar("T")
 
 
-TRIES = 4
+MAX_TRIES = 4
 
 
-async def retried(call: Callable[[], Awaitable[T]], backoff: Backoff | None = None, tries: int | None = TRIES) -> T:
-    """Return the result of a call. Between tries wait as long as the platform asks, otherwise as the backoff says.
+async def retry_call(
+    call: Callable[[], Awaitable[T]], backoff: Backoff | None = None, max_tries: int | None = MAX_TRIES
+) -> T:
+    """Return the result of a call, with retries. The platform's wait time takes precedence over the backoff.
 
     Raises:
-        ChatGone: At once. Another try would be refused, too.
-        ChatError: The last of `tries` has failed. None tries forever.
+        ChatGone: Immediately, because a retry would be refused too.
+        ChatError: The last of `max_tries` attempts failed. If `max_tries` is None, retries are unlimited.
     """
     backoff = backoff or Backoff(0.3, 10.0)
-    for tried in count(1):
+    for attempt in count(1):
         try:
             return await call()
         except ChatGone:
             raise
         except ChatError as error:
-            if tried == tries:
+            if attempt == max_tries:
                 raise
             await anyio.sleep(error.retry_after if error.retry_after is not None else backoff.next_delay())
     raise AssertionError("unreachable")

@@ -1,4 +1,4 @@
-"""`[surfaces.NAME]`, and what a platform declares so that it can be set up: its `PLATFORM`."""
+"""The settings of `[surfaces.NAME]`, and the `PLATFORM` that each platform declares for its setup."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,14 +13,15 @@ from msgspec import Struct
 from hark.protocol.chat import Author, ChatSurface
 from hark.protocol.hooks import Hook
 
-# Each is a folder beside this one: its module `platform` has a PLATFORM, and its module `surface` a `make_surface`.
+# Each is a package next to this one: its module `platform` has a PLATFORM, its module `surface` a `make_surface`.
 PLATFORMS = ("telegram", "discord", "slack", "matrix", "webhook")
 
 
 class ChatSettings(Struct, frozen=True, omit_defaults=True):
-    """`allow`: ids of people who may talk, "*" for everybody. `receipts`: how it is told what became of a message.
+    """Settings of a chat surface.
 
-    `listen`: in groups, to messages that name us, or to all. `stop_words`: whether the words of `[delivery]` stop here.
+    `allow`: ids of users who may write, "*" for everyone. `receipts`: how a message's status is shown. `listen`: in
+    groups, read only mentions of the bot or all messages. `stop_words`: whether the stop words of `[delivery]` apply.
     """
 
     token_env: str = ""
@@ -37,49 +38,49 @@ class ChatSettings(Struct, frozen=True, omit_defaults=True):
 S = TypeVar("S", bound=ChatSettings)
 
 
-def secret(value: str, variable: str) -> str:
-    """Return a secret: the value from the settings, otherwise that of the environment variable; "" without either."""
+def resolve_secret(value: str, variable: str) -> str:
+    """Return a secret from the settings, otherwise from the environment variable, or "" if neither is set."""
     return value or (os.environ.get(variable, "") if variable else "")
 
 
-class AddHooks(Protocol):
-    """Has hooks of a surface answered by the web server."""
+class HookRegistrar(Protocol):
+    """Registers a surface's HTTP hooks with the web server."""
 
     def __call__(self, *hooks: Hook) -> None:
-        """Add them, in place of those from before. Raises ValueError if a path can't be had."""
+        """Register hooks, replacing the surface's earlier ones. Raises ValueError if a path can't be used."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformServices:
-    """What a surface may use. `home` is the folder for its own files, `is_stop` tells whether a text stops."""
+    """Services that a surface may use. `home` is the directory for its files; `is_stop(text)` detects stop requests."""
 
     home: Path
-    is_known: Callable[[Author], bool]
+    is_allowed: Callable[[Author], bool]
     is_stop: Callable[[str], bool]
-    add_hooks: AddHooks
+    add_hooks: HookRegistrar
 
 
 @dataclass(frozen=True, slots=True)
 class ChatPlatform(Generic[S]):
-    """A platform, without its library: that is imported when a surface is made or run.
+    """A chat platform's declaration. Its library is imported only when a surface is created or run.
 
-    `secrets`: the settings that must have a value, or a variable in NAME_env. `problems`: what else is wrong with the
-    settings. `is_gated`: the surface itself admits senders and limits their rate.
+    `required_secrets`: the settings that need a value, or a variable in NAME_env. `find_problems`: returns other
+    errors in the settings. `checks_senders`: the surface itself admits senders and limits their rate.
     """
 
     name: str
     settings: type[S]
-    secrets: Callable[[S], Sequence[str]] = lambda _: ("token",)
-    problems: Callable[[S], Iterable[str]] = lambda _: ()
-    is_gated: bool = False
+    required_secrets: Callable[[S], Sequence[str]] = lambda _: ("token",)
+    find_problems: Callable[[S], Iterable[str]] = lambda _: ()
+    checks_senders: bool = False
 
-    def read(self, table: Mapping[str, Any]) -> S:
-        """Return the settings in a table of config.toml. Raises msgspec.ValidationError if they are wrong."""
+    def parse_settings(self, table: Mapping[str, Any]) -> S:
+        """Return the settings from a table of config.toml. Raises msgspec.ValidationError if they are invalid."""
         return msgspec.convert(dict(table), self.settings, strict=False)
 
-    def make(self, settings: S, services: PlatformServices) -> ChatSurface:
-        """Return its surface.
+    def create_surface(self, settings: S, services: PlatformServices) -> ChatSurface:
+        """Return a new surface of this platform.
 
         Raises:
             ChatError, ValueError: The settings can't be used. The text says why.
@@ -88,5 +89,5 @@ class ChatPlatform(Generic[S]):
 
 
 def load_platform(name: str) -> ChatPlatform[ChatSettings]:
-    """Return one of PLATFORMS."""
+    """Return the declaration of a platform named in PLATFORMS."""
     return import_module(f"hark.surfaces.{name}.platform").PLATFORM

@@ -1,45 +1,45 @@
-"""A long text in pieces that a platform takes: cut between paragraphs, lines or words, code fences kept whole."""
+"""Split a long text into parts between paragraphs, lines or words. Code fences are closed and reopened."""
 
 import re
 
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
 
 
-def pieces(text: str, characters: int) -> list[str]:
-    """Return the text in pieces of at most so many characters; a fence that is open at a cut is closed and opened anew.
+def split_text(text: str, max_characters: int) -> list[str]:
+    """Split a text into parts of at most `max_characters`. A fence that is open at a split is closed and reopened.
 
-    Joined and with those fences taken out, the pieces are the text, but for blanks at the cuts.
+    Without the added fences, the joined parts equal the text except for whitespace at the splits.
     """
-    found: list[str] = []
-    rest = text.strip("\n")
+    parts: list[str] = []
+    tail = text.strip("\n")
     reopened = ""
-    while len(reopened) + len(rest) > characters:
-        room = characters - len(reopened) - 8  # for the fence that may have to be closed
-        place = _cut(rest, room)
-        piece = reopened + rest[:place].rstrip()
-        rest = rest[place:].lstrip("\n") if rest[place : place + 1] == "\n" else rest[place:].lstrip(" ")
-        fence = _open_fence(piece)
+    while len(reopened) + len(tail) > max_characters:
+        available = max_characters - len(reopened) - 8  # for the fence that may have to be closed
+        split_at = _find_split(tail, available)
+        part = reopened + tail[:split_at].rstrip()
+        tail = tail[split_at:].lstrip("\n") if tail[split_at : split_at + 1] == "\n" else tail[split_at:].lstrip(" ")
+        fence = _open_fence(part)
         reopened = ""
         if fence:
-            piece += f"\n{fence[0]}"
+            part += f"\n{fence[0]}"
             reopened = f"{fence[0]}{fence[1]}\n"
-        found.append(piece)
-    if rest or not found:
-        found.append(reopened + rest)
-    return found
+        parts.append(part)
+    if tail or not parts:
+        parts.append(reopened + tail)
+    return parts
 
 
-def _cut(text: str, room: int) -> int:
-    """Return where to cut: at the last paragraph's end in the second half, else a line's, else a word's."""
+def _find_split(text: str, available: int) -> int:
+    """Return where to split, within the second half of `available`: after a paragraph, line, sentence or word."""
     for separator in ("\n\n", "\n", ". ", " "):
-        place = text.rfind(separator, room // 2, room)
-        if place > 0:
-            return place + (1 if separator == ". " else 0)
-    return room
+        position = text.rfind(separator, available // 2, available)
+        if position > 0:
+            return position + (1 if separator == ". " else 0)
+    return available
 
 
 def _open_fence(text: str) -> tuple[str, str] | None:
-    """Return the fence that is open at the end of a text, with its language."""
+    """Return the fence that is open at the end of a text and its language, or None."""
     fence: tuple[str, str] | None = None
     for line in text.split("\n"):
         match = _FENCE.match(line)

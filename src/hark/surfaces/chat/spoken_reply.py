@@ -1,174 +1,174 @@
-"""Replies as voice messages behind their text, where people want them: made while they stream, cut with the turn."""
+"""Also send replies as voice messages in chats that enabled this. Speech is synthesized while the reply streams."""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator
 
-from hark.protocol.chat import Outgoing
+from hark.protocol.chat import OutgoingMessage
 from hark.protocol.outcomes import Completed, Outcome
 from hark.protocol.speech import Narrator, SpeechError
 from hark.surfaces.chat.outbox import Outbox
-from hark.surfaces.chat.recent_values import Recent
+from hark.surfaces.chat.recent_values import RecentValues
 
-MOST_CHARACTERS = 4000  # about five minutes
-THE_REST = "The rest is in the text."
-KEPT_NAMES = 100
+MAX_CHARACTERS = 4000  # about five minutes of speech
+TRUNCATION_NOTE = "The rest is in the text."
+MAX_VOICE_MESSAGES = 100
 _END = re.compile(r"[.!?:;…][\"'”’)]*\s+|[。！？]|\n")
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 
 
-class Spoken:
-    """The voice of one address. Nobody waits for it: the text goes first, and a new turn begins without it."""
+class SpokenReplies:
+    """The spoken replies of one address. The text is sent first, and a new turn doesn't wait for speech."""
 
     def __init__(self, narrator: Narrator | None, session: str, outbox: Outbox) -> None:
         self._narrator = narrator
         self._session = session
         self._outbox = outbox
-        self._heard: Recent[bool] = Recent(KEPT_NAMES)  # messages that were said aloud
+        self._voice_messages: RecentValues[bool] = RecentValues(MAX_VOICE_MESSAGES)  # message ids
         self._reply: SpokenReply | None = None
         self._sending: set[asyncio.Task[None]] = set()
 
-    def heard(self, message: str) -> None:
-        """A message was said aloud: the reply to it may be, too."""
-        self._heard.put(message, True)
+    def add_voice_message(self, message: str) -> None:
+        """Record that a message was a voice message, so that its reply may be spoken."""
+        self._voice_messages.put(message, True)
 
-    def begin(self, turn: str, messages: tuple[str, ...]) -> None:
-        """A turn begins with these messages."""
-        self._cut()
-        is_heard = any(self._heard.get(message) for message in messages)
-        if self._narrator is not None and self._narrator.wants(self._session, is_heard=is_heard):
+    def begin_turn(self, turn: str, messages: tuple[str, ...]) -> None:
+        """Begin a turn with these messages. The turn's reply is spoken if `Narrator.should_speak` returns True."""
+        self._cancel_reply()
+        is_voice = any(self._voice_messages.get(message) for message in messages)
+        if self._narrator is not None and self._narrator.should_speak(self._session, is_voice_reply=is_voice):
             self._reply = SpokenReply(turn, self._narrator)
 
     def add(self, text: str) -> None:
-        """Take one more piece of the reply."""
+        """Append text to the current reply."""
         if self._reply is not None:
             self._reply.add(text)
 
     def restart_step(self) -> None:
-        """What this step said comes again: begin anew when all of it is there."""
+        """Discard the speech of the current step. The reply is spoken when its full text is known."""
         if self._reply is not None and self._narrator is not None:
             turn = self._reply.turn
-            self._reply.cut()
-            self._reply = SpokenReply(turn, self._narrator, waits=True)
+            self._reply.cancel()
+            self._reply = SpokenReply(turn, self._narrator, is_deferred=True)
 
-    def finish(self, text: str, outcome: Outcome) -> None:
-        """The turn has ended, and its text was sent: send the voice when it is ready, or cut it."""
+    def finish_turn(self, text: str, outcome: Outcome) -> None:
+        """End the turn after its text was sent. Send the speech when ready; cancel it if the turn did not complete."""
         reply, self._reply = self._reply, None
         if reply is None:
             return
         if not isinstance(outcome, Completed):
-            reply.cut()
+            reply.cancel()
             return
         sending = asyncio.create_task(self._send(reply, text), name=f"voice of {reply.turn}")
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
 
     async def close(self) -> None:
-        """End what is under way, and what makes it."""
-        self._cut()
+        """Cancel speech that is being synthesized or sent."""
+        self._cancel_reply()
         sending = list(self._sending)
         for task in sending:
             task.cancel()
         if sending:
             await asyncio.wait(sending)
 
-    def _cut(self) -> None:
+    def _cancel_reply(self) -> None:
         reply, self._reply = self._reply, None
         if reply is not None:
-            reply.cut()
+            reply.cancel()
 
     async def _send(self, reply: "SpokenReply", text: str) -> None:
         try:
-            sound = await reply.whole(text)
-            if sound:
-                await self._outbox.send(f"{reply.turn}:voice", Outgoing("", voice=sound))
+            audio = await reply.synthesize(text)
+            if audio:
+                await self._outbox.send(f"{reply.turn}:voice", OutgoingMessage("", voice=audio))
         except SpeechError as error:
-            await self._outbox.tell(f"{reply.turn}:voice", f"🔇 {error}")
+            await self._outbox.send_text(f"{reply.turn}:voice", f"🔇 {error}")
         finally:
-            reply.cut()
+            reply.cancel()
 
 
 class SpokenReply:
-    """One reply, spoken sentence by sentence as it comes. `waits`: only when all of it is there."""
+    """A reply that is spoken sentence by sentence as it streams, or with `is_deferred` once its full text is known."""
 
-    def __init__(self, turn: str, narrator: Narrator, *, waits: bool = False) -> None:
+    def __init__(self, turn: str, narrator: Narrator, *, is_deferred: bool = False) -> None:
         self.turn = turn
-        self._waits = waits
-        self._sentences = Sentences()
-        self._left = MOST_CHARACTERS
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self._speaking = asyncio.create_task(narrator.speak(self._texts()), name=f"speaking {turn}")
-        self._speaking.add_done_callback(_seen)
+        self._is_deferred = is_deferred
+        self._sentences = SentenceSplitter()
+        self._remaining_characters = MAX_CHARACTERS
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._speaking = asyncio.create_task(narrator.speak(self._queued_sentences()), name=f"speaking {turn}")
+        self._speaking.add_done_callback(_retrieve_exception)
 
     def add(self, text: str) -> None:
-        """Take one more piece of text."""
-        if not self._waits:
-            self._put(self._sentences.add(text))
+        """Append text to the reply."""
+        if not self._is_deferred:
+            self._enqueue(self._sentences.add(text))
 
-    async def whole(self, text: str) -> bytes:
-        """Return all of it as a voice message; `text` is what it says. Cancelling ends the wait alone.
+    async def synthesize(self, text: str) -> bytes:
+        """Return the full reply as a voice message; `text` is its full text. Cancelling only ends the wait.
 
         Raises:
-            SpeechError: It can't be spoken.
+            SpeechError: The text can't be synthesized.
         """
-        if self._waits:
-            self._put(self._sentences.add(text))
-        self._put(self._sentences.end())
-        self._lines.put_nowait(None)
+        if self._is_deferred:
+            self._enqueue(self._sentences.add(text))
+        self._enqueue(self._sentences.flush())
+        self._queue.put_nowait(None)
         return await asyncio.shield(self._speaking)
 
-    def cut(self) -> None:
-        """Nobody wants to hear it any more."""
+    def cancel(self) -> None:
+        """Cancel the speech synthesis."""
         self._speaking.cancel()
 
-    def _put(self, sentences: list[str]) -> None:
+    def _enqueue(self, sentences: list[str]) -> None:
         for sentence in sentences:
-            if self._left > 0:
-                self._left -= len(sentence)
-                self._lines.put_nowait(sentence if self._left > 0 else THE_REST)
+            if self._remaining_characters > 0:
+                self._remaining_characters -= len(sentence)
+                self._queue.put_nowait(sentence if self._remaining_characters > 0 else TRUNCATION_NOTE)
 
-    async def _texts(self) -> AsyncIterator[str]:
-        while (line := await self._lines.get()) is not None:
-            yield line
+    async def _queued_sentences(self) -> AsyncIterator[str]:
+        while (sentence := await self._queue.get()) is not None:
+            yield sentence
 
 
-class Sentences:
-    """Takes a text piece by piece, and gives it back sentence by sentence; a block of code is one."""
+class SentenceSplitter:
+    """Splits a text that arrives in chunks into sentences. A code block counts as one sentence."""
 
     def __init__(self) -> None:
-        self._rest = ""
+        self._buffer = ""
 
     def add(self, text: str) -> list[str]:
-        """Take more text; return the sentences that are whole now."""
-        self._rest += text
-        return self._whole()
+        """Append text. Return the sentences that are complete now."""
+        self._buffer += text
+        return self._pop_complete()
 
-    def end(self) -> list[str]:
-        """Return what is left: no more comes."""
-        left = self._whole()
-        rest, self._rest = self._rest, ""
-        return [*left, rest] if rest.strip() else left
+    def flush(self) -> list[str]:
+        """Return the remaining text as sentences, because no more text follows."""
+        sentences = self._pop_complete()
+        remainder, self._buffer = self._buffer, ""
+        return [*sentences, remainder] if remainder.strip() else sentences
 
-    def _whole(self) -> list[str]:
-        found: list[str] = []
-        while (size := self._size()) > 0:
-            sentence, self._rest = self._rest[:size], self._rest[size:]
+    def _pop_complete(self) -> list[str]:
+        sentences: list[str] = []
+        while (size := self._first_sentence_length()) > 0:
+            sentence, self._buffer = self._buffer[:size], self._buffer[size:]
             if sentence.strip():
-                found.append(sentence)
-        return found
+                sentences.append(sentence)
+        return sentences
 
-    def _size(self) -> int:
-        """Return how long the first sentence is, 0 when its end is not there yet."""
-        fence = _FENCE.match(self._rest)
+    def _first_sentence_length(self) -> int:
+        """Return the length of the first sentence, or 0 if it is incomplete."""
+        fence = _FENCE.match(self._buffer)
         if fence is None:
-            end = _END.search(self._rest)
+            end = _END.search(self._buffer)
         else:
-            begins = self._rest.find("\n")
+            line_end = self._buffer.find("\n")
             close = re.compile(rf"\n[ \t]*{fence[1]}[ \t]*\n")
-            end = close.search(self._rest, begins) if begins >= 0 else None
+            end = close.search(self._buffer, line_end) if line_end >= 0 else None
         return end.end() if end else 0
 
 
-def _seen(task: "asyncio.Task[bytes]") -> None:
+def _retrieve_exception(task: "asyncio.Task[bytes]") -> None:
     if not task.cancelled():
-        task.exception()  # whoever waits for it gets it; nobody has to
+        task.exception()  # Avoids a warning when no caller awaits the task.

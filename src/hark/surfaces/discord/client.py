@@ -1,4 +1,4 @@
-"""discord.py's client, with its events handed over in their order and its requests sent where the settings say."""
+"""discord.py's client with events passed on in order, and with requests sent to the configured server."""
 
 import asyncio
 import threading
@@ -9,19 +9,19 @@ import discord
 from discord.gateway import KeepAliveHandler
 from discord.http import Route
 
-IDENTIFY_SECONDS = 5.0  # Discord takes one identify in that time
-LONGEST_LIMIT_SECONDS = 30.0
+IDENTIFY_SECONDS = 5.0  # Discord accepts one identify in this time
+MAX_RATE_LIMIT_SECONDS = 30.0
 CLOSE_SECONDS = 0.6
-RESUMABLE = 4000
+RESUMABLE_CLOSE_CODE = 4000
 
-Take = Callable[[str, tuple[Any, ...]], None]
+EventCallback = Callable[[str, tuple[Any, ...]], None]
 
 
 class DiscordClient(discord.Client):
-    """It starts no tasks for events: `take` gets each, at once. Nothing is cached but servers and their channels."""
+    """A client that passes each event directly to `on_event` and caches only servers and their channels."""
 
-    def __init__(self, api_base: str, take: Take) -> None:
-        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # we make no calls
+    def __init__(self, api_base: str, on_event: EventCallback) -> None:
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # we make no voice calls
         intents = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
         super().__init__(
             intents=intents,
@@ -29,53 +29,53 @@ class DiscordClient(discord.Client):
             member_cache_flags=discord.MemberCacheFlags.none(),
             chunk_guilds_at_startup=False,
             guild_ready_timeout=0.0,
-            max_ratelimit_timeout=LONGEST_LIMIT_SECONDS,
+            max_ratelimit_timeout=MAX_RATE_LIMIT_SECONDS,
         )
-        self._take = take
+        self._on_event = on_event
         self._identified_at = -IDENTIFY_SECONDS
         if api_base:
-            self._send_requests_to(api_base.rstrip("/"))
+            self._redirect_requests(api_base.rstrip("/"))
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
-        """Hand an event over."""
-        self._take(event, args)
+        """Pass an event to the callback."""
+        self._on_event(event, args)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
-        """Wait no longer than Discord wants between two sessions."""
+        """Wait only as long as Discord requires between two identify requests."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(0.0, self._identified_at + IDENTIFY_SECONDS - loop.time()))
         self._identified_at = loop.time()
 
-    async def leave(self) -> None:
-        """Close everything, within a second; the session stays open at Discord's end, to be resumed."""
+    async def close_resumable(self) -> None:
+        """Close the connection within a second. Discord keeps the session, so that it can be resumed."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 if self.ws and self.ws.open:
-                    await self.ws.close(code=RESUMABLE)
+                    await self.ws.close(code=RESUMABLE_CLOSE_CODE)
         except TimeoutError:
-            pass  # its end does not answer: the connection is cut below
-        beats = self._heartbeats()
-        for beat in beats:
-            beat.stop()
+            pass  # Discord does not answer; the connection is closed below.
+        heartbeats = self._heartbeat_threads()
+        for heartbeat in heartbeats:
+            heartbeat.stop()
         await self.close()
-        while any(beat.is_alive() for beat in beats):  # noqa: ASYNC110  # a thread sets no event of a loop
+        while any(heartbeat.is_alive() for heartbeat in heartbeats):  # noqa: ASYNC110  # a thread sets no event of a loop
             await asyncio.sleep(0.01)
 
-    def open_gate(self) -> None:
-        """Let requests go on. discord.py holds all for good when one is cancelled while it waits for a global limit."""
+    def release_global_limit(self) -> None:
+        """Release discord.py's global rate limit, which blocks forever if a request is cancelled while it waits."""
         self.http._global_over.set()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-    def _heartbeats(self) -> list[KeepAliveHandler]:
-        """Return the threads that discord.py runs for our connections, of those that failed half-way too."""
+    def _heartbeat_threads(self) -> list[KeepAliveHandler]:
+        """Return discord.py's heartbeat threads for our connections, including those of failed connections."""
         threads = [thread for thread in threading.enumerate() if isinstance(thread, KeepAliveHandler)]
         mine = self._connection
         return [thread for thread in threads if thread.ws._connection is mine]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-    def _send_requests_to(self, api_base: str) -> None:
+    def _redirect_requests(self, api_base: str) -> None:
         request = self.http.request
 
-        async def elsewhere(route: Route, **options: Any) -> Any:
+        async def request_redirected(route: Route, **options: Any) -> Any:
             route.url = api_base + route.url.removeprefix(Route.BASE)
             return await request(route, **options)
 
-        self.http.request = elsewhere
+        self.http.request = request_redirected

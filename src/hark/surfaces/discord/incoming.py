@@ -1,4 +1,4 @@
-"""What comes from Discord, in the port's words."""
+"""Read messages, edits, deletions and button presses from Discord."""
 
 import asyncio
 import logging
@@ -9,157 +9,171 @@ from typing import TYPE_CHECKING
 import aiohttp
 import discord
 
-from hark.protocol.chat import Address, Author, ChatError, ChatGone, Incoming, Pressed, Removed, Rewritten, Written
+from hark.protocol.chat import (
+    Address,
+    Author,
+    ButtonPressed,
+    ChatError,
+    ChatGone,
+    IncomingEvent,
+    IncomingMessage,
+    MessageDeleted,
+    MessageEdited,
+)
 from hark.protocol.messages import Attachment
-from hark.surfaces.chat.download import CHUNK_BYTES, download, not_downloaded
-from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.chat.retry import retried
-from hark.surfaces.discord.errors import ERRORS, told
-from hark.surfaces.discord.markup import readable
-from hark.surfaces.discord.position import ChatPosition
+from hark.surfaces.chat.download import CHUNK_BYTES, describe_failed_download, download
+from hark.surfaces.chat.recent_values import RecentValues
+from hark.surfaces.chat.retry import retry_call
+from hark.surfaces.discord.errors import CLIENT_ERRORS, translate_error
+from hark.surfaces.discord.markup import replace_mentions
+from hark.surfaces.discord.position_tracker import ChatPosition
 from hark.timing.backoff import Backoff
 
 if TYPE_CHECKING:
     from hark.surfaces.discord.client import DiscordClient
-    from hark.surfaces.discord.rest import Rest
+    from hark.surfaces.discord.rest_writer import RestWriter
 
-SAID = (discord.MessageType.default, discord.MessageType.reply)
-THREADS = (10, 11, 12)
-HISTORIES_AT_ONCE = 5  # chats
-HISTORY_TRIES = 6
-FIRST_PAUSE_SECONDS = 1.0
+USER_MESSAGE_TYPES = (discord.MessageType.default, discord.MessageType.reply)
+THREAD_TYPES = (10, 11, 12)
+MAX_PARALLEL_HISTORIES = 5  # chats whose history is read at the same time
+MAX_HISTORY_TRIES = 6
+FIRST_RETRY_SECONDS = 1.0
 LOG = logging.getLogger(__name__)
 
 
-class Reader:
-    """Reads messages, edits and presses. What is not a person's word is None."""
+class DiscordReader:
+    """Reads Discord's messages, edits and button presses. Returns None for events without content for the agent."""
 
-    def __init__(self, client: "DiscordClient", rest: "Rest", files: aiohttp.ClientSession, *, hears_all: bool) -> None:
+    def __init__(
+        self, client: "DiscordClient", rest: "RestWriter", files: aiohttp.ClientSession, *, listens_to_all: bool
+    ) -> None:
         self._client = client
         self._rest = rest
         self._files = files
-        self._hears_all = hears_all
-        self._parents: Recent[str] = Recent()
-        self._histories = asyncio.Semaphore(HISTORIES_AT_ONCE)
+        self._listens_to_all = listens_to_all
+        self._parents: RecentValues[str] = RecentValues()
+        self._histories = asyncio.Semaphore(MAX_PARALLEL_HISTORIES)
 
-    def is_said(self, message: discord.Message) -> bool:
-        """Tell whether a person said it: no bot, ourselves among them, and no notice of Discord's."""
-        return not message.author.bot and message.webhook_id is None and message.type in SAID
+    def is_from_user(self, message: discord.Message) -> bool:
+        """Return whether a user wrote the message, not a bot, a webhook or Discord itself."""
+        return not message.author.bot and message.webhook_id is None and message.type in USER_MESSAGE_TYPES
 
-    def is_ours(self, message: discord.Message) -> bool:
-        """Tell whether it was said to us: alone with us, by naming us or our role, or as a reply to us."""
+    def is_addressed(self, message: discord.Message) -> bool:
+        """Return whether a message is for the bot: a direct message, a mention of the bot or its role, or a reply to
+        it.
+        """
         if is_direct(message.channel):
             return True
-        me = self._me
-        named = any(user.id == me for user in message.mentions) or any(
-            role.tags is not None and role.tags.bot_id == me for role in message.role_mentions
+        bot_id = self._bot_id
+        is_mentioned = any(user.id == bot_id for user in message.mentions) or any(
+            role.tags is not None and role.tags.bot_id == bot_id for role in message.role_mentions
         )
-        answered = _answered(message)
-        return named or (answered is not None and answered.author.id == me)
+        replied = _replied_message(message)
+        return is_mentioned or (replied is not None and replied.author.id == bot_id)
 
-    async def written(self, message: discord.Message) -> Incoming | None:
-        """Read a message, with its files when it is for us."""
-        is_ours = self.is_ours(message)
-        text = self._text(message)
+    async def read_message(self, message: discord.Message) -> IncomingEvent | None:
+        """Read a message. Download its files if it is addressed to the bot."""
+        is_addressed = self.is_addressed(message)
+        text = self._message_text(message)
         files: list[Attachment] = []
-        if is_ours or self._hears_all:
-            files, failures = await self._fetch(message)
+        if is_addressed or self._listens_to_all:
+            files, failures = await self._download_files(message)
             text = "\n".join([*([text] if text else []), *failures])
         if not (text or files):
             return None
         voice = files.pop(0) if message.flags.voice and files else None
-        answered = _answered(message)
-        return Written(
+        replied = _replied_message(message)
+        return IncomingMessage(
             str(message.id),
-            await self.address(message.channel),
+            await self.address_of(message.channel),
             _author(message.author),
             text,
             tuple(files),
             voice,
-            is_ours,
-            quoted=self._text(answered) if answered is not None else "",
+            is_addressed,
+            quoted=self._message_text(replied) if replied is not None else "",
             at=message.created_at.timestamp(),
         )
 
-    async def rewritten(self, message: discord.Message) -> Incoming | None:
-        """Read an edit; one of a message that was not for us is none."""
-        if message.edited_at is None or not (self._hears_all or self.is_ours(message)):
-            return None  # Discord tells in the same way that it made a preview of a link
-        address, at = await self.address(message.channel), message.edited_at.timestamp()
-        return Rewritten(str(message.id), address, _author(message.author), self._text(message), at)
+    async def read_edit(self, message: discord.Message) -> IncomingEvent | None:
+        """Read an edit. Return None if the message was not addressed to the bot."""
+        if message.edited_at is None or not (self._listens_to_all or self.is_addressed(message)):
+            return None  # Discord sends the same event when it adds a link preview.
+        address, at = await self.address_of(message.channel), message.edited_at.timestamp()
+        return MessageEdited(str(message.id), address, _author(message.author), self._message_text(message), at)
 
-    async def removed(self, message: int, channel: int, guild: int | None) -> Incoming:
-        """Read a deletion."""
-        place = self._client.get_channel(channel)
-        if not isinstance(place, discord.Thread | discord.TextChannel):
-            place = self._client.get_partial_messageable(channel, guild_id=guild)
-        return Removed(str(message), await self.address(place))
+    async def read_deletion(self, message: int, channel: int, guild: int | None) -> IncomingEvent:
+        """Read the deletion of a message."""
+        source = self._client.get_channel(channel)
+        if not isinstance(source, discord.Thread | discord.TextChannel):
+            source = self._client.get_partial_messageable(channel, guild_id=guild)
+        return MessageDeleted(str(message), await self.address_of(source))
 
-    async def missed(self, chat: str, heard: ChatPosition, most: int) -> list[discord.Message]:
-        """Return what was said in a chat since a message, at most so much. Retries while Discord can't answer."""
-        guild = int(heard.guild) if heard.guild else None
+    async def fetch_missed(self, chat: str, last_position: ChatPosition, limit: int) -> list[discord.Message]:
+        """Return up to `limit` messages written after the last position. Retries while Discord is unavailable."""
+        guild = int(last_position.guild) if last_position.guild else None
         channel = self._client.get_partial_messageable(int(chat), guild_id=guild)
-        after = discord.Object(heard.message)
+        after = discord.Object(last_position.message)
 
-        async def read() -> list[discord.Message]:
+        async def read_history() -> list[discord.Message]:
             try:
                 async with self._histories:
-                    history = channel.history(limit=most, after=after, oldest_first=True)
+                    history = channel.history(limit=limit, after=after, oldest_first=True)
                     return [message async for message in history]
-            except ERRORS as error:
-                raise told(error) from error
+            except CLIENT_ERRORS as error:
+                raise translate_error(error) from error
 
         try:
-            return await retried(read, Backoff(FIRST_PAUSE_SECONDS, 16.0), HISTORY_TRIES)
+            return await retry_call(read_history, Backoff(FIRST_RETRY_SECONDS, 16.0), MAX_HISTORY_TRIES)
         except ChatError as error:
-            LOG.warning("discord: what was said meanwhile in %s could not be read: %s", chat, error)
+            LOG.warning("discord: the missed messages of chat %s could not be read: %s", chat, error)
             return []
 
-    async def pressed(self, interaction: discord.Interaction, value: str) -> Incoming | None:
-        """Read a press of a button."""
+    async def read_press(self, interaction: discord.Interaction, value: str) -> IncomingEvent | None:
+        """Read a button press. Return None if its channel is unknown."""
         channel = interaction.channel
         if channel is None and interaction.channel_id is not None:
             guild = interaction.guild_id
             channel = self._client.get_partial_messageable(interaction.channel_id, guild_id=guild)
         if channel is None:
             return None
-        return Pressed(str(interaction.id), await self.address(channel), _author(interaction.user), value)
+        return ButtonPressed(str(interaction.id), await self.address_of(channel), _author(interaction.user), value)
 
-    async def address(self, channel: object) -> Address:
-        """Return the address of a channel. A thread's is that of the channel around it; Discord is asked if need be."""
+    async def address_of(self, channel: object) -> Address:
+        """Return the address of a channel, or of a thread in its channel. Discord is queried if necessary."""
         assert isinstance(channel, discord.abc.Snowflake)
         if isinstance(channel, discord.Thread):
             return Address("discord", str(channel.parent_id), str(channel.id))
         if not isinstance(channel, discord.PartialMessageable) or channel.guild_id is None:
             return Address("discord", str(channel.id))
-        name = str(channel.id)
-        parent = self._parents.get(name)
+        channel_id = str(channel.id)
+        parent = self._parents.get(channel_id)
         if parent is None:
-            parent = await self._parent(channel.id)
-            self._parents.put(name, parent)
-        return Address("discord", parent, name) if parent else Address("discord", name)
+            parent = await self._fetch_parent(channel.id)
+            self._parents.put(channel_id, parent)
+        return Address("discord", parent, channel_id) if parent else Address("discord", channel_id)
 
-    async def _parent(self, channel: int) -> str:
-        """Return the channel around a thread, "" when it is none."""
+    async def _fetch_parent(self, channel: int) -> str:
+        """Return the id of a thread's channel, or "" if the channel isn't a thread."""
         try:
-            known = await self._rest.ask(self._client.http.get_channel(channel))
+            info = await self._rest.request(self._client.http.get_channel(channel))
         except ChatError:
             return ""
-        return str(known.get("parent_id", "")) if known["type"] in THREADS else ""
+        return str(info.get("parent_id", "")) if info["type"] in THREAD_TYPES else ""
 
-    async def _fetch(self, message: discord.Message) -> tuple[list[Attachment], list[str]]:
+    async def _download_files(self, message: discord.Message) -> tuple[list[Attachment], list[str]]:
         files: list[Attachment] = []
         failures: list[str] = []
         forwarded = [file for snapshot in message.message_snapshots for file in snapshot.attachments]
         for file in (*message.attachments, *forwarded):
-            content = partial(self._content, file.url)
+            content = partial(self._stream_file, file.url)
             try:
                 files.append(await download(content, file.filename, file.content_type or "", file.size))
             except ChatError as error:
-                failures.append(not_downloaded(file.filename, error))
+                failures.append(describe_failed_download(file.filename, error))
         return files, failures
 
-    async def _content(self, url: str) -> AsyncGenerator[bytes]:
+    async def _stream_file(self, url: str) -> AsyncGenerator[bytes]:
         async with self._files.get(url) as response:
             if 400 <= response.status < 500:
                 raise ChatGone(f"Discord answered {response.status}")
@@ -167,37 +181,37 @@ class Reader:
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                 yield chunk
 
-    def _text(self, message: discord.Message) -> str:
+    def _message_text(self, message: discord.Message) -> str:
         names = {str(user.id): user.display_name for user in message.mentions}
         names |= {str(role.id): role.name for role in message.role_mentions}
         names |= {str(channel.id): channel.name for channel in message.channel_mentions}
-        text = readable(message.content, names, str(self._me))
+        text = replace_mentions(message.content, names, str(self._bot_id))
         forwarded = [f"[Forwarded]\n{snapshot.content}" for snapshot in message.message_snapshots if snapshot.content]
         stickers = [f"[Sticker: {sticker.name}]" for sticker in message.stickers]
         return "\n".join([*([text] if text else []), *forwarded, *stickers])
 
     @property
-    def _me(self) -> int:
+    def _bot_id(self) -> int:
         assert self._client.user is not None
         return self._client.user.id
 
 
 def is_direct(channel: object) -> bool:
-    """Tell whether only one person and we are there."""
+    """Return whether a channel is a direct chat between one user and the bot."""
     if isinstance(channel, discord.PartialMessageable):
         return channel.guild_id is None
     return isinstance(channel, discord.DMChannel)
 
 
 def guild_of(channel: object) -> str:
-    """Return the server of a channel, "" for a direct chat."""
+    """Return the id of a channel's server, or "" for a direct chat."""
     if isinstance(channel, discord.PartialMessageable):
         return str(channel.guild_id or "")
     return str(channel.guild.id) if isinstance(channel, discord.abc.GuildChannel | discord.Thread) else ""
 
 
-def _answered(message: discord.Message) -> discord.Message | None:
-    """Return the message to which this one replies, when Discord still has it."""
+def _replied_message(message: discord.Message) -> discord.Message | None:
+    """Return the message that this one replies to, if Discord still has it."""
     if message.reference is None or message.type is not discord.MessageType.reply:
         return None
     return message.reference.resolved if isinstance(message.reference.resolved, discord.Message) else None

@@ -1,10 +1,10 @@
-"""`[surfaces.discord]`: what the Discord surface may be told."""
+"""The settings of `[surfaces.discord]`."""
 
 from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class DiscordSettings(ChatSettings, frozen=True, omit_defaults=True):
-    """`catch_up`: how many messages of a chat are read at most after we were away for long; 0 for none."""
+    """Settings of the Discord surface. `catch_up`: the maximum number of missed messages read per chat; 0 for none."""
 
     catch_up: int = 1000
 

@@ -1,1 +1,1 @@
-"""Matrix: rooms of a homeserver as places where people meet the agent."""
+"""Matrix: users talk to the agent in the rooms of a homeserver."""

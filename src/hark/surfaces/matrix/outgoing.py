@@ -1,6 +1,6 @@
-"""What we say, as the content of Matrix events: marked up where it fits, and never larger than an event may be.
+"""Build the content of Matrix events within the size limit. Markup is omitted if it would exceed the limit.
 
-Nobody is called by them by accident: mentions are said to be none.
+The content declares no mentions, so that no user is notified by accident.
 """
 
 import hashlib
@@ -10,93 +10,90 @@ from typing import Any
 
 import msgspec
 
-from hark.protocol.chat import Address, Outgoing
-from hark.surfaces.chat.markdown import WEB_SCHEMES, parse, parser
-from hark.surfaces.matrix.reaction_choices import in_words
+from hark.protocol.chat import Address, OutgoingMessage
+from hark.surfaces.chat.markdown import WEB_SCHEMES, get_parser, parse
+from hark.surfaces.matrix.reaction_choices import append_choices
 
-# An event may have 65,536 bytes in all: the server's own part takes some, and a character takes up to four.
-CONTENT_BYTES = 61_500
-CHARACTERS = 14_000
-SHORT_CHARACTERS = 200
+# An event may have 65,536 bytes in total. The server's fields need some, and a character takes up to four.
+MAX_CONTENT_BYTES = 61_500
+MAX_CHARACTERS = 14_000
+MAX_FALLBACK_CHARACTERS = 200
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
-def message_content(address: Address, message: Outgoing, *, has_markup: bool = True) -> dict[str, Any]:
-    """Return a new message's content."""
-    content = _text(message, has_markup=has_markup)
-    relation = _relation(address, message.reply_to)
+def message_content(address: Address, message: OutgoingMessage, *, has_markup: bool = True) -> dict[str, Any]:
+    """Return the event content of a new message."""
+    content = _text_content(message, has_markup=has_markup)
+    relation = _make_relation(address, message.reply_to)
     return {**content, "m.relates_to": relation} if relation else content
 
 
-def edit_content(event: str, message: Outgoing, *, has_markup: bool = True) -> dict[str, Any]:
-    """Return the content that replaces an earlier one; what old clients show of it is kept short."""
-    new = _text(message, has_markup=has_markup)
+def edit_content(event_id: str, message: OutgoingMessage, *, has_markup: bool = True) -> dict[str, Any]:
+    """Return the event content that replaces a message. The fallback text for old clients is shortened."""
+    new = _text_content(message, has_markup=has_markup)
     return {
         "msgtype": "m.text",
-        "body": f"* {new['body'][:SHORT_CHARACTERS]}",
+        "body": f"* {new['body'][:MAX_FALLBACK_CHARACTERS]}",
         "m.mentions": {},
         "m.new_content": new,
-        "m.relates_to": {"rel_type": "m.replace", "event_id": event},
+        "m.relates_to": {"rel_type": "m.replace", "event_id": event_id},
     }
 
 
-def voice_content(address: Address, message: Outgoing, uri: str, media_type: str) -> dict[str, Any]:
-    """Return the content of a voice message."""
+def voice_content(address: Address, message: OutgoingMessage, uri: str, media_type: str) -> dict[str, Any]:
+    """Return the event content of a voice message."""
     content: dict[str, Any] = {
         "msgtype": "m.audio",
-        "body": plain(message.text) or "voice message",
+        "body": strip_control_characters(message.text) or "voice message",
         "filename": "voice message",
         "url": uri,
         "info": {"mimetype": media_type, "size": len(message.voice)},
         "org.matrix.msc3245.voice": {},
         "m.mentions": {},
     }
-    relation = _relation(address, message.reply_to)
+    relation = _make_relation(address, message.reply_to)
     return {**content, "m.relates_to": relation} if relation else content
 
 
-def _text(message: Outgoing, *, has_markup: bool) -> dict[str, Any]:
-    text = plain(in_words(message.text, message.buttons))
+def _text_content(message: OutgoingMessage, *, has_markup: bool) -> dict[str, Any]:
+    text = strip_control_characters(append_choices(message.text, message.buttons))
     content: dict[str, Any] = {"msgtype": "m.text", "body": text, "m.mentions": {}}
-    marked = html(text) if has_markup else ""
-    if not marked:
+    formatted = to_html(text) if has_markup else ""
+    if not formatted:
         return content
-    rich = {**content, "format": "org.matrix.custom.html", "formatted_body": marked}
-    return rich if len(msgspec.json.encode(rich)) <= CONTENT_BYTES - 2000 else content
+    rich = {**content, "format": "org.matrix.custom.html", "formatted_body": formatted}
+    return rich if len(msgspec.json.encode(rich)) <= MAX_CONTENT_BYTES - 2000 else content
 
 
-def plain(text: str) -> str:
-    """Return text without what no homeserver takes and no one can see."""
+def strip_control_characters(text: str) -> str:
+    """Return text without control characters and unpaired surrogates, which homeservers reject."""
     return _CONTROL.sub("", text.replace("\r\n", "\n"))
 
 
-def html(text: str) -> str:
-    """Return Markdown as HTML, or "" when it has no markup to show or can't be rendered.
-
-    HTML in the text itself is shown as text.
-    """
+def to_html(text: str) -> str:
+    """Convert Markdown to HTML with raw HTML escaped. Return "" if it has no markup or can't be rendered."""
     tokens = parse(text)
     if tokens is None:
         return ""
-    markdown = parser()
-    markdown.add_render_rule("image", _image)
-    shown = markdown.renderer.render(tokens, markdown.options, {}).strip()
-    bare = "<p>" + escape(text.strip()).replace("&#x27;", "'").replace("\n", "<br />\n") + "</p>"
-    return "" if shown == bare else shown
+    markdown = get_parser()
+    markdown.add_render_rule("image", _render_image_as_link)
+    rendered = markdown.renderer.render(tokens, markdown.options, {}).strip()
+    unformatted = "<p>" + escape(text.strip()).replace("&#x27;", "'").replace("\n", "<br />\n") + "</p>"
+    return "" if rendered == unformatted else rendered
 
 
-def _image(renderer: Any, tokens: Any, place: int, options: Any, env: Any) -> str:
-    """Write an image as a link: nothing is fetched by looking at a message."""
-    url, label = str(tokens[place].attrs["src"]), escape(tokens[place].content)
+def _render_image_as_link(renderer: Any, tokens: Any, index: int, options: Any, env: Any) -> str:
+    """Render an image as a link, so that clients don't fetch it when they display the message."""
+    url, label = str(tokens[index].attrs["src"]), escape(tokens[index].content)
     return f'<a href="{escape(url)}">{label or escape(url)}</a>' if url.lower().startswith(WEB_SCHEMES) else label
 
 
-def transaction(address: Address, key: str, kind: str = "message") -> str:
-    """Return the transaction of a key. Threads of a room share its transactions, so it says which one is meant."""
+def transaction_id(address: Address, key: str, kind: str = "message") -> str:
+    """Return the transaction id for a key. The thread is included, because ids must be unique in the whole room."""
     return hashlib.sha256("\0".join((kind, address.thread, key)).encode()).hexdigest()[:40]
 
 
-def _relation(address: Address, reply_to: str) -> dict[str, Any]:
+def _make_relation(address: Address, reply_to: str) -> dict[str, Any]:
     reply = {"m.in_reply_to": {"event_id": reply_to or address.thread}}
     if address.thread:
         return {"rel_type": "m.thread", "event_id": address.thread, "is_falling_back": not reply_to, **reply}

@@ -1,4 +1,4 @@
-"""`[surfaces.matrix]`: what a Matrix account needs to be told."""
+"""The settings of `[surfaces.matrix]`."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class MatrixSettings(ChatSettings, frozen=True, omit_defaults=True):
-    """`api_base` is the homeserver's address. `attachment_megabytes`: larger files are named, and not fetched."""
+    """Matrix settings. `api_base` is the homeserver's URL; files above `attachment_megabytes` are not downloaded."""
 
     attachment_megabytes: float = 20.0
 
 
-def _problems(settings: MatrixSettings) -> Iterator[str]:
+def _find_problems(settings: MatrixSettings) -> Iterator[str]:
     if not settings.api_base:
-        yield "it needs api_base, the address of the homeserver."
+        yield "it needs api_base, the URL of the homeserver."
 
 
-PLATFORM = ChatPlatform("matrix", MatrixSettings, problems=_problems)
+PLATFORM = ChatPlatform("matrix", MatrixSettings, find_problems=_find_problems)

@@ -1,4 +1,4 @@
-"""Buttons on a platform that has none: people tap a reaction under the message, or answer with its number."""
+"""Emulate buttons with reactions. Users tap a reaction below the message, or reply with its number."""
 
 from collections.abc import Sequence
 
@@ -6,84 +6,84 @@ from msgspec import Struct, field
 
 from hark.protocol.chat import Address, Button
 
-MOST_OPEN = 1000
-STOP_SIGN = "⏹️"
-NUMBERS = ("1️⃣", "2️⃣", "3️⃣", "4️⃣", "5️⃣", "6️⃣", "7️⃣", "8️⃣", "9️⃣", "🔟")
-HOW = "Tap a number, or answer with it."
+MAX_OPEN_MESSAGES = 1000
+STOP_REACTION = "⏹️"
+NUMBER_REACTIONS = ("1️⃣", "2️⃣", "3️⃣", "4️⃣", "5️⃣", "6️⃣", "7️⃣", "8️⃣", "9️⃣", "🔟")
+CHOICE_HINT = "Tap a number or reply with it."
 
 
 class ButtonMessage(Struct):
-    """A message of ours with buttons. `taps`: our own reactions under it, by sign; people have only to tap them."""
+    """A sent message with buttons. `taps` maps each reaction that users can tap to the bot's own reaction event."""
 
     address: Address
     buttons: tuple[Button, ...]
     taps: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def is_stop(button: Button) -> bool:
-    """Tell whether a button stops: it has a sign of its own, and words that everybody knows."""
+def is_stop_button(button: Button) -> bool:
+    """Return whether a button stops a turn. Such a button has its own reaction and needs no explanation."""
     return button.value.startswith("stop:")
 
 
-def signs(buttons: Sequence[Button]) -> list[str]:
-    """Return the reaction that stands for each button."""
-    choices = iter(NUMBERS)
-    return [STOP_SIGN if is_stop(button) else next(choices, "") for button in buttons]
+def button_reactions(buttons: Sequence[Button]) -> list[str]:
+    """Return the reaction for each button, or "" for the buttons that remain when all numbers are used."""
+    choices = iter(NUMBER_REACTIONS)
+    return [STOP_REACTION if is_stop_button(button) else next(choices, "") for button in buttons]
 
 
-def in_words(text: str, buttons: Sequence[Button]) -> str:
-    """Return a text that says which choices there are, and how to choose."""
-    choices = [button for button in buttons if not is_stop(button)]
+def append_choices(text: str, buttons: Sequence[Button]) -> str:
+    """Return the text followed by the numbered choices and a hint on how to choose."""
+    choices = [button for button in buttons if not is_stop_button(button)]
     if not choices:
         return text
-    lines = [f"{place}. {button.text}" for place, button in enumerate(choices, 1)]
-    return "\n".join([text, "", *lines, "", HOW])
+    lines = [f"{number}. {button.text}" for number, button in enumerate(choices, 1)]
+    return "\n".join([text, "", *lines, "", CHOICE_HINT])
 
 
 class ReactionChoices:
-    """The messages with buttons that are open now. A restart forgets them, as it ends the turns that asked."""
+    """The sent messages whose buttons are active. Not persisted, because a restart ends the turns that asked."""
 
     def __init__(self) -> None:
-        self._offers: dict[str, ButtonMessage] = {}
+        self._messages: dict[str, ButtonMessage] = {}
 
-    def open(self, message: str, address: Address, buttons: tuple[Button, ...]) -> ButtonMessage:
-        """A message of ours has these buttons now; return it, with the taps that it has already."""
-        known = self._offers.get(message)
+    def set_buttons(self, message_id: str, address: Address, buttons: tuple[Button, ...]) -> ButtonMessage:
+        """Record the buttons of a sent message. Return the message with the bot's existing reactions."""
+        known = self._messages.get(message_id)
         if known is not None:
             known.buttons = buttons
             return known
-        self._offers[message] = offer = ButtonMessage(address, buttons)
-        while len(self._offers) > MOST_OPEN:
-            del self._offers[next(iter(self._offers))]
-        return offer
+        self._messages[message_id] = message = ButtonMessage(address, buttons)
+        while len(self._messages) > MAX_OPEN_MESSAGES:
+            del self._messages[next(iter(self._messages))]
+        return message
 
-    def close(self, message: str) -> ButtonMessage | None:
-        """A message of ours has no buttons any more; return what it had."""
-        return self._offers.pop(message, None)
+    def remove_buttons(self, message_id: str) -> ButtonMessage | None:
+        """Remove the buttons of a sent message. Return the message, or None if it has no known buttons."""
+        return self._messages.pop(message_id, None)
 
-    def tapped(self, message: str, sign: str) -> tuple[Address, str] | None:
-        """Return what a reaction to a message of ours stands for, and where."""
-        offer = self._offers.get(message)
-        if offer is None:
+    def find_by_reaction(self, message_id: str, reaction: str) -> tuple[Address, str] | None:
+        """Return the address and the button value that a reaction to a sent message selects, or None."""
+        message = self._messages.get(message_id)
+        if message is None:
             return None
-        for button, own in zip(offer.buttons, signs(offer.buttons), strict=True):
-            if own and _bare(own) == _bare(sign):
-                return offer.address, button.value
+        for button, button_reaction in zip(message.buttons, button_reactions(message.buttons), strict=True):
+            if button_reaction and _without_emoji_selector(button_reaction) == _without_emoji_selector(reaction):
+                return message.address, button.value
         return None
 
-    def answered(self, address: Address, text: str) -> str | None:
-        """Return what a text stands for when it is the number or the words of a choice that is open there."""
-        said = text.strip().strip(".!").casefold()
-        for offer in reversed(self._offers.values()):
-            choices = [button for button in offer.buttons if not is_stop(button)]
-            if offer.address != address or not choices:
+    def find_by_text(self, address: Address, text: str) -> str | None:
+        """Return the value of the open choice at the address whose number or label is `text`, or None."""
+        answer = text.strip().strip(".!").casefold()
+        for message in reversed(self._messages.values()):
+            choices = [button for button in message.buttons if not is_stop_button(button)]
+            if message.address != address or not choices:
                 continue
-            for place, button in enumerate(choices, 1):
-                if said in (str(place), button.text.casefold()):
+            for number, button in enumerate(choices, 1):
+                if answer in (str(number), button.text.casefold()):
                     return button.value
-            return None  # an older question is not what is answered now
+            return None  # The text can only answer the newest question.
         return None
 
 
-def _bare(sign: str) -> str:
-    return sign.replace("\ufe0f", "")
+def _without_emoji_selector(reaction: str) -> str:
+    return reaction.replace("\ufe0f", "")

@@ -17,190 +17,196 @@ from hark.protocol.chat import (
     ChatGone,
     ChatSurface,
     Deliver,
-    Outgoing,
+    IncomingMessage,
+    OutgoingMessage,
     PlatformLimits,
-    Written,
 )
-from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.chat.retry import retried
-from hark.surfaces.chat.settings import PlatformServices, secret
+from hark.surfaces.chat.recent_values import RecentValues
+from hark.surfaces.chat.retry import retry_call
+from hark.surfaces.chat.settings import PlatformServices, resolve_secret
 from hark.surfaces.matrix.incoming import RoomEventReader
-from hark.surfaces.matrix.outgoing import CHARACTERS, edit_content, message_content, transaction, voice_content
+from hark.surfaces.matrix.matrix_client import MatrixClient
+from hark.surfaces.matrix.outgoing import MAX_CHARACTERS, edit_content, message_content, transaction_id, voice_content
 from hark.surfaces.matrix.platform import MatrixSettings
-from hark.surfaces.matrix.reaction_choices import ReactionChoices, signs
-from hark.surfaces.matrix.receiving import Invites, Receiving
+from hark.surfaces.matrix.reaction_choices import ReactionChoices, button_reactions
+from hark.surfaces.matrix.receiving import InvitePolicy, RoomReceiver
 from hark.surfaces.matrix.sync_state import SyncState
-from hark.surfaces.matrix.wire import Wire
 from hark.surfaces.matrix.wire_types import RoomEvent
 
 TYPING_SECONDS = 6.0
 CLOSE_SECONDS = 0.8
 CONNECT_SECONDS = 10.0
 ENCRYPTED = "I can't read encrypted messages. Please talk to me in a room without encryption."
-UNREAD = "[a message that is encrypted]"
+UNREAD = "[encrypted message]"
 LOG = logging.getLogger(__name__)
 
 
-class Matrix:
-    """A ChatSurface for one account. `send` and the others work while `run` does; else they say that it does not."""
+class MatrixSurface:
+    """The chat surface for one Matrix account. It can send only while `run` is running."""
 
     name = "matrix"
-    limits = PlatformLimits(CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
+    limits = PlatformLimits(MAX_CHARACTERS, 1.0, knows_keys=True, has_buttons=False, has_reactions=True)
 
     def __init__(
-        self, settings: MatrixSettings, token: str, folder: Path, is_allowed: Callable[[Author], bool]
+        self, settings: MatrixSettings, token: str, directory: Path, is_allowed: Callable[[Author], bool]
     ) -> None:
-        """`folder` keeps how far the news were read. `is_allowed` says whose invites are followed."""
+        """Create the surface. `directory` stores the sync state; `is_allowed` decides whose invites are accepted."""
         self._settings = settings
         self._token = token
-        self._folder = folder
+        self._directory = directory
         self._is_allowed = is_allowed
         self._choices = ReactionChoices()
-        self._wire: Wire | None = None
+        self._wire: MatrixClient | None = None
         self._connected = asyncio.Event()
-        self._told: set[str] = set()
-        self._signs: Recent[tuple[str, str]] = Recent()  # what we put on people's messages
-        self._ours: Recent[bool] = Recent()  # messages whose reactions of ours are known
+        self._notified_rooms: set[str] = set()
+        self._reactions: RecentValues[tuple[str, str]] = RecentValues()  # by message: reaction and its event id
+        self._known_buttons: RecentValues[bool] = RecentValues()  # messages whose button reactions are known
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled; the sync token moves only after `deliver` has returned.
+        """Receive until cancelled. The sync token advances only after `deliver` has returned.
 
         Raises:
-            ChatError: The homeserver can't be reached or refuses us.
+            ChatError: The homeserver can't be reached or refused the request.
         """
         if not self._settings.api_base or not self._token:
-            raise ChatError("[surfaces.matrix] needs api_base, the homeserver's address, and an access token")
-        wire = Wire(self._settings.api_base, self._token)
+            raise ChatError("[surfaces.matrix] needs api_base, the homeserver's URL, and an access token.")
+        wire = MatrixClient(self._settings.api_base, self._token)
         try:
-            me = await wire.who_am_i()
-            memory = SyncState(self._folder, me[0])
-            inward = RoomEventReader(wire, memory, self._choices, me, self._settings)
+            account = await wire.who_am_i()
+            sync_state = SyncState(self._directory, account[0])
+            reader = RoomEventReader(wire, sync_state, self._choices, account, self._settings)
 
-            async def deal_with(room: str, event: RoomEvent) -> None:
-                incoming = await inward.read(room, event)
+            async def process_event(room: str, event: RoomEvent) -> None:
+                incoming = await reader.read(room, event)
                 if incoming is not None:
                     await deliver(incoming)
-                elif event.type == "m.room.encrypted" and event.sender != me[0]:
-                    await self._hear_encrypted(room, event, deliver)
+                elif event.type == "m.room.encrypted" and event.sender != account[0]:
+                    await self._handle_encrypted(room, event, deliver)
 
             self._wire = wire
             self._connected.set()
-            invites = Invites(me[0], lambda person: self._is_allowed(Author(person)))
-            await Receiving(wire, memory, me[0], deal_with, invites).run()
+            invites = InvitePolicy(account[0], lambda user_id: self._is_allowed(Author(user_id)))
+            await RoomReceiver(wire, sync_state, account[0], process_event, invites).run()
         finally:
             self._connected.clear()
             self._wire = None
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await wire.close()
 
-    async def send(self, address: Address, message: Outgoing) -> str:
-        """Send a message; return its event id. The same key is sent once."""
-        wire = await self._reached()
-        name = transaction(address, message.key) if message.key else uuid.uuid4().hex
+    async def send(self, address: Address, message: OutgoingMessage) -> str:
+        """Send a message and return its event id. Messages with the same key are sent only once."""
+        wire = await self._wait_for_client()
+        transaction = transaction_id(address, message.key) if message.key else uuid.uuid4().hex
         if message.voice:
             media_type = "audio/ogg" if message.voice.startswith(b"OggS") else "audio/wav"
             uri = await wire.upload(message.voice, media_type, "voice message")
             content = voice_content(address, message, uri, media_type)
-            return await wire.put(address.chat, "m.room.message", content, name)
-        sent = await _put_message(wire, address.chat, partial(message_content, address, message), name)
-        await self._offer(wire, address, sent, message)
-        return sent
+            return await wire.send_event(address.chat, "m.room.message", content, transaction)
+        event_id = await _send_content(wire, address.chat, partial(message_content, address, message), transaction)
+        await self._update_buttons(wire, address, event_id, message)
+        return event_id
 
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        """Change a message of ours."""
-        wire = await self._reached()
-        await _put_message(wire, address.chat, partial(edit_content, message, new), uuid.uuid4().hex)
-        await self._offer(wire, address, message, new)
+    async def edit(self, address: Address, message: str, new: OutgoingMessage) -> None:
+        """Edit a message that the bot sent."""
+        wire = await self._wait_for_client()
+        await _send_content(wire, address.chat, partial(edit_content, message, new), uuid.uuid4().hex)
+        await self._update_buttons(wire, address, message, new)
 
-    async def typing(self, address: Address) -> None:
-        """Show that we are at work."""
-        await (await self._reached()).typing(address.chat, TYPING_SECONDS)
+    async def show_typing(self, address: Address) -> None:
+        """Show the typing indicator."""
+        await (await self._wait_for_client()).show_typing(address.chat, TYPING_SECONDS)
 
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign on a person's message, in place of the one that we put there before."""
-        wire = await self._reached()
-        before = self._signs.get(message)
-        if before is not None and before[0] == sign:
+    async def react(self, address: Address, message: str, reaction: str) -> None:
+        """Set the bot's reaction to a user's message, replacing any earlier reaction by the bot."""
+        wire = await self._wait_for_client()
+        previous = self._reactions.get(message)
+        if previous is not None and previous[0] == reaction:
             return
-        # One that was taken back can't be put there again under its old name.
-        once = uuid.uuid4().hex if before is not None else ""
-        self._signs.put(message, (sign, await self._sign(wire, address, message, sign, once)))
-        if before is not None:
-            await wire.redact(address.chat, before[1])
+        # A removed reaction can't be added again with its old transaction id.
+        nonce = uuid.uuid4().hex if previous is not None else ""
+        self._reactions.put(message, (reaction, await self._add_reaction(wire, address, message, reaction, nonce)))
+        if previous is not None:
+            await wire.redact(address.chat, previous[1])
 
-    async def _sign(self, wire: Wire, address: Address, message: str, sign: str, once: str = "") -> str:
-        content = {"m.relates_to": {"rel_type": "m.annotation", "event_id": message, "key": sign}}
-        name = transaction(address, f"{message}\0{sign}{once}", "sign")
-        return await wire.put(address.chat, "m.reaction", content, name)
+    async def _add_reaction(
+        self, wire: MatrixClient, address: Address, message: str, reaction: str, nonce: str = ""
+    ) -> str:
+        content = {"m.relates_to": {"rel_type": "m.annotation", "event_id": message, "key": reaction}}
+        transaction = transaction_id(address, f"{message}\0{reaction}{nonce}", "sign")
+        return await wire.send_event(address.chat, "m.reaction", content, transaction)
 
-    async def _offer(self, wire: Wire, address: Address, message: str, said: Outgoing) -> None:
-        """Put a reaction for each button under a message, for people to tap, and take away what is over.
+    async def _update_buttons(
+        self, wire: MatrixClient, address: Address, message: str, content: OutgoingMessage
+    ) -> None:
+        """Add a reaction that users can tap for each button of a message, and remove obsolete reactions.
 
-        That may fail without harm: the words say how to answer, and the next edit tries it again.
+        A failure is harmless: the text explains how to answer, and the next edit tries again.
         """
         try:
-            if said.buttons:
-                offer = self._choices.open(message, address, said.buttons)
-                for sign in signs(said.buttons):
-                    if sign and sign not in offer.taps:
-                        offer.taps[sign] = await self._sign(wire, address, message, sign)
+            if content.buttons:
+                button_message = self._choices.set_buttons(message, address, content.buttons)
+                for reaction in button_reactions(content.buttons):
+                    if reaction and reaction not in button_message.taps:
+                        button_message.taps[reaction] = await self._add_reaction(wire, address, message, reaction)
             else:
-                for tap in await self._taps_of(wire, address, message):
-                    await retried(partial(wire.redact, address.chat, tap))
+                for reaction_id in await self._obsolete_reactions(wire, address, message):
+                    await retry_call(partial(wire.redact, address.chat, reaction_id))
         except ChatError as error:
             LOG.info("matrix: buttons could not be shown: %s", error)
-        self._ours.put(message, True)
+        self._known_buttons.put(message, True)
 
-    async def _taps_of(self, wire: Wire, address: Address, message: str) -> list[str]:
-        """Return our reactions under a message that has no buttons now; of an earlier process's they are asked for."""
-        offer = self._choices.close(message)
-        if offer is not None:
-            return list(offer.taps.values())
-        if self._ours.get(message):
+    async def _obsolete_reactions(self, wire: MatrixClient, address: Address, message: str) -> list[str]:
+        """Remove a message's buttons. Return the bot's reactions to it, even those from an earlier process."""
+        button_message = self._choices.remove_buttons(message)
+        if button_message is not None:
+            return list(button_message.taps.values())
+        if self._known_buttons.get(message):
             return []
-        return await retried(partial(wire.our_reactions, address.chat, message))
+        return await retry_call(partial(wire.fetch_own_reactions, address.chat, message))
 
-    async def _hear_encrypted(self, room: str, event: RoomEvent, deliver: Deliver) -> None:
-        """Say once that we can't read this, to people who may talk to us; strangers who write to us alone knock."""
-        wire = await self._reached()
-        author = Author(event.sender, wire.name_of(room, event.sender))
+    async def _handle_encrypted(self, room: str, event: RoomEvent, deliver: Deliver) -> None:
+        """Reply once per room that encrypted messages can't be read. In private rooms, unknown users can pair."""
+        wire = await self._wait_for_client()
+        author = Author(event.sender, wire.display_name(room, event.sender))
         if not self._is_allowed(author):
             if wire.member_count(room) == 2:
-                await deliver(Written(event.event_id, Address("matrix", room), author, UNREAD))
-        elif room not in self._told:
-            self._told.add(room)
+                await deliver(IncomingMessage(event.event_id, Address("matrix", room), author, UNREAD))
+        elif room not in self._notified_rooms:
+            self._notified_rooms.add(room)
             try:
-                await self.send(Address("matrix", room), Outgoing(ENCRYPTED, key="encrypted"))
+                await self.send(Address("matrix", room), OutgoingMessage(ENCRYPTED, key="encrypted"))
             except ChatError as error:
-                LOG.warning("matrix: nobody could be told that %s is encrypted: %s", room, error)
+                LOG.warning("matrix: the encryption notice could not be sent to %s: %s", room, error)
 
-    async def _reached(self) -> Wire:
-        """Return the connection, as soon as `run` has it.
+    async def _wait_for_client(self) -> MatrixClient:
+        """Return the client as soon as `run` has connected.
 
         Raises:
-            ChatError: There is none.
+            ChatError: `run` did not connect within `CONNECT_SECONDS`.
         """
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 while self._wire is None:
                     await self._connected.wait()
         except TimeoutError as error:
-            raise ChatError("there is no connection to the homeserver now") from error
+            raise ChatError("Not connected to the homeserver.") from error
         return self._wire
 
 
-async def _put_message(wire: Wire, room: str, make: Callable[..., dict[str, Any]], name: str) -> str:
-    """Send a message with its markup. If the homeserver refuses it, send it without. Return the event's id."""
-    content = make()
+async def _send_content(
+    wire: MatrixClient, room: str, make_content: Callable[..., dict[str, Any]], transaction: str
+) -> str:
+    """Send a message with markup, or without it if the homeserver refuses the markup. Return the event id."""
+    content = make_content()
     try:
-        return await wire.put(room, "m.room.message", content, name)
+        return await wire.send_event(room, "m.room.message", content, transaction)
     except ChatGone:
         if "formatted_body" not in content.get("m.new_content", content):
             raise
-    return await wire.put(room, "m.room.message", make(has_markup=False), name)
+    return await wire.send_event(room, "m.room.message", make_content(has_markup=False), transaction)
 
 
 def make_surface(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:
-    """Return the surface that the settings describe."""
-    token = secret(settings.token, settings.token_env)
-    return Matrix(settings, token, services.home / "matrix", services.is_known)
+    """Return a Matrix surface with these settings."""
+    token = resolve_secret(settings.token, settings.token_env)
+    return MatrixSurface(settings, token, services.home / "matrix", services.is_allowed)

@@ -1,4 +1,4 @@
-"""What must outlive the process: how far the news were dealt with, and which late messages are in which thread."""
+"""The saved sync state: the token up to which events were processed, and the threads of recent messages."""
 
 import re
 from pathlib import Path
@@ -9,62 +9,62 @@ from msgspec import Struct, field
 from hark.disk.private_files import replace_private
 from hark.protocol.chat import ChatError
 
-MOST_THREADED = 300
+MAX_THREAD_MESSAGES = 300
 
 
-class Known(Struct):
-    """The file. `threads`: messages, with the threads that they are in; a deletion does not tell it any more."""
+class SyncFile(Struct):
+    """The content of the state file. `threads` maps messages to threads, because deletion events name no thread."""
 
     since: str = ""
     threads: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class SyncState:
-    """A small file for one account, at `path`."""
+    """The saved sync state of one account, in the file at `path`."""
 
-    def __init__(self, folder: Path, account: str) -> None:
-        """Read it.
+    def __init__(self, directory: Path, account: str) -> None:
+        """Read the state file.
 
         Raises:
-            ChatError: It is there and can't be read. To start anew by ourselves would lose what came meanwhile.
+            ChatError: The file exists but can't be read. Starting over automatically would lose messages.
         """
-        self.path = folder / f"{re.sub(r'[^A-Za-z0-9._=-]', '_', account)}.json"
+        self.path = directory / f"{re.sub(r'[^A-Za-z0-9._=-]', '_', account)}.json"
         try:
-            self._known = msgspec.json.decode(self.path.read_bytes(), type=Known)
+            self._content = msgspec.json.decode(self.path.read_bytes(), type=SyncFile)
         except FileNotFoundError:
-            self._known = Known()
+            self._content = SyncFile()
         except (OSError, msgspec.DecodeError) as error:
-            advice = "Mend it, or remove it to start with what is written from then on."
+            advice = "Fix the file, or delete it to receive only new messages."
             raise ChatError(f"{self.path} can't be read: {error}. {advice}") from error
 
     @property
     def since(self) -> str:
-        """The token up to which all was dealt with; "" when there never was one."""
-        return self._known.since
+        """The token up to which all events were processed, or "" before the first sync."""
+        return self._content.since
 
-    def note_thread(self, message: str, thread: str) -> None:
-        """Remember, with the next `save`, in which thread a message is."""
-        threads = self._known.threads
+    def remember_thread(self, message: str, thread: str) -> None:
+        """Remember the thread of a message. The next `save` persists the thread."""
+        threads = self._content.threads
         threads[message] = thread
-        while len(threads) > MOST_THREADED:
+        while len(threads) > MAX_THREAD_MESSAGES:
             del threads[next(iter(threads))]
 
     def thread_of(self, message: str) -> str | None:
-        """Return the thread of a message; None when it is not known to be in one."""
-        return self._known.threads.get(message)
+        """Return the thread of a message, or None if no thread is known for it."""
+        return self._content.threads.get(message)
 
-    def move(self, since: str) -> bytes:
-        """All up to this token was dealt with; return what `save` must write."""
-        self._known.since = since
-        return msgspec.json.encode(self._known)
+    def advance(self, since: str) -> bytes:
+        """Record that all events up to the token `since` were processed. Return the content for `save`."""
+        self._content.since = since
+        return msgspec.json.encode(self._content)
 
     def save(self, content: bytes) -> None:
-        """Make it durable; may run in a thread.
+        """Write the state file durably. May run in a thread.
 
         Raises:
-            ChatError: It can't be written.
+            ChatError: The file can't be written.
         """
         try:
             replace_private(self.path, content)
         except OSError as error:
-            raise ChatError(f"{self.path} can't be written: {error}. Check its folder.") from error
+            raise ChatError(f"{self.path} can't be written: {error}. Check its directory.") from error

@@ -1,4 +1,4 @@
-"""What a homeserver says, as typed words; content is a person's, so it is read apart and may be nonsense."""
+"""The homeserver's responses as structs. Users control event content, so it is parsed separately and may be invalid."""
 
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class HomeserverError(Struct, frozen=True):
-    """Why a request was refused."""
+    """The body of an error response: the error code and its text."""
 
     errcode: str = ""
     error: str = ""
@@ -17,7 +17,7 @@ class HomeserverError(Struct, frozen=True):
 
 
 class RoomEvent(Struct, frozen=True):
-    """Something that happened in a room."""
+    """An event in a room, such as a message or a reaction."""
 
     type: str
     sender: str
@@ -30,13 +30,13 @@ class RoomEvent(Struct, frozen=True):
 
 
 class ReplyTo(Struct, frozen=True):
-    """Which message is answered."""
+    """The event that a message replies to."""
 
     event_id: str = ""
 
 
 class Relation(Struct, frozen=True, rename={"in_reply_to": "m.in_reply_to"}):
-    """How a message belongs to another: rel_type is m.replace, m.thread, m.annotation, or "" for a reply."""
+    """The relation to another event: `rel_type` is m.replace, m.thread, m.annotation, or "" for a reply."""
 
     rel_type: str = ""
     event_id: str = ""
@@ -46,28 +46,28 @@ class Relation(Struct, frozen=True, rename={"in_reply_to": "m.in_reply_to"}):
 
 
 class Mentions(Struct, frozen=True):
-    """Who is spoken to."""
+    """The users that a message mentions."""
 
     user_ids: tuple[str, ...] = ()
 
 
 class FileInfo(Struct, frozen=True):
-    """What a sender says about a file."""
+    """The media type and size of a file as stated by its sender."""
 
     mimetype: str = ""
     size: float = 0
 
 
 class NewContent(Struct, frozen=True):
-    """The text that a message has now."""
+    """The new content of an edited message."""
 
     msgtype: str = ""
     body: str = ""
     mentions: Mentions = field(default=Mentions(), name="m.mentions")
 
 
-class Content(Struct, frozen=True):
-    """What a message says. Without a `url` its file is encrypted."""
+class EventContent(Struct, frozen=True):
+    """The content of a message event. A file without a `url` is encrypted."""
 
     msgtype: str = ""
     body: str = ""
@@ -84,26 +84,26 @@ class Content(Struct, frozen=True):
 
 
 class PreviousContent(Struct, frozen=True):
-    """What a state was before."""
+    """The previous content of a state event."""
 
     membership: str = ""
 
 
-class Bundle(Struct, frozen=True):
-    """What the server knows to belong to an event."""
+class BundledRelations(Struct, frozen=True):
+    """The related events that the server bundles with an event."""
 
     replace: RoomEvent | None = field(default=None, name="m.replace")
 
 
 class Unsigned(Struct, frozen=True):
-    """What the server adds to an event."""
+    """The unsigned data that the server adds to an event."""
 
     prev_content: PreviousContent = PreviousContent()
-    relations: Bundle = field(default=Bundle(), name="m.relations")
+    relations: BundledRelations = field(default=BundledRelations(), name="m.relations")
 
 
 class RoomTimeline(Struct, frozen=True):
-    """What happened in a room since; when `limited`, more did, before `prev_batch`."""
+    """The new events of a room. If `limited` is true, earlier events were omitted; fetch them from `prev_batch`."""
 
     events: tuple[Raw, ...] = ()
     limited: bool = False
@@ -111,55 +111,55 @@ class RoomTimeline(Struct, frozen=True):
 
 
 class JoinedRoom(Struct, frozen=True):
-    """News of a room that we are in."""
+    """The updates for a room that the bot has joined."""
 
     timeline: RoomTimeline = RoomTimeline()
 
 
-class Invited(Struct, frozen=True):
-    """A room that we are asked into."""
+class InvitedRoom(Struct, frozen=True):
+    """A room to which the bot is invited."""
 
     invite_state: RoomTimeline = RoomTimeline()
 
 
-class Rooms(Struct, frozen=True):
-    """News of all rooms."""
+class RoomUpdates(Struct, frozen=True):
+    """The updates for all rooms."""
 
     join: dict[str, JoinedRoom] = field(default_factory=dict[str, JoinedRoom])
-    invite: dict[str, Invited] = field(default_factory=dict[str, Invited])
+    invite: dict[str, InvitedRoom] = field(default_factory=dict[str, InvitedRoom])
 
 
-class Synced(Struct, frozen=True):
-    """All news since a token."""
+class SyncResponse(Struct, frozen=True):
+    """The response to a sync request: all updates since a token."""
 
     next_batch: str
-    rooms: Rooms = Rooms()
+    rooms: RoomUpdates = RoomUpdates()
 
 
 class EventPage(Struct, frozen=True):
-    """A page of a room's past, or of what belongs to an event; the newest first."""
+    """A page of a room's past events, or of the events that relate to one event, newest first."""
 
     chunk: tuple[Raw, ...] = ()
     end: str | None = None
 
 
-def understood(raw: bytes | Raw, kind: type[T]) -> T | None:
-    """Return what is said; None when it is nonsense."""
+def parse_json(raw: bytes | Raw, struct_type: type[T]) -> T | None:
+    """Return the parsed JSON, or None if it is invalid."""
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(raw, type=struct_type)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
 def events_of(raws: tuple[Raw, ...]) -> list[RoomEvent]:
-    """Return the events that can be understood."""
-    return [event for raw in raws if (event := understood(raw, RoomEvent)) is not None]
+    """Parse room events, skipping invalid ones."""
+    return [event for raw in raws if (event := parse_json(raw, RoomEvent)) is not None]
 
 
-def content_of(event: RoomEvent) -> Content:
-    """Return what an event says; its words alone when the rest is nonsense."""
-    content = understood(event.content, Content)
+def content_of(event: RoomEvent) -> EventContent:
+    """Parse an event's content. If the content is invalid, return only its message type and text."""
+    content = parse_json(event.content, EventContent)
     if content is not None:
         return content
-    words = understood(event.content, NewContent) or NewContent()
-    return Content(words.msgtype, words.body)
+    fallback = parse_json(event.content, NewContent) or NewContent()
+    return EventContent(fallback.msgtype, fallback.body)

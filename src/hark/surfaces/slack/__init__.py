@@ -1,1 +1,1 @@
-"""Slack: messages of channels, threads and direct messages, by Socket Mode or HTTP."""
+"""Slack: channels, threads and direct messages, over Socket Mode or HTTP."""

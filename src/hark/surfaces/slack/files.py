@@ -1,4 +1,4 @@
-"""Files that come with a message: fetched with the token from Slack alone, within limits."""
+"""Download the files of a Slack message within limits. The token is sent only to Slack."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,83 +9,87 @@ from yarl import URL
 
 from hark.protocol.chat import ChatError, ChatGone
 from hark.protocol.messages import Attachment
-from hark.surfaces.chat.download import CHUNK_BYTES, MOST_BYTES, download, not_downloaded
-from hark.surfaces.slack.web_api import Web
-from hark.surfaces.slack.wire_types import File, read
+from hark.surfaces.chat.download import CHUNK_BYTES, MAX_BYTES, describe_failed_download, download
+from hark.surfaces.slack.web_api import SlackWebApi
+from hark.surfaces.slack.wire_types import SlackFile, parse_struct
 
-FETCH_SECONDS = 30.0  # for all files of a message together
+FETCH_SECONDS = 30.0  # for all files of a message
 _HOSTS = (".slack.com", ".slack-gov.com")
 
 
 @dataclass
-class Taken:
-    """What came with a message; `notes` tells of what was left."""
+class DownloadedFiles:
+    """The downloaded files of a message. `notes` describes the files that were not downloaded."""
 
     attachments: list[Attachment] = field(default_factory=list[Attachment])
     voice: Attachment | None = None
     notes: list[str] = field(default_factory=list[str])
 
 
-class Files:
-    """Fetches files. Cancelling it leaves nothing behind."""
+class FileDownloader:
+    """Downloads the files of messages. Cancelling discards partial downloads."""
 
-    def __init__(self, web: Web, session: aiohttp.ClientSession) -> None:
+    def __init__(self, web: SlackWebApi, session: aiohttp.ClientSession) -> None:
         self._web = web
         self._session = session
 
-    async def take(self, files: tuple[File, ...]) -> Taken:
-        """Return the files of a message; what can't be had is named in the notes, and harms nothing else."""
-        taken = Taken()
-        room = MOST_BYTES  # for all files of a message together
+    async def download_all(self, files: tuple[SlackFile, ...]) -> DownloadedFiles:
+        """Download the files of a message. A file that can't be downloaded is named in the notes."""
+        downloaded = DownloadedFiles()
+        remaining_bytes = MAX_BYTES  # for all files of a message
         deadline = asyncio.get_running_loop().time() + FETCH_SECONDS
-        for named in files:
+        for listed in files:
             try:
-                file = await self._look_up(named, room)
+                file = await self._check_file(listed, remaining_bytes)
                 seconds = deadline - asyncio.get_running_loop().time()
                 attachment = await download(
-                    lambda file=file: self._content(file), named.name, file.mimetype, most_bytes=room, seconds=seconds
+                    lambda file=file: self._stream_file(file),
+                    listed.name,
+                    file.mimetype,
+                    max_bytes=remaining_bytes,
+                    seconds=seconds,
                 )
             except ChatError as error:
-                taken.notes.append(not_downloaded(named.name, error))
+                downloaded.notes.append(describe_failed_download(listed.name, error))
                 continue
-            room -= len(attachment.data) * 3 // 4
-            if file.subtype == "slack_audio" and taken.voice is None:
-                taken.voice = attachment
+            remaining_bytes -= len(attachment.data) * 3 // 4
+            if file.subtype == "slack_audio" and downloaded.voice is None:
+                downloaded.voice = attachment
             else:
-                taken.attachments.append(attachment)
-        return taken
+                downloaded.attachments.append(attachment)
+        return downloaded
 
-    async def _look_up(self, file: File, room: int) -> File:
-        """Return what Slack knows of a file; one that was shared from another workspace is only named.
+    async def _check_file(self, file: SlackFile, remaining_bytes: int) -> SlackFile:
+        """Return the details of a file. Files shared from another workspace are looked up first.
 
         Raises:
-            ChatError: It can't be fetched.
+            ChatError: The file can't be downloaded. The error text gives the reason.
         """
         if file.file_access == "check_file_info":
-            file = read((await self._web.ask("files.info", file=file.id)).get("file"), File) or File()
+            file = parse_struct((await self._web.get("files.info", file=file.id)).get("file"), SlackFile) or SlackFile()
         if file.mode == "tombstone":
-            raise ChatGone("it was deleted")
+            raise ChatGone("the file was deleted")
         if file.is_external or file.mode == "external":
-            raise ChatGone(f"it is kept elsewhere, at {file.url_private[:500]}")
-        if file.size > room:
-            raise ChatGone(f"a message may bring {MOST_BYTES // 1_000_000} MB at most")
-        if not self._is_slack(file.url_private_download or file.url_private):
-            raise ChatGone("it is not kept by Slack")
+            raise ChatGone(f"the file is stored outside Slack, at {file.url_private[:500]}")
+        if file.size > remaining_bytes:
+            raise ChatGone(f"the files of a message exceed {MAX_BYTES // 1_000_000} MB")
+        if not self._is_slack_url(file.url_private_download or file.url_private):
+            raise ChatGone("the file is not stored by Slack")
         return file
 
-    async def _content(self, file: File) -> AsyncGenerator[bytes]:
-        address = URL(file.url_private_download or file.url_private)
+    async def _stream_file(self, file: SlackFile) -> AsyncGenerator[bytes]:
+        url = URL(file.url_private_download or file.url_private)
         headers = {"Authorization": f"Bearer {self._web.client.token}"}
         proxy, is_page = self._web.client.proxy, "html" in file.mimetype
-        # A redirect leads to a log-in page, or to somebody who must not see the token.
-        async with self._session.get(address, headers=headers, allow_redirects=False, proxy=proxy) as answer:
+        # A redirect leads to a login page, or to a server that must not see the token.
+        async with self._session.get(url, headers=headers, allow_redirects=False, proxy=proxy) as answer:
             if answer.status != 200 or (answer.content_type == "text/html" and not is_page):
-                raise ChatGone(f"Slack does not give it (HTTP {answer.status}); the app may lack the right files:read")
+                raise ChatGone(f"Slack refused the download (HTTP {answer.status}); the app may lack files:read")
             async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                 yield chunk
 
-    def _is_slack(self, address: str) -> bool:
-        """Tell whether the token may go there."""
+    def _is_slack_url(self, address: str) -> bool:
+        """Return whether a URL belongs to Slack, so that the token may be sent to it."""
         try:
             url, base = URL(address), URL(self._web.client.base_url)
         except ValueError:

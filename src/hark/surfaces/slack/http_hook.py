@@ -1,4 +1,4 @@
-"""Slack's requests by HTTP: only those that Slack has signed, within the last minutes, and only once."""
+"""Receive Slack's HTTP requests. Each must be signed by Slack, be recent, and not have been seen before."""
 
 import hashlib
 import hmac
@@ -8,67 +8,67 @@ from collections.abc import Callable
 from slack_bolt.async_app import AsyncApp
 from slack_bolt.request.async_request import AsyncBoltRequest
 
-from hark.protocol.hooks import Hook, HookAnswer, HookRequest, not_now
+from hark.protocol.hooks import Hook, HookRequest, HookResponse, retry_later
 
-MOST_SECONDS = 300
+MAX_AGE_SECONDS = 300
 
 
-class SlackSignatures:
-    """Tells which requests are Slack's. A signature counts once."""
+class SignatureVerifier:
+    """Verifies the signatures of Slack's requests. Each signature is accepted once."""
 
     def __init__(self, secret: str, clock: Callable[[], float] = time.time) -> None:
         self._secret = secret.encode()
         self._clock = clock
         self._seen: dict[str, float] = {}
 
-    def admit(self, timestamp: str, signature: str, body: bytes) -> bool:
-        """Tell whether a request is from Slack, of now, and here for the first time."""
+    def accept(self, timestamp: str, signature: str, body: bytes) -> bool:
+        """Return whether a request is signed by Slack, recent and new. An accepted signature is remembered."""
         now = self._clock()
         if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) < 16):
             return False
-        if abs(now - int(timestamp)) > MOST_SECONDS:
+        if abs(now - int(timestamp)) > MAX_AGE_SECONDS:
             return False
-        wanted = hmac.new(self._secret, b"v0:" + timestamp.encode() + b":" + body, hashlib.sha256).hexdigest()
-        if not self._secret or not hmac.compare_digest(f"v0={wanted}".encode(), signature.encode()):
+        expected = hmac.new(self._secret, b"v0:" + timestamp.encode() + b":" + body, hashlib.sha256).hexdigest()
+        if not self._secret or not hmac.compare_digest(f"v0={expected}".encode(), signature.encode()):
             return False
-        self._forget(now)
+        self._drop_expired(now)
         if signature in self._seen:
             return False
         self._seen[signature] = now
         return True
 
     def release(self, signature: str) -> None:
-        """The request was not dealt with: it may come again as it is."""
+        """Forget a signature whose request failed, so that Slack can send it again."""
         self._seen.pop(signature, None)
 
-    def _forget(self, now: float) -> None:
-        # Twice the span: a clock that is behind Slack's may have taken a request before its time.
-        while self._seen and now - next(iter(self._seen.values())) > 2 * MOST_SECONDS:
+    def _drop_expired(self, now: float) -> None:
+        # Twice the age limit, because a clock behind Slack's may have accepted a request early.
+        while self._seen and now - next(iter(self._seen.values())) > 2 * MAX_AGE_SECONDS:
             del self._seen[next(iter(self._seen))]
 
 
-def build_hook(path: str, signatures: SlackSignatures, running: Callable[[], AsyncApp | None]) -> Hook:
-    """Return the hook for events and button presses. While nothing runs, Slack is asked to come again."""
+def build_hook(path: str, verifier: SignatureVerifier, get_app: Callable[[], AsyncApp | None]) -> Hook:
+    """Return the HTTP hook for events and button presses. While no app is running, the hook asks Slack to retry."""
 
-    async def answer(request: HookRequest) -> HookAnswer:
+    async def handle_request(request: HookRequest) -> HookResponse:
         timestamp = request.headers.get("x-slack-request-timestamp", "")
         signature = request.headers.get("x-slack-signature", "")
-        if not signatures.admit(timestamp, signature, request.body):
-            return HookAnswer(401, "not signed by Slack, too old, or seen before")
+        if not verifier.accept(timestamp, signature, request.body):
+            return HookResponse(401, "The request is not signed by Slack, is too old, or was seen before.")
         status = 503
         try:
-            app = running()
+            app = get_app()
             if app is None:
-                return not_now("not ready")
+                return retry_later("The Slack surface is not running yet.")
             try:
-                told = AsyncBoltRequest(body=request.body.decode(), headers=dict(request.headers))
+                bolt_request = AsyncBoltRequest(body=request.body.decode(), headers=dict(request.headers))
             except ValueError:
-                return HookAnswer(400, "not to be read")
-            answered = await app.async_dispatch(told)
-            status = answered.status
-            return HookAnswer(status, answered.body, answered.first_headers_without_set_cookie())
+                return HookResponse(400, "The request body is not valid UTF-8.")
+            response = await app.async_dispatch(bolt_request)
+            status = response.status
+            return HookResponse(status, response.body, response.first_headers_without_set_cookie())
         finally:
             if status >= 300:
-                signatures.release(signature)
+                verifier.release(signature)
 
-    return Hook(path, answer, summary="What Slack sends, signed: docs/slack.md")
+    return Hook(path, handle_request, summary="Receive Slack's signed events; see docs/slack.md")

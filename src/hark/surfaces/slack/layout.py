@@ -1,86 +1,86 @@
-"""A message of ours as Slack takes it: a text, and blocks when there are buttons or much to say."""
+"""Lay out a message for Slack: as text, or as blocks if it has buttons or is long."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 
-from hark.protocol.chat import Button, Outgoing
-from hark.surfaces.chat.split_text import pieces
-from hark.surfaces.slack.mrkdwn import escape, mrkdwn
+from hark.protocol.chat import Button, OutgoingMessage
+from hark.surfaces.chat.split_text import split_text
+from hark.surfaces.slack.mrkdwn import escape, to_mrkdwn
 
-TEXT_CHARACTERS = 4000  # what chat.update takes
-SECTION_CHARACTERS = 3000
-BUTTON_CHARACTERS = 75
-ACTIONS_BUTTONS = 25
-PREVIEW_CHARACTERS = 300
-_SIZES = (2900, 1400, 550)  # a letter grows to five at most, so the last one always fits
-_CUT = "\n… (cut)"
+MAX_TEXT_CHARACTERS = 4000  # the limit of chat.update
+MAX_SECTION_CHARACTERS = 3000
+MAX_LABEL_CHARACTERS = 75
+MAX_BLOCK_BUTTONS = 25
+MAX_PREVIEW_CHARACTERS = 300
+_PART_SIZES = (2900, 1400, 550)  # Escaping turns a character into at most five, so the last size always fits.
+_TRUNCATED = "\n… (truncated)"
 
 Block = dict[str, Any]
 
 
-class Shape(Struct, frozen=True):
-    """What is sent: with blocks, the text is what notifications show."""
+class SlackLayout(Struct, frozen=True):
+    """A laid-out message. If it has blocks, the text is used for notifications only."""
 
     text: str
     blocks: list[Block]
 
 
-def shapes(message: Outgoing) -> Iterator[Shape]:
-    """Yield the message in the ways to say it, the best first: the next is for when Slack refuses the one before."""
-    words = message.text.strip() or "…"
-    text = mrkdwn(words)
-    if not message.buttons and len(text) <= TEXT_CHARACTERS:
-        yield Shape(text, [])
+def make_layouts(message: OutgoingMessage) -> Iterator[SlackLayout]:
+    """Yield the layouts of a message, best first. If Slack refuses a layout, try the next."""
+    content = message.text.strip() or "…"
+    text = to_mrkdwn(content)
+    if not message.buttons and len(text) <= MAX_TEXT_CHARACTERS:
+        yield SlackLayout(text, [])
     else:
-        rich = [_section("mrkdwn", part) for part in _sections(words)]
-        yield Shape(_preview(words), rich + _actions(message.buttons))
-    # Plain text is shown as it is, so it does not grow: whatever is in it, it fits.
-    simple = [_section("plain_text", part) for part in pieces(words, _SIZES[0])]
-    yield Shape(_preview(words), simple + _actions(message.buttons))
-    yield Shape(_bare(words), [])
+        rich = [_section_block("mrkdwn", part) for part in _mrkdwn_parts(content)]
+        yield SlackLayout(_preview_text(content), rich + _action_blocks(message.buttons))
+    # Plain text needs no escaping, so it doesn't grow and always fits.
+    simple = [_section_block("plain_text", part) for part in split_text(content, _PART_SIZES[0])]
+    yield SlackLayout(_preview_text(content), simple + _action_blocks(message.buttons))
+    yield SlackLayout(_escaped_text(content), [])
 
 
-def _sections(words: str) -> list[str]:
+def _mrkdwn_parts(content: str) -> list[str]:
     parts: list[str] = []
-    for size in _SIZES:
-        parts = [mrkdwn(part) for part in pieces(words, size)]
-        if all(len(part) <= SECTION_CHARACTERS for part in parts):
+    for size in _PART_SIZES:
+        parts = [to_mrkdwn(part) for part in split_text(content, size)]
+        if all(len(part) <= MAX_SECTION_CHARACTERS for part in parts):
             break
     return parts
 
 
-def _section(kind: str, text: str) -> Block:
+def _section_block(kind: str, text: str) -> Block:
     return {"type": "section", "text": {"type": kind, "text": text}}
 
 
-def _actions(buttons: tuple[Button, ...]) -> list[Block]:
+def _action_blocks(buttons: tuple[Button, ...]) -> list[Block]:
     elements: list[Block] = [
         {
             "type": "button",
-            "action_id": f"hark_{place}",
-            "text": {"type": "plain_text", "text": _short(button.text), "emoji": True},
+            "action_id": f"hark_{index}",
+            "text": {"type": "plain_text", "text": _shorten_label(button.text), "emoji": True},
             "value": button.value,
         }
-        for place, button in enumerate(buttons)
+        for index, button in enumerate(buttons)
     ]
-    rows = [elements[at : at + ACTIONS_BUTTONS] for at in range(0, len(elements), ACTIONS_BUTTONS)]
+    rows = [elements[start : start + MAX_BLOCK_BUTTONS] for start in range(0, len(elements), MAX_BLOCK_BUTTONS)]
     return [{"type": "actions", "elements": row} for row in rows]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= BUTTON_CHARACTERS else text[: BUTTON_CHARACTERS - 1] + "…"
+def _shorten_label(text: str) -> str:
+    return text if len(text) <= MAX_LABEL_CHARACTERS else text[: MAX_LABEL_CHARACTERS - 1] + "…"
 
 
-def _preview(words: str) -> str:
-    return escape(words[:PREVIEW_CHARACTERS])
+def _preview_text(content: str) -> str:
+    return escape(content[:MAX_PREVIEW_CHARACTERS])
 
 
-def _bare(words: str) -> str:
-    """Return the text without any markup of ours; only one of almost nothing but & < > has to be cut."""
-    text = escape(words)
-    while len(text) > TEXT_CHARACTERS:
-        words = words[: len(words) * 9 // 10]
-        text = escape(words) + _CUT
+def _escaped_text(content: str) -> str:
+    """Return the text without markup and with &, < and > escaped, truncated if escaping makes it too long."""
+    text = escape(content)
+    while len(text) > MAX_TEXT_CHARACTERS:
+        content = content[: len(content) * 9 // 10]
+        text = escape(content) + _TRUNCATED
     return text

@@ -1,90 +1,90 @@
-"""Text for Slack and from it: Markdown turned into mrkdwn, and what people wrote turned into plain text."""
+"""Convert Markdown to Slack's mrkdwn, and Slack's messages to plain text."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hark.surfaces.chat.markdown import MarkdownWriter, plain_text, without_fences
+from hark.surfaces.chat.markdown import MarkdownWriter, break_up_fences, plain_text
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
 _ENTITY = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 _MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^<>]*)?>")
-_MARKS = {"strong": "*", "em": "_", "s": "~"}
-_GAP = "\u200b"  # Slack sees a mark only at a word's edge; this makes one that takes no room
+_DELIMITERS = {"strong": "*", "em": "_", "s": "~"}
+_ZERO_WIDTH_SPACE = "\u200b"  # Slack recognizes a delimiter only at a word boundary; this creates one invisibly.
 
 
 def escape(text: str) -> str:
-    """Return a text in which Slack finds no link, mention or ping."""
+    """Escape a text so that Slack detects no links, mentions or pings in it."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def mrkdwn(markdown: str) -> str:
-    """Return the text as Slack shows it. Nothing in it can ping anybody; what is in code stays as it is."""
-    return _SlackWriter().write(markdown)
+def to_mrkdwn(markdown: str) -> str:
+    """Convert Markdown to Slack's mrkdwn. The result can't ping anyone, and code is not changed."""
+    return _SlackMarkdown().write(markdown)
 
 
-class _SlackWriter(MarkdownWriter):
-    """Slack has no escapes. Marks end with their line, and backticks side by side would open a code block."""
+class _SlackMarkdown(MarkdownWriter):
+    """Writes Slack's mrkdwn. It has no escape character, and emphasis can't span lines."""
 
     def escape(self, text: str) -> str:
-        return _apart(escape(text))
+        return _separate_backticks(escape(text))
 
-    def mark(self, kind: str, inner: str) -> str:
-        sign = _MARKS[kind]
-        return "\n".join(f"{sign}{line}{sign}" if line.strip() else line for line in inner.split("\n"))
+    def emphasize(self, kind: str, inner: str) -> str:
+        delimiter = _DELIMITERS[kind]
+        return "\n".join(f"{delimiter}{line}{delimiter}" if line.strip() else line for line in inner.split("\n"))
 
     def code_span(self, code: str) -> str:
         return f"`{escape(code)}`"
 
     def code_block(self, code: str, language: str) -> str:
-        return f"```\n{without_fences(escape(code))}\n```"
+        return f"```\n{break_up_fences(escape(code))}\n```"
 
     def quote(self, inner: str) -> str:
         return "\n".join(f"> {line}".rstrip() for line in inner.split("\n"))
 
     def link(self, url: str, node: "SyntaxTreeNode") -> str:
-        address = url.replace("&", "&amp;").replace("<", "%3C").replace(">", "%3E").replace("|", "%7C")
+        target = url.replace("&", "&amp;").replace("<", "%3C").replace(">", "%3E").replace("|", "%7C")
         label = plain_text(node).replace("|", "¦").replace("`", "").strip()
-        return f"<{address}|{escape(label)}>" if label and label != url else f"<{address}>"
+        return f"<{target}|{escape(label)}>" if label and label != url else f"<{target}>"
 
-    def inline(self, nodes: Sequence["SyntaxTreeNode"]) -> str:
-        """Return the text of a line's parts, with marks set off from the words around them."""
-        text, is_marked = "", False
+    def write_inline(self, nodes: Sequence["SyntaxTreeNode"]) -> str:
+        """Return the markup of inline nodes, with emphasis separated from adjacent words."""
+        text, is_after_emphasis = "", False
         for node in nodes:
-            part = self._span(node)
-            is_mark = node.type in _MARKS and part[:1] in _MARKS.values()
-            if part and ((is_mark and text[-1:].isalnum()) or (is_marked and part[0].isalnum())):
-                text += _GAP
+            part = self._write_span(node)
+            is_emphasis = node.type in _DELIMITERS and part[:1] in _DELIMITERS.values()
+            if part and ((is_emphasis and text[-1:].isalnum()) or (is_after_emphasis and part[0].isalnum())):
+                text += _ZERO_WIDTH_SPACE
             text += part
-            is_marked = is_mark if part else is_marked
-        return _apart(text)
+            is_after_emphasis = is_emphasis if part else is_after_emphasis
+        return _separate_backticks(text)
 
 
-def _apart(text: str) -> str:
-    """Return a text in which no two backticks stand side by side."""
-    return text.replace("``", f"`{_GAP}`").replace("``", f"`{_GAP}`")
+def _separate_backticks(text: str) -> str:
+    """Insert a zero-width space between adjacent backticks."""
+    return text.replace("``", f"`{_ZERO_WIDTH_SPACE}`").replace("``", f"`{_ZERO_WIDTH_SPACE}`")
 
 
-def mentioned(text: str) -> list[str]:
-    """Return the ids of the people whom a text names."""
+def mentioned_ids(text: str) -> list[str]:
+    """Return the ids of the users that a text mentions."""
     return _MENTION.findall(text)
 
 
-def plain(text: str, names: Mapping[str, str], us: str) -> str:
-    """Return the text as people read it: people by name, links by address, and without our own name before it."""
-    text = re.sub(rf"^\s*<@{re.escape(us)}(?:\|[^<>]*)?>[\s:,]*", "", text) if us else text
-    shown = _ENTITY.sub(lambda match: _shown(match[1], match[2] or "", names), text)
-    return shown.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
+def to_plain_text(text: str, names: Mapping[str, str], bot_id: str) -> str:
+    """Convert a Slack text to plain text with names and URLs, without a leading mention of the bot."""
+    text = re.sub(rf"^\s*<@{re.escape(bot_id)}(?:\|[^<>]*)?>[\s:,]*", "", text) if bot_id else text
+    expanded = _ENTITY.sub(lambda match: _expand_entity(match[1], match[2] or "", names), text)
+    return expanded.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
 
 
-def _shown(what: str, label: str, names: Mapping[str, str]) -> str:
-    if what.startswith("@"):
-        return f"@{names.get(what[1:]) or label or what[1:]}"
-    if what.startswith("#"):
-        return f"#{label or what[1:]}"
-    if what.startswith("!"):
-        return label or f"@{what[1:].partition('^')[0]}"
-    address = what.removeprefix("mailto:").removeprefix("tel:")
-    return address if label in ("", address, what) else f"{label} ({address})"
+def _expand_entity(target: str, label: str, names: Mapping[str, str]) -> str:
+    if target.startswith("@"):
+        return f"@{names.get(target[1:]) or label or target[1:]}"
+    if target.startswith("#"):
+        return f"#{label or target[1:]}"
+    if target.startswith("!"):
+        return label or f"@{target[1:].partition('^')[0]}"
+    url = target.removeprefix("mailto:").removeprefix("tel:")
+    return url if label in ("", url, target) else f"{label} ({url})"

@@ -1,4 +1,4 @@
-"""`[surfaces.slack]`: what Slack needs beside what every chat surface may be told."""
+"""The settings of `[surfaces.slack]`."""
 
 from typing import Literal
 
@@ -6,9 +6,10 @@ from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`token` is the bot's (xoxb-). `mode`: "socket" needs `app_token` (xapp-), "http" needs `signing_secret`.
+    """Settings of the Slack surface.
 
-    `path` is where Slack sends its requests in HTTP mode.
+    `token` is the bot's token (xoxb-). `mode`: "socket" needs `app_token` (xapp-), "http" needs `signing_secret`.
+    `path` is the HTTP path to which Slack sends its requests in HTTP mode.
     """
 
     mode: Literal["socket", "http"] = "socket"
@@ -20,8 +21,8 @@ class SlackSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknow
     path: str = "/slack/events"
 
 
-def _secrets(settings: SlackSettings) -> tuple[str, str]:
+def _required_secrets(settings: SlackSettings) -> tuple[str, str]:
     return "token", "app_token" if settings.mode == "socket" else "signing_secret"
 
 
-PLATFORM = ChatPlatform("slack", SlackSettings, _secrets)
+PLATFORM = ChatPlatform("slack", SlackSettings, _required_secrets)

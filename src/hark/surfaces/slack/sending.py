@@ -1,4 +1,4 @@
-"""What we say in Slack: posted once even when the answer is lost, changed, and signs put on others' messages."""
+"""Send, edit and react in Slack. A message is posted once even if Slack's response is lost."""
 
 import hashlib
 import logging
@@ -11,25 +11,25 @@ import aiohttp
 import anyio
 from msgspec import structs
 
-from hark.protocol.chat import Address, ChatError, ChatGone, Outgoing
-from hark.surfaces.chat.outbox import AGAIN
-from hark.surfaces.chat.recent_values import Recent
-from hark.surfaces.chat.reply import count_message
-from hark.surfaces.chat.retry import retried
-from hark.surfaces.slack.layout import Shape, shapes
-from hark.surfaces.slack.web_api import SECONDS, Forbidden, MarkupRefused, Unsure, Web
+from hark.protocol.chat import Address, ChatError, ChatGone, OutgoingMessage
+from hark.surfaces.chat.outbox import DUPLICATE_MARK
+from hark.surfaces.chat.recent_values import RecentValues
+from hark.surfaces.chat.retry import retry_call
+from hark.surfaces.chat.streaming_reply import count_message
+from hark.surfaces.slack.layout import SlackLayout, make_layouts
+from hark.surfaces.slack.web_api import REQUEST_SECONDS, MarkupRefused, MissingScope, ResultUnknown, SlackWebApi
 from hark.timing.backoff import Backoff
 from hark.timing.rate_limit import RateLimit
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
-STATUS = "is at work…"
-EVENT = "hark_message"
-FIND_SECONDS = 1.0  # before we look whether it was posted: it may be on its way still
-LONGEST_SECONDS = 30.0
-CLOCK_SECONDS = 300.0  # by which our clock and Slack's may differ
-SIGNS = {
+TYPING_STATUS = "is working…"
+METADATA_EVENT_TYPE = "hark_message"
+SEARCH_DELAY_SECONDS = 1.0  # before searching for a message whose post may still be in progress
+MAX_RETRY_SECONDS = 30.0
+MAX_CLOCK_SKEW_SECONDS = 300.0  # between our clock and Slack's
+REACTION_NAMES = {
     "👀": "eyes",
     "⚡": "zap",
     "↪": "arrow_right_hook",
@@ -45,159 +45,159 @@ SIGNS = {
 }
 
 
-class Sender:
-    """Says things. Its methods raise ChatError as the surface's do."""
+class SlackSender:
+    """Sends messages to Slack. Its methods raise the same errors as those of ChatWriter."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: SlackWebApi) -> None:
         self.web = web
-        self._signs: Recent[str] = Recent()
+        self._reactions: RecentValues[str] = RecentValues()
         self._has_status = True
-        self._edits = RateLimit(10, 40 / 60, reserve=4)  # Slack takes 50 a minute, in all chats together
+        self._edits = RateLimit(10, 40 / 60, reserve=4)  # Slack allows 50 a minute for all chats combined.
 
-    async def send(self, address: Address, message: Outgoing) -> str:
-        """Post a message; return Slack's name of it. A recording goes behind its words, or alone."""
+    async def send(self, address: Address, message: OutgoingMessage) -> str:
+        """Post a message and return its timestamp id. A voice recording follows the text, or is sent on its own."""
         if message.voice and not message.text.strip():
             return await upload_voice(self.web, address, message.voice)
-        sent = await self._send_text(address, message)
+        sent_id = await self._send_text(address, message)
         if message.voice:
             try:
                 await upload_voice(self.web, address, message.voice)
             except ChatError as error:
-                LOG.warning("slack: the words were sent, the recording was not: %s", error)
-        return sent
+                LOG.warning("slack: the text was sent, but the voice recording was not: %s", error)
+        return sent_id
 
-    async def _send_text(self, address: Address, message: Outgoing) -> str:
-        """Post a text, once.
+    async def _send_text(self, address: Address, message: OutgoingMessage) -> str:
+        """Post a text message, only once if possible.
 
-        Slack has no key that makes a post count once. So each is marked, and when it is not known whether one was
-        taken, we look for its mark. Only where we may not look, it is posted again with a word about it.
+        Slack has no idempotency keys, so each post carries a marker. If the result is unknown, search for the marker.
+        If searching is forbidden, post again with a note that the message may be a duplicate.
         """
-        mark = hashlib.sha256((message.key or secrets.token_hex()).encode()).hexdigest()[:32]
-        backoff = Backoff(FIND_SECONDS, LONGEST_SECONDS)
+        marker = hashlib.sha256((message.key or secrets.token_hex()).encode()).hexdigest()[:32]
+        backoff = Backoff(SEARCH_DELAY_SECONDS, MAX_RETRY_SECONDS)
         while True:
-            began = time.time()
+            started_at = time.time()
             try:
-                return await self._post(address, message, mark)
-            except Unsure:
+                return await self._post(address, message, marker)
+            except ResultUnknown:
                 try:
-                    sent = await self._find(address, mark, began)
+                    found_id = await self._find_posted(address, marker, started_at)
                 except ChatGone:
-                    message = structs.replace(message, text=AGAIN + message.text.removeprefix(AGAIN))
+                    message = structs.replace(message, text=DUPLICATE_MARK + message.text.removeprefix(DUPLICATE_MARK))
                     await anyio.sleep(backoff.next_delay())
                     continue
-                if sent:
-                    return sent
+                if found_id:
+                    return found_id
                 raise
 
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        """Change a message of ours."""
+    async def edit(self, address: Address, message: str, new: OutgoingMessage) -> None:
+        """Edit a message that the bot sent."""
         count_message(new, self._edits)
 
-        async def update(shape: Shape) -> None:
-            # Blocks that are left out stay: an empty list takes the buttons away.
-            await self.web.change(
+        async def update_message(layout: SlackLayout) -> None:
+            # Omitted blocks would stay; an empty list removes the buttons.
+            await self.web.post(
                 "chat.update",
                 channel=address.chat,
                 ts=message,
-                text=shape.text,
-                blocks=shape.blocks,
+                text=layout.text,
+                blocks=layout.blocks,
                 link_names=False,
             )
 
-        await _in_some_shape(new, update)
+        await _try_layouts(new, update_message)
 
-    async def typing(self, address: Address) -> None:
-        """Show a status in the thread, where Slack lets us; it goes with our next message there."""
+    async def show_typing(self, address: Address) -> None:
+        """Show a status in the thread if Slack allows it. Slack clears the status when the bot sends a message."""
         if not address.thread or not self._has_status:
             return
         try:
-            await self.web.change(
-                "assistant.threads.setStatus", channel_id=address.chat, thread_ts=address.thread, status=STATUS
+            await self.web.post(
+                "assistant.threads.setStatus", channel_id=address.chat, thread_ts=address.thread, status=TYPING_STATUS
             )
-        except Forbidden:
+        except MissingScope:
             self._has_status = False
 
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign on a message, in place of the one that we put there before."""
-        name = SIGNS.get(sign.removesuffix("\ufe0f"))
+    async def react(self, address: Address, message: str, reaction: str) -> None:
+        """Set the bot's reaction to a message, replacing any earlier reaction by the bot."""
+        name = REACTION_NAMES.get(reaction.removesuffix("\ufe0f"))
         if name is None:
-            raise ChatError(f"Slack has no name for {sign}.")
-        place = f"{address.chat}:{message}"
-        before = self._signs.get(place)
-        if before == name:
+            raise ChatError(f"Slack has no emoji name for {reaction}.")
+        key = f"{address.chat}:{message}"
+        previous = self._reactions.get(key)
+        if previous == name:
             return
-        self._signs.put(place, name)
+        self._reactions.put(key, name)
         try:
-            await self.web.change("reactions.add", channel=address.chat, timestamp=message, name=name)
+            await self.web.post("reactions.add", channel=address.chat, timestamp=message, name=name)
         except ChatError as error:
             if "already_reacted" not in str(error):
                 raise
-        if before is not None:
-            await self.web.change("reactions.remove", channel=address.chat, timestamp=message, name=before)
+        if previous is not None:
+            await self.web.post("reactions.remove", channel=address.chat, timestamp=message, name=previous)
 
-    async def _post(self, address: Address, message: Outgoing, mark: str) -> str:
-        async def post(shape: Shape) -> str:
-            answer = await self.web.change(
+    async def _post(self, address: Address, message: OutgoingMessage, marker: str) -> str:
+        async def post_layout(layout: SlackLayout) -> str:
+            answer = await self.web.post(
                 "chat.postMessage",
                 channel=address.chat,
-                text=shape.text,
-                blocks=shape.blocks or None,
+                text=layout.text,
+                blocks=layout.blocks or None,
                 thread_ts=address.thread or None,
                 unfurl_links=False,
                 unfurl_media=False,
                 link_names=False,
-                metadata={"event_type": EVENT, "event_payload": {"mark": mark}},
+                metadata={"event_type": METADATA_EVENT_TYPE, "event_payload": {"mark": marker}},
             )
             return str(answer["ts"])
 
-        return await _in_some_shape(message, post)
+        return await _try_layouts(message, post_layout)
 
-    async def _find(self, address: Address, mark: str, began: float) -> str:
-        """Return the name of the message with this mark, "" when there is none; asks until Slack answers.
+    async def _find_posted(self, address: Address, marker: str, started_at: float) -> str:
+        """Return the id of the message with this marker, or "" if no message has it. Retries until Slack responds.
 
         Raises:
-            ChatGone: There is no such chat any more, or we may not look.
+            ChatGone: The chat no longer exists, or the bot may not read it.
         """
-        await anyio.sleep(FIND_SECONDS)
-        backoff = Backoff(2 * FIND_SECONDS, LONGEST_SECONDS)
+        await anyio.sleep(SEARCH_DELAY_SECONDS)
+        backoff = Backoff(2 * SEARCH_DELAY_SECONDS, MAX_RETRY_SECONDS)
 
-        async def look() -> list[dict[str, Any]]:
+        async def list_messages() -> list[dict[str, Any]]:
             try:
-                return await self._messages(address, began - CLOCK_SECONDS)
-            except Forbidden as error:
+                return await self._recent_messages(address, started_at - MAX_CLOCK_SKEW_SECONDS)
+            except MissingScope as error:
                 raise ChatGone(str(error)) from None
 
-        messages = await retried(look, backoff, tries=None)
-        return next((str(one["ts"]) for one in messages if _mark(one) == mark), "")
+        messages = await retry_call(list_messages, backoff, max_tries=None)
+        return next((str(message["ts"]) for message in messages if _marker_of(message) == marker), "")
 
-    async def _messages(self, address: Address, oldest: float) -> list[dict[str, Any]]:
-        """Return what was written at an address since then, the newest hundred at least."""
+    async def _recent_messages(self, address: Address, oldest: float) -> list[dict[str, Any]]:
+        """Return the messages at an address since the Unix time `oldest`, at most 200."""
         method, thread = "conversations.history", {}
         if address.thread:
             method, thread = "conversations.replies", {"ts": address.thread}
-        answer = await self.web.ask(
+        answer = await self.web.get(
             method, channel=address.chat, oldest=f"{oldest:.6f}", limit=200, include_all_metadata=True, **thread
         )
         return cast("list[dict[str, Any]]", answer.get("messages") or [])
 
 
-async def _in_some_shape(message: Outgoing, act: Callable[[Shape], Awaitable[T]]) -> T:
-    """Do it with the best shape that Slack takes.
+async def _try_layouts(message: OutgoingMessage, action: Callable[[SlackLayout], Awaitable[T]]) -> T:
+    """Call `action` with each layout of a message until Slack accepts one.
 
     Raises:
-        ChatGone: It takes none, and never will: what is said next must not wait for it.
+        ChatGone: Slack accepts no layout. The message is dropped so that it doesn't block later ones.
     """
     refusal = ""
-    for shape in shapes(message):
+    for layout in make_layouts(message):
         try:
-            return await act(shape)
+            return await action(layout)
         except MarkupRefused as error:
             refusal = str(error)
-    LOG.warning("slack: a message of %d characters is taken in no shape: %s", len(message.text), refusal)
+    LOG.warning("slack: a message of %d characters was refused in every layout: %s", len(message.text), refusal)
     raise ChatGone(refusal)
 
 
-def _mark(message: dict[str, Any]) -> str:
+def _marker_of(message: dict[str, Any]) -> str:
     match message:
         case {"metadata": {"event_payload": {"mark": str(mark)}}}:
             return mark
@@ -205,39 +205,39 @@ def _mark(message: dict[str, Any]) -> str:
             return ""
 
 
-async def upload_voice(web: Web, address: Address, recording: bytes) -> str:
-    """Put a recording into a chat; return Slack's name of the file.
+async def upload_voice(web: SlackWebApi, address: Address, recording: bytes) -> str:
+    """Upload a voice recording to a chat and return Slack's file id.
 
-    When the last answer is lost it counts as sent: a recording that comes twice is worse than one that is missing.
+    If Slack's last response is lost, the recording counts as sent, because a duplicate is worse than a loss.
 
     Raises:
-        ChatError: It was not sent.
+        ChatError: The recording was not sent.
     """
     name = "reply.ogg" if recording.startswith(b"OggS") else "reply.wav"
-    place = await web.ask("files.getUploadURLExternal", filename=name, length=len(recording))
-    await _upload(str(place["upload_url"]), recording, web.client.proxy)
-    file = str(place["file_id"])
+    upload = await web.get("files.getUploadURLExternal", filename=name, length=len(recording))
+    await _upload_content(str(upload["upload_url"]), recording, web.client.proxy)
+    file_id = str(upload["file_id"])
     try:
-        await web.change(
+        await web.post(
             "files.completeUploadExternal",
-            files=[{"id": file, "title": name}],
+            files=[{"id": file_id, "title": name}],
             channel_id=address.chat,
             thread_ts=address.thread or None,
         )
-    except Unsure:
-        return file
-    return file
+    except ResultUnknown:
+        return file_id
+    return file_id
 
 
-async def _upload(address: str, content: bytes, proxy: str | None) -> None:
-    """Send the file where Slack says; the address is its own right, so no token goes with it."""
+async def _upload_content(url: str, content: bytes, proxy: str | None) -> None:
+    """Upload content to the URL that Slack returned. The URL itself grants access, so no token is sent."""
     try:
-        timeout = aiohttp.ClientTimeout(total=SECONDS)
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(address, data=content, proxy=proxy, allow_redirects=False) as answer,
+            session.post(url, data=content, proxy=proxy, allow_redirects=False) as answer,
         ):
             if answer.status != 200:
-                raise ChatError(f"Slack does not take the recording (HTTP {answer.status}).")
+                raise ChatError(f"Slack refused the voice recording (HTTP {answer.status}).")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ChatError(f"The recording could not be sent ({type(error).__name__}).") from None
+        raise ChatError(f"The voice recording could not be uploaded ({type(error).__name__}).") from None

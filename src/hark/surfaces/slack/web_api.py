@@ -1,4 +1,4 @@
-"""Slack's Web API: every refusal and failure is translated here, once."""
+"""Call Slack's Web API and translate its refusals and failures."""
 
 import logging
 from collections.abc import AsyncGenerator, Mapping
@@ -12,10 +12,10 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from hark.protocol.chat import ChatError, ChatGone
 
-SECONDS = 30
-RATE_SECONDS = 30.0  # when Slack does not say for how long
-SLACK = "https://slack.com/api/"
-_GONE = frozenset({
+REQUEST_SECONDS = 30
+DEFAULT_RETRY_SECONDS = 30.0  # if Slack doesn't say how long to wait
+DEFAULT_API_BASE = "https://slack.com/api/"
+_GONE_CODES = frozenset({
     "channel_not_found", "is_archived", "not_in_channel", "message_not_found", "cant_update_message", "user_not_found",
     "edit_window_closed", "thread_not_found", "cannot_reply_to_message", "messages_tab_disabled", "restricted_action",
     "restricted_action_read_only_channel", "restricted_action_thread_only_channel", "restricted_action_thread_locked",
@@ -24,43 +24,43 @@ _GONE = frozenset({
     "team_access_not_granted", "enterprise_is_restricted", "cant_broadcast_message", "thread_locked",
     "slack_connect_file_link_sharing_blocked", "slack_connect_canvas_sharing_blocked",
 })  # fmt: skip
-_MARKUP = frozenset({
+_MARKUP_CODES = frozenset({
     "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "blocks_too_long", "msg_too_long",
     "invalid_arguments", "block_mismatch", "markdown_text_conflict",
 })  # fmt: skip
-_UNSURE = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
-_TOKEN = frozenset({"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"})
-_RIGHTS = frozenset({"missing_scope", "no_permission", "not_allowed_token_type"})
+_UNKNOWN_RESULT_CODES = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
+_TOKEN_CODES = frozenset({"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"})
+_SCOPE_CODES = frozenset({"missing_scope", "no_permission", "not_allowed_token_type"})
 
 
 class MarkupRefused(ChatError):
-    """Slack does not take the message in this shape."""
+    """Slack refused the layout of a message. Another layout may be accepted."""
 
 
-class Forbidden(ChatError):
-    """The bot lacks a right; asking again is of no use until its owner gives it."""
+class MissingScope(ChatError):
+    """The app lacks a permission. Retrying doesn't help until the app's owner grants it."""
 
 
-class Unsure(ChatError):
-    """The connection was lost, or Slack failed, in mid-call: it may have done it or not."""
+class ResultUnknown(ChatError):
+    """The connection was lost or Slack failed during a call, so it is unknown whether the call took effect."""
 
 
-class Web:
-    """The Web API under one token. Calls may be made whether it is open or not; open, they share connections."""
+class SlackWebApi:
+    """Slack's Web API with one token. Within `open_session`, calls share connections."""
 
     def __init__(self, token: str, api_base: str = "") -> None:
-        # Slack's library tells its logger of addresses and bodies; what matters is told in our own words.
-        self.silent = logging.getLogger("hark.surfaces.slack.library")
-        self.silent.setLevel(logging.CRITICAL + 1)
-        base = api_base or SLACK
-        # Its retries would post a message twice when only the answer to the first was lost.
-        self.client = AsyncWebClient(token, base, timeout=SECONDS, logger=self.silent, retry_handlers=[])
+        # Slack's library logs URLs and bodies. Silence it; we log the errors ourselves.
+        self.silent_logger = logging.getLogger("hark.surfaces.slack.library")
+        self.silent_logger.setLevel(logging.CRITICAL + 1)
+        base = api_base or DEFAULT_API_BASE
+        # The library's retries would post a message twice if only the first answer was lost.
+        self.client = AsyncWebClient(token, base, timeout=REQUEST_SECONDS, logger=self.silent_logger, retry_handlers=[])
         self._untyped = cast("Any", self.client)
 
     @asynccontextmanager
-    async def open(self) -> AsyncGenerator[aiohttp.ClientSession]:
-        """Keep connections, until the end of the context."""
-        timeout = aiohttp.ClientTimeout(total=SECONDS, sock_connect=10)
+    async def open_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
+        """Share connections between calls until the context ends."""
+        timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=10)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             self.client.session = session
             try:
@@ -68,74 +68,74 @@ class Web:
             finally:
                 self.client.session = None
 
-    async def change(self, method: str, **arguments: object) -> dict[str, Any]:
-        """Have Slack do something; return its answer. An argument that is None is left out.
+    async def post(self, method: str, **arguments: object) -> dict[str, Any]:
+        """Call a method that changes something and return Slack's response. Arguments that are None are omitted.
 
         Raises:
-            ChatGone: There is no such chat or message, or it is closed to us.
-            MarkupRefused: The message must be written otherwise.
-            Forbidden: The bot lacks the right.
-            ChatError: Slack refuses, or can't be reached: nothing was done.
-            Unsure: It is not known whether it was done.
+            ChatGone: The chat or message doesn't exist, or the bot has no access to it.
+            MarkupRefused: The message needs another layout.
+            MissingScope: The app lacks a permission.
+            ChatError: Slack refused the call or can't be reached. The call had no effect.
+            ResultUnknown: It is unknown whether the call took effect.
         """
         return await self._call(method, json={name: value for name, value in arguments.items() if value is not None})
 
-    async def ask(self, method: str, **arguments: object) -> dict[str, Any]:
-        """Ask Slack for something; return its answer.
+    async def get(self, method: str, **arguments: object) -> dict[str, Any]:
+        """Call a method that reads something and return Slack's response.
 
         Raises:
-            ChatError: As `change`.
+            ChatError: The same errors as `post`.
         """
         return await self._call(method, http_verb="GET", params=arguments)
 
-    async def open_socket(self, app_token: str) -> str:
-        """Return the address for one connection of Socket Mode.
+    async def new_socket_url(self, app_token: str) -> str:
+        """Return the URL for a new Socket Mode connection.
 
         Raises:
-            ChatError: Slack refuses, or can't be reached.
+            ChatError: Slack refused the call or can't be reached.
         """
         return str((await self._call("apps.connections.open", params={"token": app_token}))["url"])
 
-    async def _call(self, method: str, **how: object) -> dict[str, Any]:
+    async def _call(self, method: str, **options: object) -> dict[str, Any]:
         try:
-            answer = await self._untyped.api_call(method, **how)
+            answer = await self._untyped.api_call(method, **options)
         except SlackApiError as error:
-            raise _refusal(cast("Any", error).response) from None
+            raise _translate_refusal(cast("Any", error).response) from None
         except aiohttp.ClientConnectorError as error:
             raise ChatError(f"Slack can't be reached: {error.strerror or type(error).__name__}.") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unsure(f"The connection to Slack was lost ({type(error).__name__}).") from None
+            raise ResultUnknown(f"The connection to Slack was lost ({type(error).__name__}).") from None
         return answer.data
 
 
-def _refusal(response: Any) -> Exception:
+def _translate_refusal(response: Any) -> Exception:
     if not isinstance(response, AsyncSlackResponse):
-        return Unsure("Slack's answer can't be read.")
-    told = cast("Any", response)
-    status: int = told.status_code
-    data: object = told.data
+        return ResultUnknown("Slack's answer could not be parsed.")
+    untyped = cast("Any", response)
+    status: int = untyped.status_code
+    data: object = untyped.data
     answer = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     code = str(answer.get("error", ""))
     if status == 429 or code in ("ratelimited", "rate_limited"):
-        return ChatError("Slack asks us to wait.", _seconds(told.headers))
-    if status >= 500 or code in _UNSURE or not code:
-        return Unsure(f"Slack failed ({code or f'HTTP {status}'}).")
-    if code in _GONE:
-        return ChatGone(f"Slack refuses: {code}.")
-    if code in _MARKUP:
-        return MarkupRefused(f"Slack refuses: {code}.")
-    if code in _TOKEN:
-        return ChatError(f"Slack refuses the token ({code}). Put a valid one into the settings.")
-    if code in _RIGHTS:
+        return ChatError("Slack's rate limit was reached.", _retry_seconds(untyped.headers))
+    if status >= 500 or code in _UNKNOWN_RESULT_CODES or not code:
+        return ResultUnknown(f"Slack failed ({code or f'HTTP {status}'}).")
+    if code in _GONE_CODES:
+        return ChatGone(f"Slack refused the request: {code}.")
+    if code in _MARKUP_CODES:
+        return MarkupRefused(f"Slack refused the request: {code}.")
+    if code in _TOKEN_CODES:
+        return ChatError(f"Slack rejected the token ({code}). Set a valid one in [surfaces.slack].")
+    if code in _SCOPE_CODES:
         needed = answer.get("needed") or "that it needs"
-        return Forbidden(f"Slack refuses: {code}. Give the app the right {needed}, and install it again.")
-    return ChatError(f"Slack refuses: {code}.")
+        return MissingScope(f"Slack refused the request: {code}. Give the app the scope {needed} and reinstall it.")
+    return ChatError(f"Slack refused the request: {code}.")
 
 
-def _seconds(headers: Mapping[str, str]) -> float:
-    """Return for how long Slack asks us to wait."""
-    given = {name.lower(): value for name, value in headers.items()}
+def _retry_seconds(headers: Mapping[str, str]) -> float:
+    """Return the number of seconds to wait before the next request, as requested by Slack."""
+    lowercase = {name.lower(): value for name, value in headers.items()}
     try:
-        return max(0.0, float(given.get("retry-after", "")))
+        return max(0.0, float(lowercase.get("retry-after", "")))
     except ValueError:
-        return RATE_SECONDS
+        return DEFAULT_RETRY_SECONDS

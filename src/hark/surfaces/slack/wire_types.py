@@ -1,4 +1,4 @@
-"""Slack's own words: the parts of its events that are read here."""
+"""The parts of Slack's events that Hark reads, as structs."""
 
 from typing import Any, TypeVar, cast
 
@@ -8,8 +8,8 @@ from msgspec import Struct
 T = TypeVar("T")
 
 
-class File(Struct, frozen=True):
-    """A file that was shared."""
+class SlackFile(Struct, frozen=True):
+    """A file shared in a message."""
 
     id: str = ""
     name: str = ""
@@ -23,8 +23,8 @@ class File(Struct, frozen=True):
     file_access: str = ""
 
 
-class Shared(Struct, frozen=True):
-    """What is attached to a message, such as another message that was shared."""
+class SharedContent(Struct, frozen=True):
+    """An attachment of a message, such as a shared message."""
 
     text: str = ""
     is_msg_unfurl: bool = False
@@ -32,13 +32,13 @@ class Shared(Struct, frozen=True):
 
 
 class EditInfo(Struct, frozen=True):
-    """When a message was edited."""
+    """The time of a message's last edit."""
 
     ts: str = ""
 
 
-class Message(Struct, frozen=True):
-    """A message, or what happened to one: then it is in `message`, and as it was in `previous_message`."""
+class SlackMessage(Struct, frozen=True):
+    """A message, or a change with the new version in `message` and the old one in `previous_message`."""
 
     type: str = ""
     subtype: str = ""
@@ -50,60 +50,60 @@ class Message(Struct, frozen=True):
     parent_user_id: str = ""
     client_msg_id: str = ""
     text: str = ""
-    files: tuple[File, ...] = ()
-    attachments: tuple[Shared, ...] = ()
+    files: tuple[SlackFile, ...] = ()
+    attachments: tuple[SharedContent, ...] = ()
     deleted_ts: str = ""
-    message: "Message | None" = None
-    previous_message: "Message | None" = None
+    message: "SlackMessage | None" = None
+    previous_message: "SlackMessage | None" = None
     reply_users: tuple[str, ...] = ()
     edited: EditInfo = EditInfo()
 
 
-class Person(Struct, frozen=True):
-    """Who pressed."""
+class SlackUser(Struct, frozen=True):
+    """The user who pressed a button."""
 
     id: str
     name: str = ""
 
 
 class SlackChannel(Struct, frozen=True):
-    """A channel."""
+    """The channel of a button press."""
 
     id: str = ""
 
 
-class Action(Struct, frozen=True):
-    """A button, as it was pressed."""
+class ButtonAction(Struct, frozen=True):
+    """A pressed button and its value."""
 
     action_id: str = ""
     action_ts: str = ""
     value: str = ""
 
 
-class Press(Struct, frozen=True):
-    """Buttons that were pressed."""
+class ButtonPress(Struct, frozen=True):
+    """A button press, as Slack sends it."""
 
-    user: Person
+    user: SlackUser
     channel: SlackChannel = SlackChannel()
-    message: Message = Message()
-    actions: tuple[Action, ...] = ()
+    message: SlackMessage = SlackMessage()
+    actions: tuple[ButtonAction, ...] = ()
 
 
-def read(value: Any, kind: type[T]) -> T | None:
-    """Return a value as one of the above; None when it can't be read."""
+def parse_struct(value: Any, struct_type: type[T]) -> T | None:
+    """Convert a value to one of the structs above. Return None if the value is invalid."""
     try:
-        return msgspec.convert(_said(value), kind)
+        return msgspec.convert(_without_nulls(value), struct_type)
     except msgspec.ValidationError:
         return None
 
 
-def _said(value: Any) -> Any:
-    """Return a value without its nulls: for Slack they say the same as a missing key."""
+def _without_nulls(value: Any) -> Any:
+    """Return a value without its nulls, because Slack uses null and a missing key interchangeably."""
     match value:
         case dict():
             table = cast("dict[str, Any]", value)
-            return {key: _said(item) for key, item in table.items() if item is not None}
+            return {key: _without_nulls(item) for key, item in table.items() if item is not None}
         case list():
-            return [_said(item) for item in cast("list[Any]", value) if item is not None]
+            return [_without_nulls(item) for item in cast("list[Any]", value) if item is not None]
         case _:
             return value

@@ -1,23 +1,23 @@
-"""Telegram's limits: sizes of messages and buttons, and how often a bot may send."""
+"""Telegram's limits on the size of messages and buttons, and on how often a bot may send."""
 
 from hark.protocol.chat import PlatformLimits
 from hark.timing.rate_limit import RateLimit
 
-MOST_CHARACTERS = 4096
-# Below 4096: signs such as 😀 count twice, and some markup shows a little more than its source.
+MAX_CHARACTERS = 4096
+# Below 4096, because characters such as 😀 count twice and some markup displays a little more than its source.
 LIMITS = PlatformLimits(characters=3800, edit_seconds=1.2, has_reactions=True)
 
-BUTTON_BYTES = 64  # of the value that comes back
-MOST_LETTERS = 60  # of a button
-ROW_LETTERS = 26
-ROW_BUTTONS = 3
+BUTTON_BYTES = 64  # of a button's value
+MAX_LABEL_CHARACTERS = 60  # of a button's label
+MAX_ROW_CHARACTERS = 26
+MAX_ROW_BUTTONS = 3
 
 
-def bot_limit() -> RateLimit:
-    """Return the rate of a bot in all chats. Telegram takes 30 messages a second."""
+def new_bot_limit() -> RateLimit:
+    """Return a rate limit for all messages from a bot. Telegram allows 30 per second."""
     return RateLimit(10, 20.0)
 
 
-def group_limit() -> RateLimit:
-    """Return the rate in one group. Telegram takes 20 messages a minute."""
+def new_group_limit() -> RateLimit:
+    """Return a rate limit for the messages in one group. Telegram allows 20 per minute."""
     return RateLimit(5, 15 / 60, reserve=2)

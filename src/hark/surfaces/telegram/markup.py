@@ -1,4 +1,4 @@
-"""Markdown as Telegram shows it: in the few HTML tags that it knows, everything else as text."""
+"""Convert Markdown to the few HTML tags that Telegram supports. Other markup becomes plain text."""
 
 import re
 from html import escape, unescape
@@ -13,23 +13,23 @@ _TAG = re.compile(r"<[^<>]*>")
 _TAGS = {"strong": "b", "em": "i", "s": "s"}
 
 
-def as_html(markdown: str) -> str:
-    """Return a text of the model as HTML that Telegram takes."""
-    return _TelegramWriter().write(markdown)
+def to_html(markdown: str) -> str:
+    """Convert the model's Markdown to HTML that Telegram accepts."""
+    return _TelegramMarkdown().write(markdown)
 
 
-def shown_length(html: str) -> int:
-    """Return how long Telegram finds it: without the tags, in units of UTF-16."""
+def visible_length(html: str) -> int:
+    """Return the length that Telegram counts: without tags, in UTF-16 code units."""
     return utf16_length(unescape(_TAG.sub("", html)))
 
 
 def utf16_length(text: str) -> int:
-    """Return the length in the units that Telegram counts in."""
+    """Return the length of a text in UTF-16 code units, as Telegram counts it."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-class _TelegramWriter(MarkdownWriter):
-    """Telegram allows no quote in a quote, and no mark in code."""
+class _TelegramMarkdown(MarkdownWriter):
+    """Writes Telegram's HTML. Telegram allows no nested quotes and no markup inside code."""
 
     indent = "   "
     schemes = (*WEB_SCHEMES, "tg://")
@@ -37,7 +37,7 @@ class _TelegramWriter(MarkdownWriter):
     def escape(self, text: str) -> str:
         return escape(text, quote=False)
 
-    def mark(self, kind: str, inner: str) -> str:
+    def emphasize(self, kind: str, inner: str) -> str:
         return f"<{_TAGS[kind]}>{inner}</{_TAGS[kind]}>"
 
     def code_span(self, code: str) -> str:
@@ -51,4 +51,4 @@ class _TelegramWriter(MarkdownWriter):
         return f"<blockquote>{inner}</blockquote>"
 
     def link(self, url: str, node: "SyntaxTreeNode") -> str:
-        return f'<a href="{escape(url)}">{self.label(node) or self.escape(url)}</a>'
+        return f'<a href="{escape(url)}">{self.link_label(node) or self.escape(url)}</a>'

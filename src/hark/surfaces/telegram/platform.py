@@ -1,12 +1,13 @@
-"""`[surfaces.telegram]`."""
+"""The settings of `[surfaces.telegram]`."""
 
 from hark.surfaces.chat.settings import ChatPlatform, ChatSettings
 
 
 class TelegramSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What every chat surface may be told; the token is that of @BotFather, `api_base` a Bot API server of one's own.
+    """Settings of the Telegram surface, in addition to those of every chat surface.
 
-    `poll_seconds`: how long one request waits for messages.
+    The token comes from @BotFather. `api_base` is the URL of the Bot API server, and `poll_seconds` the duration of a
+    poll.
     """
 
     token_env: str = "TELEGRAM_BOT_TOKEN"  # noqa: S105

@@ -1,4 +1,4 @@
-"""Updates from Telegram: each is delivered, and only then confirmed; a slow file holds its own chat alone."""
+"""Receive Telegram updates. Each is confirmed only after its delivery; a slow download delays only its own chat."""
 
 import asyncio
 import logging
@@ -9,177 +9,178 @@ import anyio
 from aiogram.methods import AnswerCallbackQuery
 from aiogram.types import CallbackQuery, Message, Update, User
 
-from hark.protocol.chat import ChatError, Deliver, Incoming, Pressed, Rewritten, Written
+from hark.protocol.chat import ButtonPressed, ChatError, Deliver, IncomingEvent, IncomingMessage, MessageEdited
 from hark.protocol.messages import Attachment
-from hark.surfaces.chat.download import download, not_downloaded
-from hark.surfaces.chat.recent_values import ButtonValues, Recent
-from hark.surfaces.chat.retry import retried
+from hark.surfaces.chat.download import describe_failed_download, download
+from hark.surfaces.chat.recent_values import ButtonValues, RecentValues
+from hark.surfaces.chat.retry import retry_call
 from hark.surfaces.telegram.client import TelegramClient
 from hark.surfaces.telegram.incoming import (
     UpdateReader,
     address_of,
     author_of,
-    described,
-    enclosed,
-    is_from_person,
-    quoted_in,
+    describe_content,
+    find_file,
+    is_from_user,
+    quoted_text,
 )
 from hark.surfaces.telegram.platform import TelegramSettings
 
-LOOK_SECONDS = 0.25  # while something is not delivered yet, so often it is looked for more
-DOWNLOADS = 4  # at once
-END_SECONDS = 0.5
-CLOCK_SECONDS = 10.0  # by which our clock and Telegram's may differ
-TOO_OLD = "This button is too old."
+BUSY_POLL_SECONDS = 0.25  # the poll interval while deliveries are in progress
+MAX_DOWNLOADS = 4  # at the same time
+SHUTDOWN_SECONDS = 0.5
+MAX_CLOCK_SKEW_SECONDS = 10.0  # between our clock and Telegram's
+BUTTON_EXPIRED = "This button has expired."
 LOG = logging.getLogger(__name__)
 
 
-class Receiver:
-    """Receives for one bot.
+class UpdateReceiver:
+    """Receives the updates for one bot.
 
-    Telegram hands out all updates from a number on, and forgets those before it. So the number that we name is that of
-    the first one which is not delivered yet.
+    Telegram returns all updates with a number of at least the offset and deletes earlier updates. So the offset is
+    always the number of the first undelivered update.
     """
 
-    def __init__(self, client: TelegramClient, me: User, settings: TelegramSettings, values: ButtonValues) -> None:
+    def __init__(self, client: TelegramClient, bot: User, settings: TelegramSettings, values: ButtonValues) -> None:
         self._client = client
         self._settings = settings
         self._values = values
-        self._ear = UpdateReader(me)
-        self._downloads = asyncio.Semaphore(DOWNLOADS)
-        self._open: dict[int, asyncio.Task[None]] = {}
-        self._lanes: dict[int, asyncio.Task[None]] = {}  # the last delivery of each chat
+        self._reader = UpdateReader(bot)
+        self._downloads = asyncio.Semaphore(MAX_DOWNLOADS)
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._last_delivery: dict[int, asyncio.Task[None]] = {}  # the newest delivery task of each chat
         self._answers: set[asyncio.Task[None]] = set()
-        self._next = 0
-        self._began = time.time()
-        self._heard: Recent[bool] = Recent()  # messages that were for us
-        self._taken: set[int] = set()  # those behind the first that is not delivered: they are handed out again
+        self._next_number = 0
+        self._started_at = time.time()
+        self._addressed: RecentValues[bool] = RecentValues()  # messages that were addressed to the bot
+        self._started: set[int] = set()  # Updates after the first undelivered one: Telegram returns them again.
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled.
+        """Receive updates until cancelled.
 
         Raises:
-            ChatError: Telegram can't be reached, or refuses us.
+            ChatError: Telegram can't be reached, or refused the request.
         """
         try:
             while True:
                 updates = await self._poll()
-                self._ear.note_albums(update for _, update in updates)
+                self._reader.remember_albums(update for _, update in updates)
                 for number, update in updates:
-                    self._take(number, update, deliver)
-                await self._settle()
+                    self._start_delivery(number, update, deliver)
+                await self._collect_deliveries()
         finally:
-            tasks = [*self._open.values(), *self._answers]
+            tasks = [*self._running.values(), *self._answers]
             for task in tasks:
                 task.cancel()
-            with anyio.move_on_after(END_SECONDS, shield=True):
+            with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _poll(self) -> list[tuple[int, Update | None]]:
-        offset = min(self._open, default=self._next)
-        seconds = 0 if self._open else self._settings.poll_seconds
-        return await retried(lambda: self._client.updates(offset, seconds))
+        offset = min(self._running, default=self._next_number)
+        seconds = 0 if self._running else self._settings.poll_seconds
+        return await retry_call(lambda: self._client.get_updates(offset, seconds))
 
-    def _take(self, number: int, update: Update | None, deliver: Deliver) -> None:
-        if number in self._taken:
+    def _start_delivery(self, number: int, update: Update | None, deliver: Deliver) -> None:
+        if number in self._started:
             return
-        self._next = number + 1
-        self._taken.add(number)
+        self._next_number = number + 1
+        self._started.add(number)
         if update is None:
-            LOG.warning("telegram: update %d can't be read, and is passed over", number)
+            LOG.warning("telegram: update %d could not be parsed and was skipped", number)
         elif update.callback_query is not None:
-            self._open[number] = asyncio.create_task(self._press(update.callback_query, deliver))
-        elif (message := update.message or update.edited_message) is not None and self._is_heard(message):
-            is_edit = update.edited_message is not None and not self._is_news(message)
-            self._heard.put(_place(message), True)
-            before = self._lanes.get(message.chat.id)
-            task = asyncio.create_task(self._pass_on(message, is_edit, before, deliver))
-            self._open[number] = self._lanes[message.chat.id] = task
+            self._running[number] = asyncio.create_task(self._handle_press(update.callback_query, deliver))
+        elif (message := update.message or update.edited_message) is not None and self._is_accepted(message):
+            is_edit = update.edited_message is not None and not self._is_newly_addressed(message)
+            self._addressed.put(_message_key(message), True)
+            previous = self._last_delivery.get(message.chat.id)
+            task = asyncio.create_task(self._deliver_in_order(message, is_edit, previous, deliver))
+            self._running[number] = self._last_delivery[message.chat.id] = task
 
-    def _is_heard(self, message: Message) -> bool:
-        is_wanted = self._settings.listen == "all" or self._ear.is_for_us(message)
-        return is_wanted and is_from_person(message)
+    def _is_accepted(self, message: Message) -> bool:
+        is_wanted = self._settings.listen == "all" or self._reader.is_addressed(message)
+        return is_wanted and is_from_user(message)
 
-    def _is_news(self, message: Message) -> bool:
-        """Tell whether an edited message is heard for the first time: it was written while we listened, to others."""
-        return message.date.timestamp() > self._began + CLOCK_SECONDS and not self._heard.get(_place(message))
+    def _is_newly_addressed(self, message: Message) -> bool:
+        """Return whether an edited message is from after startup and was not addressed to the bot before."""
+        is_recent = message.date.timestamp() > self._started_at + MAX_CLOCK_SKEW_SECONDS
+        return is_recent and not self._addressed.get(_message_key(message))
 
-    async def _settle(self) -> None:
-        """Wait for what is being delivered, but not long: others may have written meanwhile."""
-        if self._open:
-            await asyncio.wait(self._open.values(), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
-        for number in [number for number, task in self._open.items() if task.done()]:
-            await self._open[number]  # an error of delivering ends the receiving: it was not confirmed, and comes again
-            del self._open[number]
-        if not self._open:
-            self._taken.clear()
-        self._lanes = {chat: task for chat, task in self._lanes.items() if not task.done()}
+    async def _collect_deliveries(self) -> None:
+        """Wait briefly for the deliveries in progress, so that new updates aren't delayed. Drop the finished ones."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=BUSY_POLL_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
+        for number in [number for number, task in self._running.items() if task.done()]:
+            await self._running[number]  # An error ends receiving; Telegram sends the unconfirmed update again.
+            del self._running[number]
+        if not self._running:
+            self._started.clear()
+        self._last_delivery = {chat: task for chat, task in self._last_delivery.items() if not task.done()}
 
-    async def _pass_on(
-        self, message: Message, is_edit: bool, before: asyncio.Task[None] | None, deliver: Deliver
+    async def _deliver_in_order(
+        self, message: Message, is_edit: bool, previous: asyncio.Task[None] | None, deliver: Deliver
     ) -> None:
-        incoming = self._rewritten(message) if is_edit else await self._written(message)
-        if before is not None:
-            await asyncio.wait([before])
-            if before.cancelled() or before.exception() is not None:
-                return  # all ends now; it comes again, in its order
+        incoming = self._read_edit(message) if is_edit else await self._read_message(message)
+        if previous is not None:
+            await asyncio.wait([previous])
+            if previous.cancelled() or previous.exception() is not None:
+                return  # Receiving ends now. Telegram sends the update again, in order.
         if incoming is not None:
             await deliver(incoming)
 
-    def _rewritten(self, message: Message) -> Incoming | None:
-        text = self._ear.words(message)
+    def _read_edit(self, message: Message) -> IncomingEvent | None:
+        text = self._reader.message_text(message)
         assert message.from_user is not None
         author = author_of(message.from_user)
         if not text:
             return None
         at = float(message.edit_date or 0)
-        return Rewritten(str(message.message_id), address_of(message), author, text, at)
+        return MessageEdited(str(message.message_id), address_of(message), author, text, at)
 
-    async def _written(self, message: Message) -> Incoming | None:
-        file = enclosed(message)
-        texts = [self._ear.words(message), described(message)]
-        found: Attachment | None = None
+    async def _read_message(self, message: Message) -> IncomingEvent | None:
+        file = find_file(message)
+        texts = [self._reader.message_text(message), describe_content(message)]
+        attachment: Attachment | None = None
         if file is not None:
-            content = partial(self._client.content, file.id)
+            content = partial(self._client.stream_file, file.id)
             try:
                 async with self._downloads:
-                    found = await download(content, file.name, file.media_type, file.size)
+                    attachment = await download(content, file.name, file.media_type, file.size)
             except ChatError as error:
-                texts.append(not_downloaded(file.name, error))
+                texts.append(describe_failed_download(file.name, error))
         is_voice = file is not None and file.is_voice
         text = "\n".join(text for text in texts if text)
-        if not text and found is None:
-            return None  # somebody joined, a picture was pinned: nobody said anything
+        if not text and attachment is None:
+            return None  # A service message, such as a user joining: it has no content.
         assert message.from_user is not None
-        return Written(
+        return IncomingMessage(
             str(message.message_id),
             address_of(message),
             author_of(message.from_user),
             text,
-            (found,) if found is not None and not is_voice else (),
-            found if is_voice else None,
-            self._ear.is_for_us(message),
+            (attachment,) if attachment is not None and not is_voice else (),
+            attachment if is_voice else None,
+            self._reader.is_addressed(message),
             message.media_group_id or "",
-            quoted_in(message),
+            quoted_text(message),
             message.date.timestamp(),
         )
 
-    async def _press(self, query: CallbackQuery, deliver: Deliver) -> None:
-        """Deliver a press, before all that waits, and take the sign of waiting off the button."""
-        value = self._values.of(query.data or "")
+    async def _handle_press(self, query: CallbackQuery, deliver: Deliver) -> None:
+        """Deliver a button press ahead of pending messages, and clear the button's progress indicator."""
+        value = self._values.restore(query.data or "")
         message = query.message if value and isinstance(query.message, Message) else None
-        answer = asyncio.create_task(self._answer(query.id, "" if message else TOO_OLD))
+        answer = asyncio.create_task(self._answer_query(query.id, "" if message else BUTTON_EXPIRED))
         self._answers.add(answer)
         answer.add_done_callback(self._answers.discard)
         if message is not None:
-            await deliver(Pressed(query.id, address_of(message), author_of(query.from_user), value))
+            await deliver(ButtonPressed(query.id, address_of(message), author_of(query.from_user), value))
 
-    async def _answer(self, query: str, text: str) -> None:
+    async def _answer_query(self, query_id: str, text: str) -> None:
         try:
-            await self._client.call(AnswerCallbackQuery(callback_query_id=query, text=text or None))
+            await self._client.call(AnswerCallbackQuery(callback_query_id=query_id, text=text or None))
         except ChatError as error:
             LOG.info("telegram: a button press was not answered: %s", error)
 
 
-def _place(message: Message) -> str:
+def _message_key(message: Message) -> str:
     return f"{message.chat.id}:{message.message_id}"

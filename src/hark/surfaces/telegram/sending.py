@@ -1,4 +1,4 @@
-"""Our messages, as Telegram takes them: marked up where it can be, as plain text where not."""
+"""Send messages to Telegram, with markup if Telegram accepts it, otherwise as plain text."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,75 +15,75 @@ from aiogram.types import (
     ReplyParameters,
 )
 
-from hark.protocol.chat import Address, Button, ChatError, ChatGone, Outgoing
+from hark.protocol.chat import Address, Button, ChatError, ChatGone, OutgoingMessage
 from hark.surfaces.chat.recent_values import ButtonValues
-from hark.surfaces.chat.reply import count_message
-from hark.surfaces.telegram.client import ChatMigrated, RequestRefused, TelegramClient, Unanswered
+from hark.surfaces.chat.streaming_reply import count_message
+from hark.surfaces.telegram.client import ChatMigrated, RequestRefused, TelegramClient, UnansweredRequest
 from hark.surfaces.telegram.limits import (
-    MOST_CHARACTERS,
-    MOST_LETTERS,
-    ROW_BUTTONS,
-    ROW_LETTERS,
-    bot_limit,
-    group_limit,
+    MAX_CHARACTERS,
+    MAX_LABEL_CHARACTERS,
+    MAX_ROW_BUTTONS,
+    MAX_ROW_CHARACTERS,
+    new_bot_limit,
+    new_group_limit,
 )
-from hark.surfaces.telegram.markup import as_html, shown_length, utf16_length
+from hark.surfaces.telegram.markup import to_html, utf16_length, visible_length
 from hark.timing.rate_limit import RateLimit, RateLimits
 
 T = TypeVar("T")
 
-CUT = "\n… (cut: too long for Telegram)"
-# Telegram has a fixed set of reactions; these are the nearest to ours.
-SIGNS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
+TRUNCATED = "\n… (truncated: too long for Telegram)"
+# Telegram has a fixed set of reactions. These are the closest ones to ours.
+REACTIONS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
-_OF_TEXT = ("can't parse entities", "too long", "too_long", "is empty")
-_NOT_OF_TEXT = ("not modified", "not found", "can't be edited", "rights", "kicked", "deactivated", "closed")
+_TEXT_ERRORS = ("can't parse entities", "too long", "too_long", "is empty")
+_OTHER_ERRORS = ("not modified", "not found", "can't be edited", "rights", "kicked", "deactivated", "closed")
 LOG = logging.getLogger(__name__)
 
 
-class Writer:
-    """Sends and edits. A group that became a supergroup meanwhile is found under its new id."""
+class TelegramWriter:
+    """Sends and edits messages. If a group became a supergroup, uses its new id."""
 
     def __init__(self, client: TelegramClient, values: ButtonValues) -> None:
         self._client = client
         self._values = values
-        self._moved: dict[int, int] = {}
-        self._limit = bot_limit()
-        self._group_limits = RateLimits(group_limit)
+        self._migrated: dict[int, int] = {}
+        self._limit = new_bot_limit()
+        self._group_limits = RateLimits(new_group_limit)
 
-    async def send(self, address: Address, message: Outgoing) -> str:
-        """Send a message; return its id.
+    async def send(self, address: Address, message: OutgoingMessage) -> str:
+        """Send a message and return its id.
 
         Raises:
-            ChatError: It was not sent.
-            Unanswered: It is not known whether it was.
+            ChatError: The message was not sent.
+            UnansweredRequest: It is unknown whether the message was sent.
         """
         for limit in self._limits(address):
-            limit.count()
+            limit.consume_token()
         if message.voice and not message.text:
-            return await self._at(address, lambda chat: self._speak(chat, address, message))
-        sent = await self._at(address, lambda chat: self._say(chat, address, message))
+            return await self._call_in_chat(address, lambda chat: self._send_voice(chat, address, message))
+        sent_id = await self._call_in_chat(address, lambda chat: self._send_text(chat, address, message))
         if message.voice:
             try:
-                await self._at(address, lambda chat: self._speak(chat, address, message))
-            except (ChatError, Unanswered) as error:  # the words are there, and must not be sent again
+                await self._call_in_chat(address, lambda chat: self._send_voice(chat, address, message))
+            except (ChatError, UnansweredRequest) as error:  # The text was sent and must not be sent again.
                 LOG.warning("telegram: a spoken reply was not sent: %s", error)
-        return sent
+        return sent_id
 
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        """Change a message of ours.
+    async def edit(self, address: Address, message: str, new: OutgoingMessage) -> None:
+        """Edit a message that the bot sent.
 
         Raises:
-            ChatError: It was not changed.
+            ChatError: The message was not edited.
         """
         count_message(new, *self._limits(address))
-        buttons = _keyboard(new.buttons, self._values)
+        buttons = _make_keyboard(new.buttons, self._values)
 
-        async def change(chat: int) -> None:
-            async def try_one(text: str, mode: ParseMode | None) -> None:
+        async def edit_in_chat(chat: int) -> None:
+            async def attempt(text: str, mode: ParseMode | None) -> None:
                 method = EditMessageText(
                     chat_id=chat,
-                    message_id=_number(message),
+                    message_id=_parse_id(message),
                     text=text,
                     parse_mode=mode,
                     link_preview_options=NO_PREVIEW,
@@ -91,58 +91,58 @@ class Writer:
                 )
                 await self._client.call(method)
 
-            await _marked_up(new.text, try_one)
+            await _try_formats(new.text, attempt)
 
         try:
-            await self._at(address, change)
-        except RequestRefused as refused:
-            if "message is not modified" not in str(refused):
+            await self._call_in_chat(address, edit_in_chat)
+        except RequestRefused as refusal:
+            if "message is not modified" not in str(refusal):
                 raise
 
-    async def typing(self, address: Address) -> None:
-        """Show that we are at work.
+    async def show_typing(self, address: Address) -> None:
+        """Show the typing indicator.
 
         Raises:
-            ChatError: It can't be shown.
+            ChatError: The indicator can't be shown.
         """
-        thread = _thread(address)
-        await self._at(
+        thread = _thread_id(address)
+        await self._call_in_chat(
             address,
             lambda chat: self._client.call(SendChatAction(chat_id=chat, action="typing", message_thread_id=thread)),
         )
 
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        """Put a sign on a message; "" takes ours away.
+    async def react(self, address: Address, message: str, reaction: str) -> None:
+        """Set the bot's reaction to a message; "" removes it.
 
         Raises:
-            ChatError: It can't be put there.
+            ChatError: The reaction can't be set.
         """
-        signs = [ReactionTypeEmoji(emoji=SIGNS.get(sign, sign))] if sign else []
-        number = _number(message)
-        await self._at(
+        reactions = [ReactionTypeEmoji(emoji=REACTIONS.get(reaction, reaction))] if reaction else []
+        number = _parse_id(message)
+        await self._call_in_chat(
             address,
-            lambda chat: self._client.call(SetMessageReaction(chat_id=chat, message_id=number, reaction=[*signs])),
+            lambda chat: self._client.call(SetMessageReaction(chat_id=chat, message_id=number, reaction=[*reactions])),
         )
 
-    async def _say(self, chat: int, address: Address, message: Outgoing) -> str:
-        buttons = _keyboard(message.buttons, self._values)
+    async def _send_text(self, chat: int, address: Address, message: OutgoingMessage) -> str:
+        buttons = _make_keyboard(message.buttons, self._values)
 
-        async def try_one(text: str, mode: ParseMode | None) -> str:
+        async def attempt(text: str, mode: ParseMode | None) -> str:
             method = SendMessage(
                 chat_id=chat,
-                message_thread_id=_thread(address),
+                message_thread_id=_thread_id(address),
                 text=text,
                 parse_mode=mode,
                 link_preview_options=NO_PREVIEW,
-                reply_parameters=_reply(message),
+                reply_parameters=_reply_parameters(message),
                 reply_markup=buttons,
             )
             return str((await self._client.call(method, is_repeatable=False)).message_id)
 
-        return await _marked_up(message.text, try_one)
+        return await _try_formats(message.text, attempt)
 
-    async def _speak(self, chat: int, address: Address, message: Outgoing) -> str:
-        thread, reply = _thread(address), _reply(message)
+    async def _send_voice(self, chat: int, address: Address, message: OutgoingMessage) -> str:
+        thread, reply = _thread_id(address), _reply_parameters(message)
         if message.voice.startswith(b"OggS"):
             file = BufferedInputFile(message.voice, "reply.ogg")
             method = SendVoice(chat_id=chat, message_thread_id=thread, voice=file, reply_parameters=reply)
@@ -153,78 +153,80 @@ class Writer:
 
     def _limits(self, address: Address) -> list[RateLimit]:
         is_group = address.chat.startswith("-")
-        return [self._limit, self._group_limits.of(address.chat)] if is_group else [self._limit]
+        return [self._limit, self._group_limits.get_limit(address.chat)] if is_group else [self._limit]
 
-    async def _at(self, address: Address, act: Callable[[int], Awaitable[T]]) -> T:
-        chat = _number(address.chat)
-        chat = self._moved.get(chat, chat)
+    async def _call_in_chat(self, address: Address, action: Callable[[int], Awaitable[T]]) -> T:
+        chat = _parse_id(address.chat)
+        chat = self._migrated.get(chat, chat)
         try:
-            return await act(chat)
-        except ChatMigrated as moved:
-            self._moved[chat] = moved.chat
-            return await act(moved.chat)
+            return await action(chat)
+        except ChatMigrated as migration:
+            self._migrated[chat] = migration.chat
+            return await action(migration.chat)
 
 
-async def _marked_up(text: str, try_one: Callable[[str, ParseMode | None], Awaitable[T]]) -> T:
-    """Try a text with its markup; when that is refused, as it is; when it is still too long, without its end."""
-    text = text.encode("utf-8", "replace").decode()  # half of a 😀 can't be sent
-    html = as_html(text)
+async def _try_formats(text: str, attempt: Callable[[str, ParseMode | None], Awaitable[T]]) -> T:
+    """Call `attempt` with the text as HTML, then as plain text, then truncated, until Telegram accepts the text."""
+    text = text.encode("utf-8", "replace").decode()  # An unpaired surrogate can't be encoded.
+    html = to_html(text)
     plain = text if text.strip() else "…"
-    tries: list[tuple[str, ParseMode | None]] = [(plain, None)]
-    if 0 < shown_length(html) <= MOST_CHARACTERS:
-        tries.insert(0, (html, ParseMode.HTML))
-    for words, mode in tries:
+    formats: list[tuple[str, ParseMode | None]] = [(plain, None)]
+    if 0 < visible_length(html) <= MAX_CHARACTERS:
+        formats.insert(0, (html, ParseMode.HTML))
+    for content, mode in formats:
         try:
-            return await try_one(words, mode)
-        except RequestRefused as refused:
-            if not _may_be_of(str(refused).lower(), mode):
+            return await attempt(content, mode)
+        except RequestRefused as refusal:
+            if not _is_text_error(str(refusal).lower(), mode):
                 raise
-            LOG.info("telegram: the text was refused: %s", refused)
-    return await try_one(_cut(plain), None)
+            LOG.info("telegram: the text was refused: %s", refusal)
+    return await attempt(_truncate(plain), None)
 
 
-def _may_be_of(reason: str, mode: ParseMode | None) -> bool:
-    """Tell whether a refusal may be of the text, or its markup; Telegram has many words for those."""
+def _is_text_error(reason: str, mode: ParseMode | None) -> bool:
+    """Return whether the text or its markup may be the reason for a refusal. Telegram's wording varies."""
     if mode is not None:
-        return not any(words in reason for words in _NOT_OF_TEXT)
-    return any(words in reason for words in _OF_TEXT)
+        return not any(phrase in reason for phrase in _OTHER_ERRORS)
+    return any(phrase in reason for phrase in _TEXT_ERRORS)
 
 
-def _cut(text: str) -> str:
-    if utf16_length(text) <= MOST_CHARACTERS:
+def _truncate(text: str) -> str:
+    if utf16_length(text) <= MAX_CHARACTERS:
         return text
-    room = 2 * (MOST_CHARACTERS - utf16_length(CUT))
-    return text.encode("utf-16-le")[:room].decode("utf-16-le", "ignore") + CUT
+    max_bytes = 2 * (MAX_CHARACTERS - utf16_length(TRUNCATED))
+    return text.encode("utf-16-le")[:max_bytes].decode("utf-16-le", "ignore") + TRUNCATED
 
 
-def _reply(message: Outgoing) -> ReplyParameters | None:
+def _reply_parameters(message: OutgoingMessage) -> ReplyParameters | None:
     if not message.reply_to:
         return None
-    return ReplyParameters(message_id=_number(message.reply_to), allow_sending_without_reply=True)
+    return ReplyParameters(message_id=_parse_id(message.reply_to), allow_sending_without_reply=True)
 
 
-def _thread(address: Address) -> int | None:
-    return _number(address.thread) if address.thread else None
+def _thread_id(address: Address) -> int | None:
+    return _parse_id(address.thread) if address.thread else None
 
 
-def _number(name: str) -> int:
+def _parse_id(text: str) -> int:
     try:
-        return int(name)
+        return int(text)
     except ValueError:
-        raise ChatGone(f"Telegram has no chat or message {name!r}.") from None
+        raise ChatGone(f"Telegram has no chat or message {text!r}.") from None
 
 
-def _keyboard(buttons: Sequence[Button], values: ButtonValues) -> InlineKeyboardMarkup | None:
-    """Return the buttons in rows that fit on a phone."""
+def _make_keyboard(buttons: Sequence[Button], values: ButtonValues) -> InlineKeyboardMarkup | None:
+    """Return the buttons in rows that fit on a phone screen, or None if there are no buttons."""
     if not buttons:
         return None
     rows: list[list[InlineKeyboardButton]] = []
-    letters = ROW_LETTERS
+    row_characters = MAX_ROW_CHARACTERS
     for button in buttons:
-        text = button.text if len(button.text) <= MOST_LETTERS else button.text[: MOST_LETTERS - 1] + "…"
-        letters += len(text)
-        if letters > ROW_LETTERS or len(rows[-1]) == ROW_BUTTONS:
+        text = (
+            button.text if len(button.text) <= MAX_LABEL_CHARACTERS else button.text[: MAX_LABEL_CHARACTERS - 1] + "…"
+        )
+        row_characters += len(text)
+        if row_characters > MAX_ROW_CHARACTERS or len(rows[-1]) == MAX_ROW_BUTTONS:
             rows.append([])
-            letters = len(text)
-        rows[-1].append(InlineKeyboardButton(text=text or "·", callback_data=values.shortened(button.value)))
+            row_characters = len(text)
+        rows[-1].append(InlineKeyboardButton(text=text or "·", callback_data=values.shorten(button.value)))
     return InlineKeyboardMarkup(inline_keyboard=rows)

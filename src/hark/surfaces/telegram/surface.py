@@ -1,4 +1,4 @@
-"""Telegram as a chat surface: long polling in, calls of the Bot API out."""
+"""Telegram as a chat surface: receives by long polling and sends through the Bot API."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,28 +8,28 @@ from typing import Any
 import anyio
 
 from hark.protocol.chat import ChatError, ChatSurface, Deliver
-from hark.surfaces.chat.connected import ConnectedSurface
+from hark.surfaces.chat.connected_surface import ConnectedSurface
 from hark.surfaces.chat.recent_values import ButtonValues
-from hark.surfaces.chat.settings import PlatformServices, secret
+from hark.surfaces.chat.settings import PlatformServices, resolve_secret
 from hark.surfaces.telegram.limits import BUTTON_BYTES, LIMITS
 from hark.surfaces.telegram.platform import TelegramSettings
 
-# What we ask for, and what we put into our calls; what stands in these is built with them.
-USED = (
+# The types and methods that we use. The types nested in them are built along with them.
+USED_TYPES = (
     *("User", "Chat", "Message", "CallbackQuery", "Update", "File", "ResponseParameters", "ReplyParameters"),
     *("LinkPreviewOptions", "ReactionTypeEmoji", "InlineKeyboardButton", "InlineKeyboardMarkup"),
 )
-CALLED = (
+USED_METHODS = (
     *("SendMessage", "EditMessageText", "SendVoice", "SendDocument", "SendChatAction", "SetMessageReaction"),
     *("AnswerCallbackQuery", "GetFile", "GetMe", "GetUpdates"),
 )
-END_SECONDS = 0.8
-NO_TOKEN = "Telegram needs the token of a bot: set token_env or token in [surfaces.telegram]."  # noqa: S105
-NO_LIBRARY = 'Telegram needs the extra package: pip install "hark-agent[telegram]"'
+SHUTDOWN_SECONDS = 0.8
+NO_TOKEN = "Telegram needs a bot token: set token_env or token in [surfaces.telegram]."  # noqa: S105
+NO_LIBRARY = 'Telegram support is not installed. Run: pip install "hark-agent[telegram]"'
 
 
-class Telegram(ConnectedSurface):
-    """One bot. It sends while it runs; before and after, sending is refused for a moment."""
+class TelegramSurface(ConnectedSurface):
+    """The chat surface for one Telegram bot. It can send only while `run` is running."""
 
     name = "telegram"
     limits = LIMITS
@@ -40,69 +40,69 @@ class Telegram(ConnectedSurface):
         self._values = ButtonValues(BUTTON_BYTES)
 
     async def run(self, deliver: Deliver) -> None:
-        """Receive until cancelled; an update is confirmed after `deliver` has returned. Then all is closed.
+        """Receive until cancelled, then close all connections. An update is confirmed after `deliver` has returned.
 
         Raises:
-            ChatError: Telegram can't be reached or refuses us.
+            ChatError: Telegram can't be reached or refused the request.
         """
-        token = secret(self._settings.token, self._settings.token_env)
+        token = resolve_secret(self._settings.token, self._settings.token_env)
         if not token:
             raise ChatError(NO_TOKEN)
         try:
-            await asyncio.to_thread(_load)
+            await asyncio.to_thread(_load_modules)
         except ImportError as error:
             raise ChatError(NO_LIBRARY) from error
         from hark.surfaces.telegram.client import TelegramClient
-        from hark.surfaces.telegram.receiving import Receiver
-        from hark.surfaces.telegram.sending import Writer
+        from hark.surfaces.telegram.receiving import UpdateReceiver
+        from hark.surfaces.telegram.sending import TelegramWriter
 
         client = TelegramClient(token, self._settings.api_base)
         try:
-            me = await client.me()
-            with self.connected(Writer(client, self._values)):
-                await Receiver(client, me, self._settings, self._values).run(deliver)
+            bot = await client.get_me()
+            with self.use_writer(TelegramWriter(client, self._values)):
+                await UpdateReceiver(client, bot, self._settings, self._values).run(deliver)
         finally:
-            with anyio.move_on_after(END_SECONDS, shield=True):
-                await client.end()
+            with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
+                await client.close()
 
 
 def load_library() -> None:
-    """Import it. It builds a validator for each of its 400 types, for seconds; so only those that we use are built.
+    """Import aiogram, but build validators only for the types that we use. Building all 400 takes seconds.
 
-    Meanwhile the types of other libraries are built as ever.
+    Types of other libraries that are imported during this call are built as usual.
     """
     from pydantic import BaseModel
 
-    build: Callable[..., bool | None] = vars(BaseModel)["model_rebuild"].__func__
-    left: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {}
+    original_rebuild: Callable[..., bool | None] = vars(BaseModel)["model_rebuild"].__func__
+    deferred: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {}
 
-    def put_off(kind: type[BaseModel], **how: Any) -> bool | None:
-        if not kind.__module__.startswith("aiogram.types."):
-            return build(kind, **how)
-        left[kind.__name__] = kind, how
+    def defer_rebuild(model: type[BaseModel], **options: Any) -> bool | None:
+        if not model.__module__.startswith("aiogram.types."):
+            return original_rebuild(model, **options)
+        deferred[model.__name__] = model, options
         return None
 
-    setattr(BaseModel, "model_rebuild", classmethod(put_off))  # noqa: B010
+    setattr(BaseModel, "model_rebuild", classmethod(defer_rebuild))  # noqa: B010
     try:
         import_module("aiogram.types")
     finally:
-        setattr(BaseModel, "model_rebuild", classmethod(build))  # noqa: B010
-    for name in USED:
-        if name in left:
-            kind, how = left[name]
-            kind.model_rebuild(**how)
-    calls = vars(import_module("aiogram.methods"))
-    for name in CALLED if left else ():
-        calls[name].model_rebuild(**left[USED[0]][1])
+        setattr(BaseModel, "model_rebuild", classmethod(original_rebuild))  # noqa: B010
+    for name in USED_TYPES:
+        if name in deferred:
+            model, how = deferred[name]
+            model.model_rebuild(**how)
+    methods = vars(import_module("aiogram.methods"))
+    for name in USED_METHODS if deferred else ():
+        methods[name].model_rebuild(**deferred[USED_TYPES[0]][1])
 
 
-def _load() -> None:
-    """Import what is heavy: it takes a second, in which others go on."""
+def _load_modules() -> None:
+    """Import the slow modules. Runs in a thread, because the import takes a second."""
     load_library()
-    for part in ("hark.surfaces.telegram.receiving", "hark.surfaces.telegram.sending", "markdown_it.tree"):
-        import_module(part)
+    for module in ("hark.surfaces.telegram.receiving", "hark.surfaces.telegram.sending", "markdown_it.tree"):
+        import_module(module)
 
 
 def make_surface(settings: TelegramSettings, services: PlatformServices) -> ChatSurface:
-    """Return the surface that the settings describe."""
-    return Telegram(settings)
+    """Return a Telegram surface with these settings."""
+    return TelegramSurface(settings)

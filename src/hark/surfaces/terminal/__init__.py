@@ -1,1 +1,1 @@
-"""The terminal app: typing works while the agent does."""
+"""The terminal app. The input line stays usable while the agent works."""

@@ -1,4 +1,4 @@
-"""The terminal app: what keys and sent texts do to the session on the screen."""
+"""The terminal app: turns key presses and submitted text into actions on the displayed session."""
 
 import logging
 import os
@@ -18,238 +18,242 @@ from hark.protocol.receipts import QueueItem, Refusal
 from hark.protocol.session import Session
 from hark.surfaces.terminal.early_input import EarlyInput
 from hark.surfaces.terminal.environment import TerminalEnvironment
+from hark.surfaces.terminal.keys import key_label
 from hark.surfaces.terminal.screen import ConversationScreen
 from hark.surfaces.terminal.terminal_commands import TerminalCommands
-from hark.surfaces.terminal.widgets.composer import joined
+from hark.surfaces.terminal.widgets.composer import join_texts
 from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
-from hark.text.safe_text import typed_text
-from hark.text.status_text import counted
+from hark.text.safe_text import sanitize_input
+from hark.text.status_text import format_count
 
-PROGRESS_SECONDS = 0.25
-DRAFT_SECONDS = 0.3
-DOUBLE_SECONDS = 2.0
+PROGRESS_INTERVAL_SECONDS = 0.25
+DRAFT_INTERVAL_SECONDS = 0.3
+DOUBLE_PRESS_SECONDS = 2.0
 REWIND_SECONDS = 0.6
 
 _log = logging.getLogger(__name__)
 
 
 class TerminalApp(ConversationScreen, inherit_bindings=False):
-    """Carries out what the person wants. What takes time runs in a task."""
+    """The terminal app. Executes the user's actions; slow work runs in tasks."""
 
-    def __init__(self, agent: Agent, session: str, place: TerminalEnvironment) -> None:
-        super().__init__(agent, session, place)
-        self.commands = TerminalCommands(self, self._press_talk)
-        self._before = EarlyInput()
-        self._left_at = 0.0
-        self._stopped_at = 0.0
-        self._acts: dict[str, Callable[[], None]] = {
+    def __init__(self, agent: Agent, session: str, environment: TerminalEnvironment) -> None:
+        super().__init__(agent, session, environment)
+        self.commands = TerminalCommands(self, self._toggle_recording)
+        self._early_input = EarlyInput()
+        self._quit_pressed_at = 0.0
+        self._stop_pressed_at = 0.0
+        self._key_actions: dict[str, Callable[[], None]] = {
             "send": self.send,
             "queue": lambda: self.send(Delivery.QUEUE),
             "steer": lambda: self.send(Delivery.STEER),
             "end": self.exit,
-            "editor": self._editor,
-            "unfold": self.log_view.unfold,
-            "waiting": self._enter_queue,
-            "talk": self._press_talk,
+            "editor": self._open_editor,
+            "unfold": self.log_view.toggle_folds,
+            "waiting": self._focus_queue,
+            "talk": self._toggle_recording,
             "page_up": self.log_view.action_page_up,
             "page_down": self.log_view.action_page_down,
-            "rewind": lambda: self.start(self.commands.rewind()),
-            "children": lambda: self.start(self.commands.children()),
+            "rewind": lambda: self.start_task(self.commands.pick_rewind_point()),
+            "children": lambda: self.start_task(self.commands.pick_child()),
         }
 
     def on_load(self) -> None:
-        """Take the terminal over from whoever read it before."""
-        self._before = self.place.take_over()
-        self.read_before = self._before.rest
+        """Take over the terminal from the early input line."""
+        self._early_input = self.environment.finish_early_input()
+        self.early_bytes = self._early_input.unprocessed_bytes
 
     def on_mount(self) -> None:
-        """Be ready to type at once; the session loads behind it."""
+        """Focus the input line immediately. The session loads in the background."""
         self.screen.set_focus(self.composer)
-        for text in self._before.sent:
-            self.composer.put(text)
+        for text in self._early_input.sent:
+            self.composer.set_text(text)
             self.send()
-        self.composer.put(self._before.text or self.draft.read())
-        for notice in self.place.notices:
-            self.log_view.tell(notice)
-        self.set_interval(PROGRESS_SECONDS, self.draw_progress)
-        self.set_interval(DRAFT_SECONDS, self.save_draft)
+        self.composer.set_text(self._early_input.text or self.draft.read())
+        for notice in self.environment.notices:
+            self.log_view.show_notice(notice)
+        self.set_interval(PROGRESS_INTERVAL_SECONDS, self.draw_progress)
+        self.set_interval(DRAFT_INTERVAL_SECONDS, self.save_draft)
         self.read_events()
         self.draw_progress()
-        self.call_after_refresh(self.keys_may_come.set)
+        self.call_after_refresh(self.input_enabled.set)
 
     # Keys.
 
-    def wanted(self, act: str, at: float) -> None:
-        """Do what a key asks for, at once. Two presses count by their time: a busy screen must not make one of two."""
+    def handle_action(self, action: str, pressed_at: float) -> None:
+        """Run a key's action immediately. `pressed_at` allows detecting double presses even if the screen is busy."""
         try:
-            if self.choices.do(act):
+            if self.completions.handle_action(action):
                 return
-            if act in ("stop", "leave") and self.talk.drop():
-                return  # a recording is dropped, and nothing else
-            if act in ("stop", "leave") and self.composer.edited:
-                self._end_edit(None)
-            elif act == "stop":
-                self._stop(at)
-            elif act == "leave":
-                self._leave(at)
-            elif act in self._acts:
-                self._acts[act]()
-        except Exception as error:  # noqa: BLE001 - the surface's boundary: a key that fails costs no other
-            _log.exception("a key could not be obeyed")
-            self.log_view.tell(f"That could not be done: {error}")
+            if action in ("stop", "leave") and self.push_to_talk.discard():
+                return  # discard only the recording
+            if action in ("stop", "leave") and self.composer.edited_item:
+                self._finish_edit(None)
+            elif action == "stop":
+                self._handle_stop_key(pressed_at)
+            elif action == "leave":
+                self._handle_quit_key(pressed_at)
+            elif action in self._key_actions:
+                self._key_actions[action]()
+        except Exception as error:  # noqa: BLE001 - the surface boundary: a failed action must not end the app
+            _log.exception("the action of a key binding failed")
+            self.log_view.show_notice(f"Failed: {error}")
 
     def on_key(self, event: events.Key) -> None:
-        """Have a letter that nobody wanted go to the input line."""
+        """Pass a printable key that no other widget handled to the input line."""
         is_ours = self.focused is None or (self.focused is not self.composer and event.is_printable)
         if is_ours and len(self.screen_stack) == 1:
             self.screen.set_focus(self.composer)
             self.composer.post_message(event)
 
     def on_text_area_changed(self) -> None:
-        """Show what the word at the cursor could become."""
-        self.choices.look()
+        """Update the completions for the word at the cursor."""
+        self.completions.update_completions()
 
-    def _stop(self, now: float) -> None:
-        """Stop the turn that is on the screen; twice in a row goes back to an earlier message."""
-        if now - self._stopped_at < REWIND_SECONDS:
-            self._stopped_at = 0.0
-            self.start(self.commands.rewind())
+    def _handle_stop_key(self, pressed_at: float) -> None:
+        """Stop the displayed turn. A second press within REWIND_SECONDS opens the rewind list instead."""
+        if pressed_at - self._stop_pressed_at < REWIND_SECONDS:
+            self._stop_pressed_at = 0.0
+            self.start_task(self.commands.pick_rewind_point())
         else:
-            self._stopped_at = now
-            self.start(self._interrupt())
+            self._stop_pressed_at = pressed_at
+            self.start_task(self._interrupt_turn())
 
-    def _leave(self, now: float) -> None:
-        """Clear the line, else stop the turn, else leave when asked twice."""
+    def _handle_quit_key(self, pressed_at: float) -> None:
+        """Clear the input line. If it is empty, stop the turn; if no turn is running, quit on the second press."""
         if self.composer.text:
-            self.composer.take()  # Up brings it back
+            self.composer.pop_text()  # Up restores the text
         elif self.progress.turn:
-            self.start(self._interrupt())
-        elif now - self._left_at < DOUBLE_SECONDS:
+            self.start_task(self._interrupt_turn())
+        elif pressed_at - self._quit_pressed_at < DOUBLE_PRESS_SECONDS:
             self.exit()
         else:
-            self._left_at = now
-            self.log_view.tell("Once more leaves.", "leave")
+            self._quit_pressed_at = pressed_at
+            self.log_view.show_notice(f"Press {key_label(self.environment.keys.leave)} again to quit.", "leave")
 
-    async def _interrupt(self) -> None:
+    async def _interrupt_turn(self) -> None:
         session, turn = self.session, self.progress.turn
-        on_their_way = self.outbox.messages(session.id) if turn else ()  # without a turn, everything is meant
-        settled = await session.interrupt("user", turn, messages=on_their_way)
-        if settled is not None and (waiting := await session.queue()):
-            count = counted(len(waiting), "waiting message")
-            are = "is" if len(waiting) == 1 else "are"
-            self.log_view.tell(f"{count} {are} held: send anything to go on with them, F2 changes them", "held")
+        # Without a turn, the stop covers every message.
+        pending = self.pending_messages.message_ids(session.id) if turn else ()
+        settled = await session.interrupt("user", turn, messages=pending)
+        if settled is not None and (queued := await session.queue()):
+            count = format_count(len(queued), "queued message")
+            are, them = ("is", "it") if len(queued) == 1 else ("are", "them")
+            edit_key = key_label(self.environment.keys.waiting)
+            text = f"{count} {are} on hold. Your next message releases {them}; {edit_key} edits."
+            self.log_view.show_notice(text, "held")
 
-    def _editor(self) -> None:
-        """Edit the text in an editor of one's own; the agent waits meanwhile, as the screen does."""
-        words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    def _open_editor(self) -> None:
+        """Edit the typed text in the user's editor. The app and its event loop are suspended until the editor exits."""
+        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
         with tempfile.NamedTemporaryFile("w", suffix=".md", delete=False, encoding="utf-8") as file:
             file.write(self.composer.text)
         path = Path(file.name)
         try:
             with self.suspend():
-                subprocess.run([*words, str(path)], check=False)  # noqa: S603 - the person's own editor
-            self.composer.put(typed_text(path.read_text("utf-8", "replace")).rstrip("\n"))
+                subprocess.run([*command, str(path)], check=False)  # noqa: S603 - the user's own editor
+            self.composer.set_text(sanitize_input(path.read_text("utf-8", "replace")).rstrip("\n"))
         except OSError as error:
-            self.log_view.tell(f"{words[0]} can't be started: {error}. Set EDITOR to another.")
+            self.log_view.show_notice(f"Could not start {command[0]}: {error}. Set EDITOR to another program.")
         finally:
             path.unlink(missing_ok=True)
 
     # The queue.
 
-    def _enter_queue(self) -> None:
+    def _focus_queue(self) -> None:
         panel = self.queue_panel
         if panel.display:
             panel.highlighted = 0
             self.screen.set_focus(panel)
         else:
-            self.log_view.tell("Nothing waits.", "queue")
+            self.log_view.show_notice("The queue is empty.", "queue")
 
-    def on_queue_panel_wanted(self, wanted: QueuePanel.Wanted) -> None:
-        """Do what the person wants with a message that waits."""
-        match wanted.act:
+    def on_queue_panel_action_requested(self, request: QueuePanel.ActionRequested) -> None:
+        """Apply the action that the user chose for a queued message."""
+        match request.action:
             case "leave":
                 self.composer.focus()
             case "edit":
-                self.composer.begin_edit(wanted.item)
+                self.composer.begin_edit(request.item)
                 self.draw_progress()
             case _:
-                self.start(self._change_queue(wanted))
+                self.start_task(self._apply_queue_action(request))
 
-    def _end_edit(self, text: str | None) -> None:
-        """Put a waiting message back, changed; or with None as it was."""
+    def _finish_edit(self, text: str | None) -> None:
+        """Stop editing a queued message and save `text` as its new text. None discards the changes."""
         item = self.composer.end_edit()
         if item is not None and text is not None and text.strip() and text != item.text:
-            self.start(self._change_text(item, text))
+            self.start_task(self._save_edit(item, text))
         self.draw_progress()
 
-    async def _change_queue(self, wanted: QueuePanel.Wanted) -> None:
-        session, item = self.session, wanted.item
-        match wanted.act:
+    async def _apply_queue_action(self, request: QueuePanel.ActionRequested) -> None:
+        session, item = self.session, request.item
+        match request.action:
             case "withdraw":
                 refusal = await session.withdraw(item.id)
             case "up":
-                refusal = await session.move(item.id, max(1, wanted.position - 1))
+                refusal = await session.move(item.id, max(1, request.position - 1))
             case "down":
-                refusal = await session.move(item.id, wanted.position + 1)
+                refusal = await session.move(item.id, request.position + 1)
             case _:
-                refusal = await self._send_now(item)
+                refusal = await self._send_queued_now(item)
         if refusal:
-            self.log_view.tell(refusal.message)
+            self.log_view.show_notice(refusal.message)
         await self.refresh_queue()
 
-    async def _send_now(self, item: QueueItem) -> Refusal | None:
+    async def _send_queued_now(self, item: QueueItem) -> Refusal | None:
         session = self.session
-        places = [place for place, waiting in enumerate(await session.queue(), 1) if waiting.id == item.id]
-        if not places:
-            return Refusal("not_waiting", "That message does not wait any more.")
-        await session.say(f"/queue {places[0]} now")
+        positions = [position for position, queued in enumerate(await session.queue(), 1) if queued.id == item.id]
+        if not positions:
+            return Refusal("not_waiting", "That message is no longer queued.")
+        await session.say(f"/queue {positions[0]} now")
         return None
 
-    async def _change_text(self, item: QueueItem, text: str) -> None:
+    async def _save_edit(self, item: QueueItem, text: str) -> None:
         refusal = await self.session.edit(item.id, text)
         if refusal:
-            self.log_view.tell(f"{refusal.message} Your words are in the input line.")
-            self.composer.put(joined(self.composer.text, text))
+            self.log_view.show_notice(f"{refusal.message} Your text is in the input line.")
+            self.composer.set_text(join_texts(self.composer.text, text))
         await self.refresh_queue()
 
-    # Texts.
+    # Sending.
 
     def send(self, delivery: Delivery | None = None) -> None:
-        """Send what was typed. It is the answer to a question only when that was there before the first letter."""
+        """Send the typed text. A question is answered only if it was displayed before the typing began."""
         composer = self.composer
-        question, composer.typed_under = composer.typed_under, ""
+        question, composer.typed_for_question = composer.typed_for_question, ""
         text = composer.text
         is_answer = bool(question) and delivery is None and bool(text.strip())
-        meaning = self.session.meaning(text, lambda text: AnswerMeaning(question, text) if is_answer else None)
+        meaning = self.session.interpret(text, lambda text: AnswerMeaning(question, text) if is_answer else None)
         if isinstance(meaning, AnswerMeaning):
             if not self.questions.is_open(question):
-                self.log_view.tell("The question is no longer open. Enter once more sends your words as a message.")
+                self.log_view.show_notice("The question is no longer open. Press Enter again to send your text.")
                 return
-            self.answer(composer.take(), question)
-        elif composer.edited:
-            self._end_edit(text)
-        elif text := composer.take():
-            self._say_soon(text, delivery)
+            self.answer_question(composer.pop_text(), question)
+        elif composer.edited_item:
+            self._finish_edit(text)
+        elif text := composer.pop_text():
+            self._send_text(text, delivery)
 
-    def _press_talk(self) -> None:
-        self.talk.press(partial(self._say_spoken, self.session))
+    def _toggle_recording(self) -> None:
+        self.push_to_talk.toggle(partial(self._handle_transcript, self.session))
 
-    def _say_spoken(self, session: Session, text: str) -> None:
-        """Go on with what was said aloud in a session as with typed words: a stop, an answer, or a message."""
-        question = self.questions.takes_words if session is self.session else ""
-        meaning = session.meaning(text, lambda text: AnswerMeaning(question, text) if question else None)
+    def _handle_transcript(self, session: Session, text: str) -> None:
+        """Treat a transcript like typed text: as a stop, an answer or a message."""
+        question = self.questions.free_text_question if session is self.session else ""
+        meaning = session.interpret(text, lambda text: AnswerMeaning(question, text) if question else None)
         if isinstance(meaning, AnswerMeaning):
-            self.answer(text, question)
+            self.answer_question(text, question)
         elif session is self.session:
-            self._say_soon(text, None)
+            self._send_text(text, None)
         else:
-            self.outbox.send(session, session.new_id(), text)
+            self.pending_messages.send(session, session.new_id(), text)
 
-    def _say_soon(self, text: str, delivery: Delivery | None) -> None:
+    def _send_text(self, text: str, delivery: Delivery | None) -> None:
         message = self.session.new_id()
-        self.log_view.sending(message, text)
-        if self.commands.knows(text):
-            self.log_view.became(message, "")
-            self.start(self.commands.run(text))
+        self.log_view.show_sending(message, text)
+        if self.commands.is_terminal_command(text):
+            self.log_view.set_receipt(message, "")
+            self.start_task(self.commands.run(text))
         else:
-            self.outbox.send(self.session, message, text, delivery)
+            self.pending_messages.send(self.session, message, text, delivery)

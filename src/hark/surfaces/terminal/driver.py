@@ -1,4 +1,4 @@
-"""The way to the terminal: a key is heard at once, a slow terminal holds up nothing, and its end is noticed."""
+"""Terminal input and output: reads keys at once, never blocks on a slow terminal, detects a closed terminal."""
 
 import codecs
 import os
@@ -18,197 +18,197 @@ from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 
-from hark.text.safe_text import typed_text, without_controls
+from hark.text.safe_text import replace_control_characters, sanitize_input
 
-_PIECE_BYTES = 65_536
+_READ_BYTES = 65_536
 _PASTE_START = "\x1b[200~"
 _PASTE_END = "\x1b[201~"
-_MOST_WAITING = 262_144  # characters: about half a second of frames
-_SHORT = 256  # what is shorter than a frame: modes and cursor moves, never left out
-_FLUSH_SECONDS = 0.2
-_DEAF_SECONDS = 0.15
-_LEAVE_KEYS = ("\x03", "\x1b[99;5u")  # Ctrl+C, plain and as newer terminals send it
-_DEAF = "\x1b7\x1b[999;1H\x1b[7m Something holds Hark up and it can't hear you. Ctrl+C once more leaves. \x1b[0m\x1b8"
-# A little more than the parser's own limit: when the wait is over, it is over for the parser too.
+_MAX_BUFFERED_CHARACTERS = 262_144  # about half a second of frames
+_MIN_FRAME_CHARACTERS = 256  # shorter writes are modes and cursor moves, which are never skipped
+_FLUSH_TIMEOUT_SECONDS = 0.2
+_UNRESPONSIVE_SECONDS = 0.15
+_QUIT_KEYS = ("\x03", "\x1b[99;5u")  # Ctrl+C in the legacy and in the newer key encoding
+_UNRESPONSIVE_TEXT = "\x1b7\x1b[999;1H\x1b[7m Hark is not responding. Press Ctrl+C again to quit. \x1b[0m\x1b8"
+# Slightly longer than the parser's own delay, so that the parser has timed out when this wait ends.
 _ESCAPE_SECONDS = constants.ESCAPE_DELAY + 0.002
 
 
-class ControlFilter(LineFilter):
-    """The last filter before the terminal: replaces control characters in the text that widgets draw."""
+class ControlCharacterFilter(LineFilter):
+    """A filter that runs last and replaces control characters in the text that widgets draw."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments without control characters."""
-        if all(control is not None or without_controls(text) == text for text, _, control in segments):
+        if all(control is not None or replace_control_characters(text) == text for text, _, control in segments):
             return segments
         return [
-            Segment(text if control is not None else without_controls(text, " "), style, control)
+            Segment(text if control is not None else replace_control_characters(text, " "), style, control)
             for text, style, control in segments
         ]
 
 
-class GatedApp(App[None]):
-    """An app that says when keys may come: those that came earlier wait in the terminal.
+class InputGatedApp(App[None]):
+    """An app that reads keys only after `input_enabled` is set. Earlier keys stay in the terminal's buffer.
 
-    `when_deaf` is called in the input's thread when the person wants to leave and the loop does not hear it: with False
-    at first, then with True.
+    `on_unresponsive` is called in the input thread if the user presses Ctrl+C and the event loop doesn't handle it:
+    first with False, then with True.
     """
 
-    def __init__(self, when_deaf: Callable[[bool], None]) -> None:
+    def __init__(self, on_unresponsive: Callable[[bool], None]) -> None:
         super().__init__(driver_class=TerminalDriver)
-        self.when_deaf = when_deaf
-        self.keys_may_come = threading.Event()
-        self.read_before = b""  # what another reader had taken from the terminal already, and not used
+        self.on_unresponsive = on_unresponsive
+        self.input_enabled = threading.Event()
+        self.early_bytes = b""  # bytes that an earlier reader took from the terminal and did not use
 
 
 class TerminalWriter:
-    """Writes what is drawn, in a thread of its own: no drawing ever waits for a terminal.
+    """Writes output in a separate thread, so that drawing never waits for the terminal.
 
-    When too much waits, frames are left out, and `draw_anew` is called once the terminal has caught up.
+    If too much output is buffered, frames are skipped and `redraw` is called once the terminal has caught up.
     """
 
-    def __init__(self, file: int, draw_anew: Callable[[], None]) -> None:
+    def __init__(self, file: int, redraw: Callable[[], None]) -> None:
         self._file = file
-        self._draw_anew = draw_anew
-        self._waiting: list[str] = []
-        self._size = 0
+        self._redraw = redraw
+        self._buffer: list[str] = []
+        self._buffered_characters = 0
         self._has_skipped = False
         self._is_writing = False
         self._changed = threading.Condition()
-        threading.Thread(target=self._run, name="terminal output", daemon=True).start()
+        threading.Thread(target=self._write_buffered, name="terminal output", daemon=True).start()
 
     def write(self, text: str) -> None:
-        """Have this written soon."""
+        """Buffer text for the writer thread."""
         with self._changed:
-            if self._size > _MOST_WAITING and len(text) > _SHORT:
+            if self._buffered_characters > _MAX_BUFFERED_CHARACTERS and len(text) > _MIN_FRAME_CHARACTERS:
                 self._has_skipped = True
                 return
-            self._waiting.append(text)
-            self._size += len(text)
+            self._buffer.append(text)
+            self._buffered_characters += len(text)
             self._changed.notify_all()
 
-    def finish(self, seconds: float) -> None:
-        """Return when all is written, or after so long."""
+    def flush(self, timeout_seconds: float) -> None:
+        """Wait until all buffered text is written, but no longer than `timeout_seconds`."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._waiting and not self._is_writing, seconds)
+            self._changed.wait_for(lambda: not self._buffer and not self._is_writing, timeout_seconds)
 
-    def _run(self) -> None:
+    def _write_buffered(self) -> None:
         while True:
             with self._changed:
                 self._is_writing = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._waiting)
-                data = "".join(self._waiting).encode("utf-8", "replace")
-                self._waiting.clear()
-                self._size = 0
+                self._changed.wait_for(lambda: self._buffer)
+                data = "".join(self._buffer).encode("utf-8", "replace")
+                self._buffer.clear()
+                self._buffered_characters = 0
                 self._is_writing = True
                 has_skipped, self._has_skipped = self._has_skipped, False
-            with suppress(OSError):  # the terminal is gone: nobody looks
+            with suppress(OSError):  # the terminal is gone, so the output is not needed
                 while data:
                     data = data[os.write(self._file, data) :]
             if has_skipped:
-                self._draw_anew()
+                self._redraw()
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's driver for Linux and macOS, with its own ways of reading and writing."""
+    """Textual's driver for Linux and macOS, with its own input thread and output thread."""
 
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)  # pyright: ignore[reportUnknownMemberType]
-        assert isinstance(app, GatedApp)
-        self._gated = app
-        self._output = TerminalWriter(sys.stderr.fileno(), self._draw_anew)
-        self._woken, self._wake = os.pipe()
-        self._pasted: str | None = None
+        assert isinstance(app, InputGatedApp)
+        self._gated_app = app
+        self._writer = TerminalWriter(sys.stderr.fileno(), self._redraw)
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._paste_text: str | None = None
         self._parser = XTermParser(debug)
-        self._unheard_since = 0.0
-        self._unheard = 0
+        self._quit_pending_since = 0.0
+        self._ignored_quits = 0
 
     def write(self, data: str) -> None:
-        """Have this written soon; never waits."""
-        self._output.write(data)
+        """Buffer output for the writer thread. Never waits."""
+        self._writer.write(data)
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal's normal mode."""
         super().stop_application_mode()
-        self._output.finish(_FLUSH_SECONDS)
+        self._writer.flush(_FLUSH_TIMEOUT_SECONDS)
 
     def disable_input(self) -> None:
-        """Take no more keys."""
-        self._gated.keys_may_come.set()
-        os.write(self._wake, b".")
-        super().disable_input()  # waits for the input's thread
-        os.read(self._woken, 1)
+        """Stop reading keys."""
+        self._gated_app.input_enabled.set()
+        os.write(self._wake_writer, b".")
+        super().disable_input()  # waits for the input thread
+        os.read(self._wake_reader, 1)
 
     def run_input_thread(self) -> None:
-        """Read keys until there shall be no more, or the terminal is gone."""
-        self._gated.keys_may_come.wait()
+        """Read keys until input is disabled or the terminal is closed."""
+        self._gated_app.input_enabled.wait()
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._take(decode(self._gated.read_before))
+        self._process_input(decode(self._gated_app.early_bytes))
         timeout: float | None = None
         while not self.exit_event.is_set():
-            ready, _, _ = select.select([self.fileno, self._woken], [], [], timeout)
+            ready, _, _ = select.select([self.fileno, self._wake_reader], [], [], timeout)
             timeout = None
-            if self._woken in ready:
+            if self._wake_reader in ready:
                 return
             if ready:
-                data = self._read()
+                data = self._read_bytes()
                 if not data:
                     self._loop.call_soon_threadsafe(self._app.exit)
                     return
-                self._take(decode(data))
+                self._process_input(decode(data))
                 timeout = _ESCAPE_SECONDS
             else:
-                self._post(self._parser.tick())
-                self._tell_deaf()
-            if self._unheard_since:
+                self._post_messages(self._parser.tick())
+                self._warn_unresponsive()
+            if self._quit_pending_since:
                 timeout = _ESCAPE_SECONDS
 
-    def _press_leave(self) -> None:
-        """See that Ctrl+C is heard. When the loop is held by something, nobody but this thread can help."""
-        if not self._unheard_since:
-            self._unheard_since = time.monotonic()
-            self._unheard = 0
-            self._loop.call_soon_threadsafe(self._hear)
-        elif time.monotonic() - self._unheard_since > _DEAF_SECONDS:
-            self._unheard += 1
-            self._gated.when_deaf(self._unheard > 1)
+    def _handle_quit_key(self) -> None:
+        """Check that the event loop handles Ctrl+C. If the loop is blocked, only the input thread can react."""
+        if not self._quit_pending_since:
+            self._quit_pending_since = time.monotonic()
+            self._ignored_quits = 0
+            self._loop.call_soon_threadsafe(self._mark_responsive)
+        elif time.monotonic() - self._quit_pending_since > _UNRESPONSIVE_SECONDS:
+            self._ignored_quits += 1
+            self._gated_app.on_unresponsive(self._ignored_quits > 1)
 
-    def _hear(self) -> None:
-        self._unheard_since = 0.0
+    def _mark_responsive(self) -> None:
+        self._quit_pending_since = 0.0
 
-    def _tell_deaf(self) -> None:
-        since = self._unheard_since
-        if since and not self._unheard and time.monotonic() - since > _DEAF_SECONDS:
-            self.write(_DEAF)
+    def _warn_unresponsive(self) -> None:
+        since = self._quit_pending_since
+        if since and not self._ignored_quits and time.monotonic() - since > _UNRESPONSIVE_SECONDS:
+            self.write(_UNRESPONSIVE_TEXT)
 
-    def _read(self) -> bytes:
+    def _read_bytes(self) -> bytes:
         try:
-            return os.read(self.fileno, _PIECE_BYTES)
+            return os.read(self.fileno, _READ_BYTES)
         except OSError:
             return b""
 
-    def _take(self, text: str) -> None:
-        """Take what was typed; what was pasted goes along in one piece, past the parser, which is slow with much."""
-        if self._pasted is None and any(key in text for key in _LEAVE_KEYS):
-            self._press_leave()
+    def _process_input(self, text: str) -> None:
+        """Pass input to the key parser. Pasted text bypasses the parser, which is slow for long text."""
+        if self._paste_text is None and any(key in text for key in _QUIT_KEYS):
+            self._handle_quit_key()
         while text:
-            if self._pasted is None:
+            if self._paste_text is None:
                 before, start, text = text.partition(_PASTE_START)
                 if before:
-                    self._post(self._parser.feed(before))
-                self._pasted = "" if start else None
+                    self._post_messages(self._parser.feed(before))
+                self._paste_text = "" if start else None
             else:
-                self._pasted, end, text = (self._pasted + text).partition(_PASTE_END)
+                self._paste_text, end, text = (self._paste_text + text).partition(_PASTE_END)
                 if end:
-                    self.process_message(events.Paste(typed_text(self._pasted)))
-                    self._pasted = None
+                    self.process_message(events.Paste(sanitize_input(self._paste_text)))
+                    self._paste_text = None
 
-    def _post(self, messages: Any) -> None:
+    def _post_messages(self, messages: Any) -> None:
         for message in messages:
             self.process_message(message)
 
-    def _draw_anew(self) -> None:
-        with suppress(RuntimeError):  # the loop is closed: the app is gone
+    def _redraw(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed because the app has exited
             self._loop.call_soon_threadsafe(self._app.refresh)

@@ -1,4 +1,4 @@
-"""The first line: what is typed while the terminal app is still being loaded is seen, and kept."""
+"""The early input line: displays and stores text that the user types while the terminal app is still loading."""
 
 import codecs
 import os
@@ -12,58 +12,58 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from hark.text.safe_text import typed_text
+from hark.text.safe_text import sanitize_input
 
 PROMPT = "› "
-ESCAPE_MS = "25"
-_PIECE_BYTES = 65_536
-_ERASE = b"\r\x1b[J"
-_BEGIN = b"\x1b[?2004h"  # pastes come in brackets, so that a line end in one is no Enter
-_END = b"\x1b[?2004l"
+ESCAPE_DELAY_MS = "25"
+_READ_BYTES = 65_536
+_ERASE_LINE = b"\r\x1b[J"
+_ENABLE_PASTE = b"\x1b[?2004h"  # bracketed paste, so that a line break in pasted text is not Enter
+_DISABLE_PASTE = b"\x1b[?2004l"
 _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
-_KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O])")  # a key that is no letter: it means nothing here yet
+_CONTROL_KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O])")  # a key without a character, ignored here
 _INPUT_FLAGS = termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON
 _LOCAL_FLAGS = termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
 
 
 class EarlyInput:
-    """What was typed before the app was there: texts with Enter behind them, and the text that is being typed."""
+    """Text typed before the app was ready: the texts sent with Enter, and the text still being typed."""
 
     def __init__(self, sent: Iterable[str] = (), text: str = "") -> None:
         self.sent = list(sent)
         self.text = text
-        self.is_left = False
-        self._begun = ""  # a key or a paste of which only the beginning has come
+        self.is_quit_requested = False
+        self._incomplete = ""  # the first part of an incomplete key sequence or paste
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
-    def rest(self) -> bytes:
-        """The bytes that mean nothing yet: they come before those that wait in the terminal for the next reader."""
-        return self._begun.encode() + self._decoder.getstate()[0]
+    def unprocessed_bytes(self) -> bytes:
+        """The bytes that have not been interpreted. They precede the next bytes read from the terminal."""
+        return self._incomplete.encode() + self._decoder.getstate()[0]
 
-    def read(self, data: bytes) -> None:
-        """Take what came from the keyboard at once: a line end inside of it was pasted, one behind it was typed."""
-        piece = f"{self._begun}{self._decoder.decode(data)}"
+    def feed(self, data: bytes) -> None:
+        """Process the bytes of one read. A line break at the end is Enter; any other line break was pasted."""
+        piece = f"{self._incomplete}{self._decoder.decode(data)}"
         if "\x1b[200~" in piece and "\x1b[201~" not in piece:
-            self._begun = piece
+            self._incomplete = piece
             return
-        self._begun = ""
+        self._incomplete = ""
         place = 0
         for paste in _PASTE.finditer(piece):
-            self._keys(piece[place : paste.start()])
-            self.text += typed_text(paste[1])
+            self._feed_keys(piece[place : paste.start()])
+            self.text += sanitize_input(paste[1])
             place = paste.end()
-        self._keys(piece[place:])
+        self._feed_keys(piece[place:])
 
-    def _keys(self, piece: str) -> None:
-        piece = _KEY.sub("", piece)
-        if "\x1b" in piece:  # the beginning of a key whose end is still to come
-            piece, _, rest = piece.partition("\x1b")
-            self._begun = "\x1b" + rest if rest else ""
+    def _feed_keys(self, piece: str) -> None:
+        piece = _CONTROL_KEY.sub("", piece)
+        if "\x1b" in piece:  # the first part of a key sequence
+            piece, _, remainder = piece.partition("\x1b")
+            self._incomplete = "\x1b" + remainder if remainder else ""
         for place, character in enumerate(piece):
-            self._key(character, is_last=place == len(piece) - 1)
+            self._feed_key(character, is_last=place == len(piece) - 1)
 
-    def _key(self, character: str, *, is_last: bool) -> None:
+    def _feed_key(self, character: str, *, is_last: bool) -> None:
         match character:
             case "\r" if is_last:
                 if self.text.strip():
@@ -76,106 +76,107 @@ class EarlyInput:
             case "\x15":
                 self.text = ""
             case "\x03":
-                self.is_left = not self.text
+                self.is_quit_requested = not self.text
                 self.text = ""
             case "\x04":
-                self.is_left = not self.text
+                self.is_quit_requested = not self.text
             case _:
-                self.text += typed_text(character)
+                self.text += sanitize_input(character)
 
 
-class FirstLine:
-    """An input line from the first moment on, in a thread of its own, until the app takes over or `give_back`.
+class EarlyInputLine:
+    """An input line that works immediately, in its own thread, until the app or `finish_and_restore` stops it.
 
-    The terminal stays in the mode in which keys come at once: nothing that is typed in between gets another meaning.
+    The terminal stays in raw mode, so that every key keeps its meaning during the transition.
     """
 
     def __init__(self) -> None:
-        """Raises termios.error where there is no terminal."""
-        self.usual = termios.tcgetattr(0)
-        self._typed = EarlyInput()
-        self._woken, self._wake = os.pipe()
-        self._is_over = False
-        self._let_keys_through()
-        self._thread = threading.Thread(target=self._run, name="first line", daemon=True)
+        """Switch to raw mode and start the input thread. Raises termios.error if stdin is not a terminal."""
+        self.saved_modes = termios.tcgetattr(0)
+        self._input = EarlyInput()
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._is_finished = False
+        self._enter_raw_mode()
+        self._thread = threading.Thread(target=self._read_keys, name="first line", daemon=True)
         self._thread.start()
 
     @property
-    def is_left(self) -> bool:
-        """True when the person wants to leave again."""
-        return self._typed.is_left
+    def is_quit_requested(self) -> bool:
+        """True if the user asked to quit."""
+        return self._input.is_quit_requested
 
-    def take(self) -> EarlyInput:
-        """End it; return what was typed."""
-        if not self._is_over:
-            self._is_over = True
-            os.write(self._wake, b".")
+    def finish(self) -> EarlyInput:
+        """Stop the input thread and return the typed text."""
+        if not self._is_finished:
+            self._is_finished = True
+            os.write(self._wake_writer, b".")
             self._thread.join()
             with suppress(OSError):
-                os.write(1, _END + _ERASE)
-        return self._typed
+                os.write(1, _DISABLE_PASTE + _ERASE_LINE)
+        return self._input
 
-    def give_back(self) -> None:
-        """End it, and have the terminal as it was."""
-        self.take()
+    def finish_and_restore(self) -> None:
+        """Stop the input thread and restore the terminal's modes."""
+        self.finish()
         self.restore()
 
     def restore(self) -> None:
-        """Have the terminal's modes as they were; from whatever thread."""
-        with suppress(termios.error):  # it is gone
-            termios.tcsetattr(0, termios.TCSANOW, self.usual)
+        """Restore the terminal's modes. Safe to call from any thread."""
+        with suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(0, termios.TCSANOW, self.saved_modes)
 
-    def _let_keys_through(self) -> None:
-        """Have each key come at once, as it is, and unseen: it is shown by us."""
-        mode: list[Any] = list(self.usual)
+    def _enter_raw_mode(self) -> None:
+        """Switch the terminal to raw mode without echo. The input thread draws the typed text."""
+        mode: list[Any] = list(self.saved_modes)
         mode[0] &= ~_INPUT_FLAGS
         mode[3] &= ~_LOCAL_FLAGS
         termios.tcsetattr(0, termios.TCSANOW, mode)
-        os.write(1, _BEGIN)
+        os.write(1, _ENABLE_PASTE)
 
-    def _run(self) -> None:
-        while not self._typed.is_left:
-            _draw(self._typed)
-            ready, _, _ = select.select([0, self._woken], [], [])
-            if self._woken in ready:
+    def _read_keys(self) -> None:
+        while not self._input.is_quit_requested:
+            _draw_line(self._input)
+            ready, _, _ = select.select([0, self._wake_reader], [], [])
+            if self._wake_reader in ready:
                 return
             try:
-                piece = os.read(0, _PIECE_BYTES)
+                piece = os.read(0, _READ_BYTES)
             except OSError:
                 piece = b""
-            self._typed.read(piece)
-            if not piece or self._typed.is_left:
-                self._leave(piece)
+            self._input.feed(piece)
+            if not piece or self._input.is_quit_requested:
+                self._request_quit(piece)
                 return
 
-    def _leave(self, piece: bytes) -> None:
-        """The person wants to leave: at once if nothing has begun yet, else as after any Ctrl+C."""
-        self._typed.is_left = True
-        if b"\x03" in piece:
+    def _request_quit(self, data: bytes) -> None:
+        """Record that the user asked to quit. Ctrl+C also raises SIGINT in this process."""
+        self._input.is_quit_requested = True
+        if b"\x03" in data:
             with suppress(OSError):
-                os.write(1, _END + _ERASE)
+                os.write(1, _DISABLE_PASTE + _ERASE_LINE)
             self.restore()
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def typed_while(load: Callable[[], object]) -> FirstLine:
-    """Show an input line and `load` meanwhile; return the line, which is still live.
+def show_input_while_loading(load: Callable[[], object]) -> EarlyInputLine:
+    """Show an input line while `load` runs. Return the line, which continues to read keys.
 
     Raises:
-        Exception: What `load` raised; the terminal is as it was.
+        Exception: Any error from `load`. The terminal is restored first.
     """
-    os.environ.setdefault("ESCDELAY", ESCAPE_MS)  # Esc stops: nobody should wait for it
-    line = FirstLine()
+    os.environ.setdefault("ESCDELAY", ESCAPE_DELAY_MS)  # Esc stops the turn, so it must be recognised quickly
+    line = EarlyInputLine()
     try:
         load()
     except BaseException:
-        line.give_back()
+        line.finish_and_restore()
         raise
     return line
 
 
-def _draw(typed: EarlyInput) -> None:
-    line = (typed.text or (typed.sent[-1] if typed.sent else "")).rpartition("\n")[2].replace("\t", " ")
+def _draw_line(early_input: EarlyInput) -> None:
+    text = early_input.text or (early_input.sent[-1] if early_input.sent else "")
+    line = text.rpartition("\n")[2].replace("\t", " ")
     try:
         room = os.get_terminal_size(1).columns - 3
     except OSError:
@@ -187,4 +188,4 @@ def _draw(typed: EarlyInput) -> None:
             break
         shown = character + shown
     with suppress(OSError):
-        os.write(1, _ERASE + f"{PROMPT}{shown}".encode())
+        os.write(1, _ERASE_LINE + f"{PROMPT}{shown}".encode())

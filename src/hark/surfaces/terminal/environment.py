@@ -1,4 +1,4 @@
-"""Where the terminal app is: its files, its settings, and what surrounds it."""
+"""The terminal app's environment: its files, settings and callbacks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,17 +9,19 @@ from hark.surfaces.terminal.early_input import EarlyInput
 from hark.surfaces.terminal.keys import Keys
 
 
-def _be_mute() -> Dictation:
-    raise SpeechError("There is no voice here.")
+def _raise_no_voice() -> Dictation:
+    raise SpeechError("Voice input is not available here.")
 
 
 @dataclass(frozen=True, slots=True)
 class TerminalEnvironment:
-    """What the app is given. `take_over` ends whoever reads the terminal before it; `leaving` hears of its end.
+    """The terminal app's settings and callbacks.
 
-    `when_deaf` is called in the input's thread when the person wants to leave and the loop does not hear it; with True,
-    the person has asked once more: leave at once. `dictation` is asked for when the person wants to talk; it raises
-    SpeechError when nobody can.
+    `finish_early_input` stops the early input line. `on_exit` is called when the app starts to exit.
+    `on_unresponsive`
+    is called in the input thread if the user presses Ctrl+C while the event loop is blocked. Its argument is True for
+    a
+    second press: the process must exit immediately. `open_dictation` raises SpeechError if recording is impossible.
     """
 
     home: Path
@@ -28,7 +30,7 @@ class TerminalEnvironment:
     theme: str = ""
     after_stop_edits: bool = False
     notices: tuple[str, ...] = ()
-    take_over: Callable[[], EarlyInput] = EarlyInput
-    leaving: Callable[[], None] = lambda: None
-    when_deaf: Callable[[bool], None] = lambda _: None
-    dictation: Callable[[], Dictation] = _be_mute
+    finish_early_input: Callable[[], EarlyInput] = EarlyInput
+    on_exit: Callable[[], None] = lambda: None
+    on_unresponsive: Callable[[bool], None] = lambda _: None
+    open_dictation: Callable[[], Dictation] = _raise_no_voice

@@ -1,4 +1,4 @@
-"""Text that outlives the app: the history of sent texts, and the draft that was not sent."""
+"""The user's stored input: the input history and the unsent drafts."""
 
 import contextlib
 from collections.abc import Container
@@ -8,52 +8,52 @@ import msgspec
 
 from hark.disk.private_files import append_private, replace_private
 
-KEPT = 500
+MAX_ENTRIES = 500
 
 
 class History:
-    """The texts, the oldest first. A file that can't be read or written costs nothing but itself."""
+    """The input history, oldest entry first. Errors when reading or writing the file are ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._texts = _read(path)
-        self._place = len(self._texts)
+        self._texts = _read_history(path)
+        self._index = len(self._texts)
         self._unsent = ""
 
     def add(self, text: str) -> None:
-        """Keep one more."""
+        """Add an input history entry, unless it equals the last entry."""
         if not self._texts or self._texts[-1] != text:
             self._texts.append(text)
-            with contextlib.suppress(OSError):  # the history of this run is still there
+            with contextlib.suppress(OSError):  # the history of this run stays in memory
                 append_private(self._path, msgspec.json.encode(text) + b"\n", is_durable=False)
-        self._place = len(self._texts)
+        self._index = len(self._texts)
 
-    def older(self, now: str) -> str | None:
-        """Return the text before; the first time, remember what is in the line `now`."""
-        if self._place == len(self._texts):
-            self._unsent = now
-        if self._place == 0:
+    def older(self, current: str) -> str | None:
+        """Return the previous entry, or None at the oldest. The first call stores `current`, the unsent text."""
+        if self._index == len(self._texts):
+            self._unsent = current
+        if self._index == 0:
             return None
-        self._place -= 1
-        return self._texts[self._place]
+        self._index -= 1
+        return self._texts[self._index]
 
     def newer(self) -> str | None:
-        """Return the text behind; in the end what was in the line when the walk began."""
-        if self._place >= len(self._texts):
+        """Return the next entry. After the newest, return the unsent text that `older` stored, then None."""
+        if self._index >= len(self._texts):
             return None
-        self._place += 1
-        return self._unsent if self._place == len(self._texts) else self._texts[self._place]
+        self._index += 1
+        return self._unsent if self._index == len(self._texts) else self._texts[self._index]
 
 
 class SavedDraft:
-    """One session's unsent text in a file. A disk that refuses costs nothing but the draft's safety."""
+    """One session's unsent text, stored in a file. Write errors are ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.text = ""  # what is kept
+        self.text = ""  # the stored text
 
     def read(self) -> str:
-        """Return what was left unsent."""
+        """Return the stored draft, or "" if there is none."""
         try:
             self.text = self._path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
@@ -61,7 +61,7 @@ class SavedDraft:
         return self.text
 
     def save(self, text: str) -> None:
-        """Keep this text; an empty one removes the draft."""
+        """Store the text. An empty text deletes the draft."""
         if text == self.text:
             return
         self.text = text
@@ -72,17 +72,17 @@ class SavedDraft:
             replace_private(self._path, text.encode(), is_durable=False)
 
 
-def adopt(folder: Path, session: str, known: Container[str]) -> None:
-    """Give a new session the last text that was left unsent where nothing was ever sent: nobody would resume that."""
+def adopt_orphaned_draft(directory: Path, session: str, known_sessions: Container[str]) -> None:
+    """Move the newest draft of an unknown session to `session`, because the unknown session can't be resumed."""
     with contextlib.suppress(OSError):
-        left = [path for path in folder.iterdir() if path.name not in known and path.suffix != ".new"]
-        if left:
-            max(left, key=lambda path: path.stat().st_mtime).replace(folder / session)
+        orphans = [path for path in directory.iterdir() if path.name not in known_sessions and path.suffix != ".new"]
+        if orphans:
+            max(orphans, key=lambda path: path.stat().st_mtime).replace(directory / session)
 
 
-def _read(path: Path) -> list[str]:
+def _read_history(path: Path) -> list[str]:
     try:
-        lines = path.read_bytes().splitlines()[-KEPT:]
+        lines = path.read_bytes().splitlines()[-MAX_ENTRIES:]
     except OSError:
         return []
     texts: list[str] = []
@@ -90,5 +90,5 @@ def _read(path: Path) -> list[str]:
         try:
             texts.append(msgspec.json.decode(line, type=str))
         except msgspec.MsgspecError:
-            continue  # a line that a crash cut
+            continue  # a line that a crash truncated
     return texts

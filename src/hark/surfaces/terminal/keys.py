@@ -1,10 +1,10 @@
-"""The keys of the terminal app, and what they are called."""
+"""The key bindings of the terminal app, with their actions and descriptions."""
 
 from msgspec import Struct
 
 
 class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """`[terminal.keys]`: a key for each act, in Textual's names (`ctrl+s`, `tab`, `f2`); Enter always sends."""
+    """The settings of `[terminal.keys]`: the key of each action, named as in Textual (`ctrl+s`). Enter always sends."""
 
     queue: str = "tab"
     steer: str = "ctrl+s"
@@ -19,37 +19,37 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     talk: str = "ctrl+t"
 
 
-FIXED = {"ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}
+FIXED_KEYS = {"ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}
 
-# What each act does, in the order in which people need to know it.
-MEANINGS = {
-    "queue": "send it when the running turn is over (completes a word when a list is shown)",
-    "steer": "send it into the running turn, at its next step",
-    "stop": "stop the running turn; twice within 0.6 s: go back to an earlier message",
-    "leave": "clear the line, else stop the turn, else (twice within 2 s) leave",
-    "newline": "a new line (Shift+Enter, Alt+Enter, and Enter behind a \\ do the same)",
+# Descriptions of the actions, the most important first.
+KEY_DESCRIPTIONS = {
+    "queue": "queue the message until the running turn ends (while completions are listed: complete the word)",
+    "steer": "steer: add the message to the running turn at its next step",
+    "stop": "stop the running turn; twice within 0.6 s: rewind to an earlier message",
+    "leave": "clear the input line; if it is empty, stop the turn; when idle, press twice within 2 s to quit",
+    "newline": "insert a line break (also Shift+Enter, Alt+Enter, or Enter after a \\)",
     "editor": "edit the text in `$VISUAL` or `$EDITOR`",
-    "unfold": "open or fold all thinking and output (a click opens one)",
-    "waiting": "into the list of waiting messages",
-    "children": "the tree of child agents: open one, stop one, go back",
-    "rewind": "go back to an earlier message, with or without its file changes",
-    "talk": "talk: once begins to record, once more sends what you said, Esc drops it ([voice](voice.md))",
-    "end": "leave, when the line is empty",
+    "unfold": "expand or collapse all thinking and output (a click expands one block)",
+    "waiting": "go to the list of queued messages",
+    "children": "show the child agents: open or stop one, or return to the parent",
+    "rewind": "rewind to an earlier message, with or without its file changes",
+    "talk": "record a voice message; press again to send it, Esc to discard it ([voice](voice.md))",
+    "end": "quit, when the input line is empty",
     "page_up": "scroll up",
     "page_down": "scroll down",
 }
 
 QUEUE_KEYS = {
-    "e": ("edit", "edit it: Enter puts it back changed, Esc leaves it as it was"),
-    "d": ("withdraw", "withdraw it (Delete does the same)"),
-    "K": ("up", "move it up"),
-    "J": ("down", "move it down"),
-    "enter": ("now", "send it now: it interrupts what runs"),
-    "escape": ("leave", "back to the input line"),
+    "e": ("edit", "edit the message: Enter saves, Esc discards the changes"),
+    "d": ("withdraw", "withdraw the message (also Delete)"),
+    "K": ("up", "move the message up"),
+    "J": ("down", "move the message down"),
+    "enter": ("now", "send the message now, interrupting the running turn"),
+    "escape": ("leave", "return to the input line"),
 }
 
 
-def shown(key: str) -> str:
-    """Return a key as people write it."""
+def key_label(key: str) -> str:
+    """Return a key's name as shown to users, such as `Ctrl+S` for `ctrl+s`."""
     names = {"escape": "Esc", "tab": "Tab", "enter": "Enter", "pageup": "PgUp", "pagedown": "PgDn"}
     return names.get(key, "+".join(part.capitalize() if len(part) > 1 else part.upper() for part in key.split("+")))

@@ -1,4 +1,4 @@
-"""What was sent and is not known to be accepted yet: nothing of it is lost meanwhile."""
+"""Messages that were sent but not yet accepted. Their text is not lost if the store fails."""
 
 import base64
 import re
@@ -14,14 +14,14 @@ from hark.protocol.store import StoreError
 from hark.surfaces.terminal.conversation_log import ConversationLog
 from hark.surfaces.terminal.widgets.composer import Composer
 
-MOST_BYTES = 5_000_000
+MAX_IMAGE_BYTES = 5_000_000
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
-_NAMED = re.compile(r"\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
+_IMAGE_EXTENSION = re.compile(r"\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
 _PATH = re.compile(r"""(?:^|\s)@?(?:'([^']+)'|"([^"]+)"|((?:\\\s|\S)+))""")
 
 
 class PendingMessages:
-    """Sends messages, in order, each in a task that `start` begins."""
+    """Sends messages in order. `start` runs each coroutine as a task."""
 
     def __init__(
         self,
@@ -34,66 +34,66 @@ class PendingMessages:
         self._composer = composer
         self._workspace = workspace
         self._start = start
-        self._texts: dict[str, tuple[str, str]] = {}  # each with its session
+        self._pending: dict[str, tuple[str, str]] = {}  # message id -> (session id, text)
 
     @property
     def texts(self) -> list[str]:
-        """What is on its way."""
-        return [text for _, text in self._texts.values()]
+        """The texts of all messages that have not been accepted."""
+        return [text for _, text in self._pending.values()]
 
-    def messages(self, session: str) -> list[str]:
-        """Return the ids of the messages that are on their way to a session."""
-        return [message for message, (to, _) in self._texts.items() if to == session]
+    def message_ids(self, session: str) -> list[str]:
+        """Return the ids of a session's messages that have not been accepted."""
+        return [message for message, (to, _) in self._pending.items() if to == session]
 
-    def forget(self, message: str) -> None:
-        """A receipt came: the message is accepted."""
-        self._texts.pop(message, None)
+    def mark_accepted(self, message: str) -> None:
+        """Remove a message for which a receipt has arrived."""
+        self._pending.pop(message, None)
 
     def send(self, session: Session, message: str, text: str, delivery: Delivery | None = None) -> None:
-        """Send a message to a session; returns at once."""
+        """Send a message to a session. Returns immediately."""
         if delivery is None and is_child(session.id):
-            delivery = Delivery.STEER  # a message that cut a child's turn would end its work for its parent
-        self._texts[message] = session.id, text
-        self._start(self.say(session, message, text, delivery))
+            delivery = Delivery.STEER  # an interrupt would end the child's work for its parent
+        self._pending[message] = session.id, text
+        self._start(self.deliver(session, message, text, delivery))
 
-    async def say(self, session: Session, message: str, text: str, delivery: Delivery | None) -> None:
-        """Say it; the person sees what became of it, and has the words back if they were not accepted."""
-        pictures, wrong = pictures_in(text, self._workspace)
-        for problem in wrong:
-            self._log.tell(problem)
+    async def deliver(self, session: Session, message: str, text: str, delivery: Delivery | None) -> None:
+        """Send a message and show its receipt. If it isn't accepted, restore its text to the input line if empty."""
+        pictures, problems = find_images(text, self._workspace)
+        for problem in problems:
+            self._log.show_notice(problem)
         try:
             receipt = await session.say(text, delivery, id=message, attachments=pictures)
         except StoreError as error:
-            self._log.became(message, f"not accepted: {error}. Up brings it back.")
+            self._log.set_receipt(message, f"not accepted: {error}. Press Up to get the text back.")
             if not self._composer.text:
-                self._composer.put(text)
+                self._composer.set_text(text)
             return
         finally:
-            self._texts.pop(message, None)
-        self._log.accepted(receipt)
+            self._pending.pop(message, None)
+        self._log.show_receipt(receipt)
         if pictures:
-            self._log.tell("with " + ", ".join(picture.name for picture in pictures))
+            self._log.show_notice("Attached: " + ", ".join(picture.name for picture in pictures))
 
 
-def pictures_in(text: str, workspace: Path) -> tuple[list[Attachment], list[str]]:
-    """Return the pictures that a text names, and what was wrong with those that can't go along."""
+def find_images(text: str, workspace: Path) -> tuple[list[Attachment], list[str]]:
+    """Return the images whose paths appear in a text, and an error message for each image that can't be attached."""
     found: list[Attachment] = []
-    wrong: list[str] = []
-    for match in _PATH.finditer(text) if _NAMED.search(text) else ():
+    problems: list[str] = []
+    for match in _PATH.finditer(text) if _IMAGE_EXTENSION.search(text) else ():
         name = next(group for group in match.groups() if group).replace("\\ ", " ").removeprefix("file://")
-        kind = _TYPES.get(Path(name).suffix.lower())
-        if kind is None:
+        media_type = _TYPES.get(Path(name).suffix.lower())
+        if media_type is None:
             continue
         path = workspace / Path(name).expanduser()
         try:
             if not path.is_file():
                 continue
-            data = path.read_bytes() if path.stat().st_size <= MOST_BYTES else None
+            data = path.read_bytes() if path.stat().st_size <= MAX_IMAGE_BYTES else None
         except OSError as error:
-            wrong.append(f"{name} can't be read: {error}")
+            problems.append(f"Could not read {name}: {error}")
             continue
         if data is None:
-            wrong.append(f"{name} is larger than {MOST_BYTES // 1_000_000} MB and was not sent along")
+            problems.append(f"{name} is larger than {MAX_IMAGE_BYTES // 1_000_000} MB and was not attached")
         else:
-            found.append(Attachment(kind, path.name, base64.b64encode(data).decode(), str(path)))
-    return found, wrong
+            found.append(Attachment(media_type, path.name, base64.b64encode(data).decode(), str(path)))
+    return found, problems

@@ -1,4 +1,4 @@
-"""The status lines below the conversation: what the agent is doing, read off the events, and the keys to use now."""
+"""The status lines below the conversation: the agent's current activity, taken from events, and key hints."""
 
 from hark.protocol.events import (
     AnyEvent,
@@ -14,91 +14,93 @@ from hark.protocol.events import (
     TurnStart,
 )
 from hark.protocol.names import is_child
-from hark.surfaces.terminal.keys import Keys, shown
-from hark.text.safe_text import safe_line
+from hark.surfaces.terminal.keys import Keys, key_label
+from hark.text.safe_text import sanitize_line
 
 IDLE = ""
-_PHASES = {StepStart: "waiting for the first token", ReasoningDelta: "thinking", ReplyDelta: "answering"}
+_ACTIVITIES = {StepStart: "Thinking", ReasoningDelta: "Thinking", ReplyDelta: "Answering"}
 
 
 class TurnProgress:
-    """The phase of the running turn; `line` tells it with its age."""
+    """Tracks the running turn's current activity. `describe` returns the activity with its duration."""
 
     def __init__(self) -> None:
         self.turn = ""
-        self._phase = IDLE
+        self._activity = IDLE
         self._since = 0.0
         self._started = 0.0
         self._calls: dict[str, tuple[str, float]] = {}
-        self._asked = 0
+        self._open_questions = 0
 
-    def join(self, turn: str, now: float) -> None:
-        """Begin in the middle of a turn that runs already."""
+    def join_running_turn(self, turn: str, now: float) -> None:
+        """Start tracking a turn that is already running."""
         if turn and not self.turn:
             self.turn = turn
             self._started = now
-            self._enter("working", now)
+            self._set_activity("Working", now)
 
-    def take(self, event: AnyEvent) -> None:
-        """Take one more event."""
+    def update(self, event: AnyEvent) -> None:
+        """Update the activity with an event."""
         match event:
             case TurnStart():
                 self.turn = event.turn or ""
                 self._started = event.at
                 self._calls.clear()
-                self._asked = 0
-                self._enter("starting", event.at)
+                self._open_questions = 0
+                self._set_activity("Thinking", event.at)
             case TurnEnd():
                 self.turn = ""
                 self._calls.clear()
-                self._enter(IDLE, event.at)
+                self._set_activity(IDLE, event.at)
             case StepStart() | ReasoningDelta() | ReplyDelta():
-                self._enter(_PHASES[type(event)], event.at)
+                self._set_activity(_ACTIVITIES[type(event)], event.at)
             case CallStart(call=call, name=name):
                 self._calls[call] = name, event.at
             case CallEnd(call=call):
                 self._calls.pop(call, None)
                 if not self._calls:
-                    self._enter("going on", event.at)
+                    self._set_activity("Thinking", event.at)
             case QuestionAsked():
-                self._asked += 1
+                self._open_questions += 1
             case QuestionClosed():
-                self._asked = max(0, self._asked - 1)
+                self._open_questions = max(0, self._open_questions - 1)
             case Notice(code="retry" | "silence" | "compaction", text=text) if self.turn:
-                self._enter(safe_line(text, 120), event.at)
+                self._set_activity(sanitize_line(text, 120), event.at)
             case _:
                 pass
 
-    def line(self, now: float) -> str:
-        """Return what goes on, for how long, and the age of the turn; "" when nothing does."""
+    def describe(self, now: float) -> str:
+        """Return the current activity, its duration and the duration of the turn, or "" if no turn is running."""
         if not self.turn:
             return ""
-        if self._asked:
-            phase = "waits for your answer"
+        if self._open_questions:
+            activity = "Waiting for you"
         elif self._calls:
-            phase = "running " + ", ".join(f"{name} {_age(now - since)}" for name, since in self._calls.values())
+            calls = [f"{name} {_format_age(now - since)}" for name, since in self._calls.values()]
+            activity = f"Running {', '.join(calls)}"
         else:
-            phase = f"{self._phase} {_age(now - self._since)}"
-        return f"⋯ {phase} · {_age(now - self._started)} in all"
+            activity = f"{self._activity} {_format_age(now - self._since)}"
+        total = _format_age(now - self._started)
+        return f"⋯ {activity} · {total}" if self._open_questions else f"⋯ {activity} · turn {total}"
 
-    def _enter(self, phase: str, at: float) -> None:
-        if phase != self._phase:
-            self._phase = phase
-            self._since = at
+    def _set_activity(self, activity: str, started_at: float) -> None:
+        if activity != self._activity:
+            self._activity = activity
+            self._since = started_at
 
 
-def _age(seconds: float) -> str:
+def _format_age(seconds: float) -> str:
     seconds = max(0.0, seconds)
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def key_words(keys: Keys, session: str, *, is_editing: bool, is_running: bool) -> str:
-    """Return the keys that matter now. `is_editing`: a waiting message is in the input line."""
-    stop = shown(keys.stop)
+def format_key_hints(keys: Keys, session: str, *, is_editing: bool, is_running: bool) -> str:
+    """Return the footer's key hints. `is_editing`: a queued message is being edited in the input line."""
+    stop = key_label(keys.stop)
     if is_editing:
-        return f"Enter puts it back into the queue · {stop} leaves it as it was"
+        return f"Enter save · {stop} discard changes"
     if is_child(session):
-        return f"Enter steers this child · {stop} stops it alone · {shown(keys.children)} back"
+        return f"Enter steer this child · {stop} stop only this child · {key_label(keys.children)} back"
     if is_running:
-        return f"Enter sends · {shown(keys.queue)} queues · {shown(keys.steer)} steers · {stop} stops"
-    return f"Enter sends · /help · @file · {shown(keys.rewind)} goes back · {shown(keys.leave)} twice leaves"
+        return f"Enter send · {key_label(keys.queue)} queue · {key_label(keys.steer)} steer · {stop} stop"
+    return f"Enter send · /help · @file · {key_label(keys.rewind)} rewind · {key_label(keys.leave)} twice quit"

@@ -1,4 +1,4 @@
-"""Push to talk: one key begins a recording, the same one sends what was said, and Esc drops it."""
+"""Push to talk: a key starts a recording, the same key sends it, and Esc discards it."""
 
 import asyncio
 import time
@@ -7,72 +7,73 @@ from collections.abc import Callable
 from hark.protocol.speech import SpeechError
 from hark.surfaces.terminal.conversation_log import ConversationLog
 from hark.surfaces.terminal.environment import TerminalEnvironment
-from hark.surfaces.terminal.keys import shown
-from hark.text.safe_text import typed_text
+from hark.surfaces.terminal.keys import key_label
+from hark.text.safe_text import sanitize_input
 
 MICROPHONE = "🎙️"
-END_SECONDS = 1.0
+STOP_TIMEOUT_SECONDS = 1.0
 
 
-class Talk:
-    """One recording at a time. Its words go the way of typed ones."""
+class PushToTalk:
+    """Records and transcribes one voice message at a time. The transcript is handled like typed text."""
 
-    def __init__(self, place: TerminalEnvironment, log: ConversationLog, draw: Callable[[], None]) -> None:
-        """`draw` is called when `line` is another."""
-        self._place = place
+    def __init__(self, environment: TerminalEnvironment, log: ConversationLog, draw: Callable[[], None]) -> None:
+        """Create an idle recorder. `draw` is called whenever `status_line` changes."""
+        self._environment = environment
         self._log = log
         self._draw = draw
-        self._talking: asyncio.Task[None] | None = None
-        self._is_said = asyncio.Event()
-        self._began = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._is_recorded = asyncio.Event()
+        self._started_at = 0.0
 
     @property
-    def line(self) -> str:
-        """What goes on, for the line above the input; "" when nothing does."""
-        keys = self._place.keys
-        if self._talking is None:
+    def status_line(self) -> str:
+        """The recording's state for the line above the input, or "" when idle."""
+        keys = self._environment.keys
+        if self._task is None:
             return ""
-        if self._is_said.is_set():
-            return f"{MICROPHONE} listening to what you said · {shown(keys.stop)} drops it"
-        seconds = f"{time.monotonic() - self._began:.0f} s"
-        return f"● recording {seconds} · {shown(keys.talk)} sends it · {shown(keys.stop)} drops it"
+        if self._is_recorded.is_set():
+            return f"{MICROPHONE} Transcribing · {key_label(keys.stop)} discard"
+        seconds = f"{time.monotonic() - self._started_at:.0f} s"
+        return f"● Recording {seconds} · {key_label(keys.talk)} send · {key_label(keys.stop)} discard"
 
-    def press(self, say: Callable[[str], None]) -> None:
-        """Begin to record words that are for `say`, or end the recording that runs."""
-        if self._talking is None:
-            self._is_said = asyncio.Event()
-            self._began = time.monotonic()
-            self._talking = asyncio.create_task(self._talk(self._is_said, say), name="push to talk")
+    def toggle(self, on_transcript: Callable[[str], None]) -> None:
+        """Start a recording whose transcript is passed to `on_transcript`, or end the current recording."""
+        if self._task is None:
+            self._is_recorded = asyncio.Event()
+            self._started_at = time.monotonic()
+            recording = self._record_and_transcribe(self._is_recorded, on_transcript)
+            self._task = asyncio.create_task(recording, name="push to talk")
         else:
-            self._is_said.set()
+            self._is_recorded.set()
         self._draw()
 
-    def drop(self) -> bool:
-        """Forget what is being said; tell whether it was still being recorded."""
-        if self._talking is None:
+    def discard(self) -> bool:
+        """Discard the recording or its transcription. Return whether the recording was still in progress."""
+        if self._task is None:
             return False
-        is_recording = not self._is_said.is_set()
-        self._talking.cancel()
-        self._log.tell(f"{MICROPHONE} dropped", "voice")
+        is_recording = not self._is_recorded.is_set()
+        self._task.cancel()
+        self._log.show_notice(f"{MICROPHONE} Recording discarded.", "voice")
         return is_recording
 
     async def close(self) -> None:
-        """End the recording and its program, within a second."""
-        if self._talking is not None:
-            self._talking.cancel()
-            await asyncio.wait([self._talking], timeout=END_SECONDS)
+        """Stop the recording and the recording program within one second."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=STOP_TIMEOUT_SECONDS)
 
-    async def _talk(self, is_said: asyncio.Event, say: Callable[[str], None]) -> None:
+    async def _record_and_transcribe(self, is_recorded: asyncio.Event, on_transcript: Callable[[str], None]) -> None:
         try:
-            dictation = self._place.dictation()
-            audio = await dictation.record(is_said.wait)
-            is_said.set()
+            dictation = self._environment.open_dictation()
+            audio = await dictation.record(is_recorded.wait)
+            is_recorded.set()
             self._draw()
-            words = typed_text(await dictation.words(audio))
-            self._log.tell(f'{MICROPHONE} "{words}"')
-            say(words)
+            transcript = sanitize_input(await dictation.transcribe(audio))
+            self._log.show_notice(f'{MICROPHONE} "{transcript}"')
+            on_transcript(transcript)
         except SpeechError as error:
-            self._log.tell(f"{MICROPHONE} {error}")
+            self._log.show_notice(f"{MICROPHONE} {error}")
         finally:
-            self._talking = None
+            self._task = None
             self._draw()

@@ -1,4 +1,4 @@
-"""The screen of one session: its widgets, the events that come in, and the tasks that the user started."""
+"""The screen of one session: its widgets, its incoming events and the tasks that the user started."""
 
 import asyncio
 import logging
@@ -18,91 +18,95 @@ from hark.protocol.names import split_child
 from hark.protocol.receipts import ReceiptState
 from hark.protocol.session import Session
 from hark.surfaces.terminal.conversation_log import ConversationLog
-from hark.surfaces.terminal.driver import ControlFilter, GatedApp
+from hark.surfaces.terminal.driver import ControlCharacterFilter, InputGatedApp
 from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.history import History, SavedDraft
 from hark.surfaces.terminal.pending_messages import PendingMessages
-from hark.surfaces.terminal.progress import TurnProgress, key_words
-from hark.surfaces.terminal.push_to_talk import Talk
+from hark.surfaces.terminal.progress import TurnProgress, format_key_hints
+from hark.surfaces.terminal.push_to_talk import PushToTalk
 from hark.surfaces.terminal.widgets.completion_list import CompletionList
-from hark.surfaces.terminal.widgets.composer import Composer, joined
+from hark.surfaces.terminal.widgets.composer import Composer, join_texts
 from hark.surfaces.terminal.widgets.picker import Picker, PickerResult
-from hark.surfaces.terminal.widgets.question import QuestionPanel
+from hark.surfaces.terminal.widgets.question_panel import QuestionPanel
 from hark.surfaces.terminal.widgets.queue_panel import QueuePanel
-from hark.text.safe_text import safe_line
+from hark.text.safe_text import sanitize_line
 
-LEAVE_SECONDS = 0.2
+EXIT_WAIT_SECONDS = 0.2
 SURFACE = "terminal"
 
 _log = logging.getLogger(__name__)
 
 
-class ConversationScreen(GatedApp, inherit_bindings=False):
-    """Shows one session. Every wish of the person is a task of its own: the input line never waits for one."""
+class ConversationScreen(InputGatedApp, inherit_bindings=False):
+    """Shows one session. Each user action runs in its own task, so that the input line never waits."""
 
     CSS_PATH = "style.tcss"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, agent: Agent, session: str, place: TerminalEnvironment) -> None:
-        super().__init__(place.when_deaf)
+    def __init__(self, agent: Agent, session: str, environment: TerminalEnvironment) -> None:
+        super().__init__(environment.on_unresponsive)
         self.agent = agent
         self.session: Session = agent.session(session, SURFACE)
-        self.place = place
+        self.environment = environment
         self.log_view = ConversationLog()
         self.questions = QuestionPanel()
         self.queue_panel = QueuePanel()
         self.composer = Composer(
-            place.keys, History(place.home / "history.jsonl"), self.questions, self.wanted, self.answer
+            environment.keys,
+            History(environment.home / "history.jsonl"),
+            self.questions,
+            self.handle_action,
+            self.answer_question,
         )
         self.progress = TurnProgress()
         self.failure: Exception | None = None
-        self.outbox = PendingMessages(self.log_view, self.composer, place.workspace, self.start)
-        self.talk = Talk(place, self.log_view, self.draw_progress)
-        self.draft = SavedDraft(place.home / "drafts" / session)
-        self.choices = CompletionList(self.composer, place.workspace, agent.commands)
-        self._where = Static("", id="where", markup=False)
-        self._line = Static("", id="progress", markup=False)
+        self.pending_messages = PendingMessages(self.log_view, self.composer, environment.workspace, self.start_task)
+        self.push_to_talk = PushToTalk(environment, self.log_view, self.draw_progress)
+        self.draft = SavedDraft(environment.home / "drafts" / session)
+        self.completions = CompletionList(self.composer, environment.workspace, agent.commands)
+        self._child_banner = Static("", id="where", markup=False)
+        self._progress_line = Static("", id="progress", markup=False)
         self._footer = Static("", id="footer", markup=False)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._reading: asyncio.Task[None] | None = None
+        self._event_task: asyncio.Task[None] | None = None
         self._is_queue_stale = False
-        self.theme = place.theme if place.theme in self.available_themes else _usual_theme()
+        self.theme = environment.theme if environment.theme in self.available_themes else _default_theme()
 
     def compose(self) -> ComposeResult:
-        """The conversation on top, the input line at the bottom."""
-        yield self._where
+        """Yield the widgets from top to bottom: conversation, panels, input line and footer."""
+        yield self._child_banner
         yield self.log_view
         yield self.queue_panel
         yield self.questions
-        yield self.choices
-        yield self._line
+        yield self.completions
+        yield self._progress_line
         yield self.composer
         yield self._footer
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """No control character passes, and with NO_COLOR no colour."""
-        usual = [NoColor() if isinstance(one, Monochrome) else one for one in super().get_line_filters()]
-        return [*usual, ControlFilter()]
+        """Return Textual's filters and a filter for control characters. If NO_COLOR is set, omit colours."""
+        filters = [NoColor() if isinstance(item, Monochrome) else item for item in super().get_line_filters()]
+        return [*filters, ControlCharacterFilter()]
 
     def exit(self, *arguments: Any, **named: Any) -> None:
-        """Leave; somebody watches that it does not take long."""
-        self.place.leaving()
+        """Exit the app. The `on_exit` callback starts the deadline for exiting."""
+        self.environment.on_exit()
         super().exit(*arguments, **named)
 
     async def on_unmount(self) -> None:
-        """End what the app started; what is unsent stays as a draft."""
-        if self._reading is not None:
-            self._reading.cancel()
-        await self.talk.close()
+        """Stop the app's tasks and store the unsent text as a draft."""
+        if self._event_task is not None:
+            self._event_task.cancel()
+        await self.push_to_talk.close()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_SECONDS)
+            await asyncio.wait(self._tasks, timeout=EXIT_WAIT_SECONDS)
         self.save_draft()
         for task in self._tasks:
             task.cancel()
 
     def _handle_exception(self, error: Exception) -> None:
-        # A widget that fails ends this app, and nothing else: whoever runs it looks here, and shows a new one.
+        # A failed widget ends only this app. The caller reads `failure` and starts a new app.
         self.failure = self.failure or error
         super()._handle_exception(error)
 
@@ -112,39 +116,40 @@ class ConversationScreen(GatedApp, inherit_bindings=False):
     # Events.
 
     def read_events(self) -> None:
-        """Load the session, and show its events from then on."""
-        self._reading = asyncio.create_task(self._wish(self._read(self.session)), name="terminal events")
+        """Load the session, then show its events as they arrive."""
+        reading = self._run_action(self._show_events(self.session))
+        self._event_task = asyncio.create_task(reading, name="terminal events")
 
-    async def _read(self, session: Session) -> None:
-        await session.opened()
+    async def _show_events(self, session: Session) -> None:
+        await session.wait_until_loaded()
         past = await session.history()
-        events = session.events()  # nothing comes between: what is not in the past is an event
-        self.log_view.show_past(past.messages)
-        if running := session.running():
-            self.progress.join(running.turn, time.time())
-            self.log_view.tell("A turn runs here; what it says from now on is shown.", "joined")
+        events = session.events()  # no event is lost: nothing is awaited since the history was read
+        self.log_view.show_history(past.messages)
+        if running := session.running_turn():
+            self.progress.join_running_turn(running.turn, time.time())
+            self.log_view.show_notice("Joined a running turn. Earlier output is not shown.", "joined")
         await self.refresh_queue()
         async for event in events:
             try:
-                self._take(event)
-            except Exception as error:  # noqa: BLE001 - the surface's loop: one event that can't be shown costs no other
-                _log.exception("an event could not be shown")
-                self.log_view.tell(f"Something could not be shown: {error!r}", "error")
+                self._handle_event(event)
+            except Exception as error:  # noqa: BLE001 - the surface boundary: the other events are still shown
+                _log.exception("an event could not be displayed")
+                self.log_view.show_notice(f"An event could not be displayed: {error!r}", "error")
 
-    def _take(self, event: AnyEvent) -> None:
-        self.progress.take(event)
-        self.log_view.take(event)
+    def _handle_event(self, event: AnyEvent) -> None:
+        self.progress.update(event)
+        self.log_view.show_event(event)
         match event:
             case QuestionAsked():
-                self.questions.ask(event)
+                self.questions.add_question(event)
             case QuestionClosed(question=question, reason=reason):
-                asked = self.questions.close(question)
+                asked = self.questions.close_question(question)
                 if asked is not None and reason != "answered":
-                    self.log_view.tell(f"The question was {reason}: {safe_line(asked.text, 100)}")
+                    self.log_view.show_notice(f"The question was {reason}: {sanitize_line(asked.text, 100)}")
             case ReceiptChanged(receipt=receipt):
-                self.outbox.forget(receipt.id)
-                if receipt.state is ReceiptState.WITHDRAWN and receipt.text and self.place.after_stop_edits:
-                    self.composer.put(joined(self.composer.text, receipt.text))  # a stop handed it back
+                self.pending_messages.mark_accepted(receipt.id)
+                if receipt.state is ReceiptState.WITHDRAWN and receipt.text and self.environment.after_stop_edits:
+                    self.composer.set_text(join_texts(self.composer.text, receipt.text))  # a stop returned the text
                 self._refresh_queue_soon()
             case TurnEnd():
                 self.questions.close_all()
@@ -156,94 +161,96 @@ class ConversationScreen(GatedApp, inherit_bindings=False):
         self.draw_progress()
 
     async def show_session(self, name: str) -> None:
-        """Show another session; what runs in this one runs on."""
+        """Switch to another session. A turn in the current session continues to run."""
         session = self.agent.session(name, SURFACE)
         self.save_draft()
-        if self._reading is not None:
-            self._reading.cancel()
+        if self._event_task is not None:
+            self._event_task.cancel()
         self.session = session
-        self.draft = SavedDraft(self.place.home / "drafts" / name)
-        self.composer.put(self.composer.text or self.draft.read())
+        self.draft = SavedDraft(self.environment.home / "drafts" / name)
+        self.composer.set_text(self.composer.text or self.draft.read())
         self.progress = TurnProgress()
         self.questions.close_all()
         self.log_view.clear()
-        self.log_view.tell(f"session {name}")
+        self.log_view.show_notice(f"Session {name}")
         self.read_events()
         self.draw_progress()
 
     def _refresh_queue_soon(self) -> None:
-        if not self._is_queue_stale:  # one look is enough for many changes
+        if not self._is_queue_stale:  # one refresh covers several changes
             self._is_queue_stale = True
-            self.start(self.refresh_queue())
+            self.start_task(self.refresh_queue())
 
     async def refresh_queue(self) -> None:
-        """Show what waits now."""
+        """Show the current queue in the panel."""
         await asyncio.sleep(0)
         self._is_queue_stale = False
-        self.queue_panel.show(await self.session.queue())
+        self.queue_panel.show_items(await self.session.queue())
         if self.focused is None or (self.focused is self.queue_panel and not self.queue_panel.display):
             self.composer.focus()
 
-    # The person's wishes.
+    # User actions.
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Carry out a wish, in a task that the app ends when it ends."""
-        task = asyncio.create_task(self._wish(work))
+    def start_task(self, action: Coroutine[Any, Any, None]) -> None:
+        """Run a user action as a task. The task is cancelled when the app exits."""
+        task = asyncio.create_task(self._run_action(action))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _wish(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_action(self, action: Coroutine[Any, Any, None]) -> None:
         try:
-            await work
-        except Exception as error:  # noqa: BLE001 - the surface's boundary: the person is told, and goes on
-            _log.exception("a wish could not be carried out")
-            self.log_view.tell(f"That could not be done: {error}")
+            await action
+        except Exception as error:  # noqa: BLE001 - the surface boundary: the error is shown, the app continues
+            _log.exception("a user action failed")
+            self.log_view.show_notice(f"Failed: {error}")
 
-    def wanted(self, act: str, at: float) -> None:
-        """Do what a key asks for that was pressed at this time."""
+    def handle_action(self, action: str, pressed_at: float) -> None:
+        """Run the action for a key that was pressed at `pressed_at`."""
         raise NotImplementedError
 
-    def answer(self, text: str, question: str = "") -> None:
-        """Answer a question, or the one on the screen."""
+    def answer_question(self, text: str, question: str = "") -> None:
+        """Answer the question with the id `question`, or if it is "", the displayed question."""
         asked = self.questions.current
         question = question or (asked.question if asked else "")
         if question and text:
-            self.start(self._answer(question, text))
+            self.start_task(self._send_answer(question, text))
 
-    async def _answer(self, question: str, text: str) -> None:
+    async def _send_answer(self, question: str, text: str) -> None:
         refusal = await self.session.answer(question, text)
         if refusal is None:
-            self.log_view.tell(f"answered: {safe_line(text)}")
+            self.log_view.show_notice(f"Answered: {sanitize_line(text)}")
         else:
-            self.log_view.tell(f"{refusal.message} Your words are back in the input line.")
-            self.composer.put(joined(text, self.composer.text))
+            self.log_view.show_notice(f"{refusal.message} Your text is back in the input line.")
+            self.composer.set_text(join_texts(text, self.composer.text))
 
-    async def pick(self, title: str, rows: Sequence[tuple[str, str]], keys: Sequence[str] = ()) -> PickerResult | None:
-        """Return the row that the user chooses in a list, or None. `rows` and `keys`: see Picker."""
+    async def pick_row(
+        self, title: str, rows: Sequence[tuple[str, str]], keys: Sequence[str] = ()
+    ) -> PickerResult | None:
+        """Show a list and return the row that the user chooses, or None. See Picker for `rows` and `keys`."""
         chosen: asyncio.Future[PickerResult | None] = asyncio.get_running_loop().create_future()
         self.push_screen(Picker(title, rows, keys), chosen.set_result)
         return await chosen
 
     def save_draft(self) -> None:
-        """Keep what is being typed, and what is not known to be accepted."""
-        self.draft.save(joined(*self.outbox.texts, self.composer.stashed, self.composer.text))
+        """Store the text in the input line and all messages that have not been accepted as a draft."""
+        self.draft.save(join_texts(*self.pending_messages.texts, self.composer.stashed_text, self.composer.text))
 
-    # The lines at the edges.
+    # Status lines.
 
     def draw_progress(self) -> None:
-        """Say what goes on, and which keys do what."""
+        """Draw the progress line, the banner of a child session, and the footer."""
         session = self.session.id
         parent, call = split_child(session)
-        self._where.display = bool(parent)
-        self._where.update(f"child {call} of {parent}" if parent else "", layout=False)
-        self._line.update(self.talk.line or self.progress.line(time.time()), layout=False)
-        is_editing, is_running = self.composer.edited is not None, bool(self.progress.turn)
-        keys = key_words(self.place.keys, session, is_editing=is_editing, is_running=is_running)
-        model = self.agent.model(session)
-        self._footer.update(f"{keys} · {safe_line(session, 60)} · {safe_line(model, 60)}", layout=False)
+        self._child_banner.display = bool(parent)
+        self._child_banner.update(f"child {call} of {parent}" if parent else "", layout=False)
+        self._progress_line.update(self.push_to_talk.status_line or self.progress.describe(time.time()), layout=False)
+        is_editing, is_running = self.composer.edited_item is not None, bool(self.progress.turn)
+        keys = format_key_hints(self.environment.keys, session, is_editing=is_editing, is_running=is_running)
+        model = self.agent.first_route(session)
+        self._footer.update(f"{keys} · {sanitize_line(session, 60)} · {sanitize_line(model, 60)}", layout=False)
 
 
-def _usual_theme() -> str:
-    """Return the theme that draws with the terminal's own colours, for a light or a dark background."""
+def _default_theme() -> str:
+    """Return the theme that uses the terminal's own colours and matches its light or dark background."""
     background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return "ansi-light" if background in ("7", "15") else "ansi-dark"

@@ -1,1 +1,1 @@
-"""The agent over HTTP: its API, its events, an OpenAI-compatible API, and the files of its page."""
+"""The web surface: the HTTP API, live events, an OpenAI-compatible API, and the web page."""

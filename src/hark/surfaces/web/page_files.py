@@ -1,4 +1,4 @@
-"""The files of the web page: read from the package, nothing else."""
+"""The files of the web page, served from this package only."""
 
 import mimetypes
 from pathlib import Path
@@ -9,27 +9,27 @@ from starlette.responses import FileResponse, Response
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 
-FOLDER = (Path(__file__).parent / "page").resolve()
+PAGE_FOLDER = (Path(__file__).parent / "page").resolve()
 
 
-async def index(web: WebContext, request: Request) -> Response:
+async def get_index(web: WebContext, request: Request) -> Response:
     """Return the web page."""
-    return _file("index.html")
+    return _file_response("index.html")
 
 
-async def file(web: WebContext, request: Request) -> Response:
+async def get_page_file(web: WebContext, request: Request) -> Response:
     """Return a file of the web page."""
-    return _file(request.path_params["name"])
+    return _file_response(request.path_params["name"])
 
 
-def _file(name: str) -> Response:
-    """Return a file that lies in the folder, with the type that its name implies."""
+def _file_response(name: str) -> Response:
+    """Return a file from the page folder, with the media type for its name."""
     try:
-        path = (FOLDER / name).resolve()
-        is_there = path.is_relative_to(FOLDER) and path.is_file()
+        path = (PAGE_FOLDER / name).resolve()
+        is_found = path.is_relative_to(PAGE_FOLDER) and path.is_file()
     except (OSError, ValueError):
-        path, is_there = FOLDER, False
-    if not is_there:
-        raise ApiError(404, "not_found", "There is no such file of the page.")
-    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return FileResponse(path, media_type=kind, headers={"Cache-Control": "no-cache"})
+        path, is_found = PAGE_FOLDER, False
+    if not is_found:
+        raise ApiError(404, "not_found", "The page has no such file.")
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return FileResponse(path, media_type=media_type, headers={"Cache-Control": "no-cache"})

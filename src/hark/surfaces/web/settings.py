@@ -8,10 +8,11 @@ PORT = 8377
 
 
 class ServeSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where it listens, and who may talk to it.
+    """The host and port of the server, and the rules for its clients.
 
-    `hosts`: other names under which it is reached, such as that of a proxy before it. `drain_seconds`: how long
-    running turns may go on when the program is asked to end. `max_body_mb` bounds what one request may bring.
+    `hosts`: additional host names of the server, such as the name of a reverse proxy. `drain_seconds`: how long
+    running
+    turns may continue after a stop signal. `max_body_mb`: the maximum size of a request body.
     """
 
     host: str = "127.0.0.1"

@@ -1,1 +1,1 @@
-"""Webhooks: other programs say something to the agent by signed requests, and hear what it says."""
+"""Webhooks: other programs send signed requests to the agent and receive its replies as requests."""

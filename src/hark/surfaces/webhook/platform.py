@@ -1,4 +1,4 @@
-"""`[surfaces.webhook]`: which programs may call us, and where what we say is sent."""
+"""The settings of `[surfaces.webhook]`: the programs that may send requests, and the URLs of their receivers."""
 
 import re
 from collections.abc import Iterator
@@ -7,17 +7,19 @@ from typing import Literal
 from msgspec import Struct, field
 
 from hark.protocol.chat import ChatError
-from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, secret
+from hark.surfaces.chat.settings import ChatPlatform, ChatSettings, resolve_secret
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 
 
 class HookSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`[surfaces.webhook.hooks.NAME]`: one program, whose requests come to /hooks/NAME.
+    """Settings of `[surfaces.webhook.hooks.NAME]`: one program, which sends its requests to /hooks/NAME.
 
-    `signature`: how its requests prove who they are from. `url`: where what we say is sent; without it, nothing is.
-    With a `template` the body is a payload of its own kind, and `text` is made of it; `chat`, `author` and `id` may
-    be templates, too. `id_header` names the header with the delivery's id. `events`: of GitHub's, only these.
+    `signature`: how its requests are authenticated. `url`: where replies are sent; without it, no replies are sent.
+    With a
+    `template`, the body is a foreign payload and the text is built from it; `chat`, `author` and `id` can be
+    templates too.
+    `id_header` names the header with the delivery's id. `events`: the GitHub events to accept.
     """
 
     secret_env: str = ""
@@ -33,7 +35,9 @@ class HookSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 class WebhookSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`per_minute` counts each hook's messages; `max_mb` bounds a request. Replies are sent whole, unless `streams`."""
+    """Webhook settings. `per_minute` and `max_mb` limit the rate and size of messages; `streams`: send partial
+    replies.
+    """
 
     receipts: Literal["reactions", "replies", "off"] = "off"
     per_minute: int = 60
@@ -42,35 +46,35 @@ class WebhookSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unkn
     hooks: dict[str, HookSettings] = field(default_factory=dict[str, HookSettings])
 
 
-def secret_of(name: str, settings: HookSettings) -> bytes:
+def hook_secret(name: str, settings: HookSettings) -> bytes:
     """Return a hook's secret.
 
     Raises:
-        ChatError: It has none, or can't have its name.
+        ChatError: The hook has no secret, or its name is invalid.
     """
     if not _NAME.fullmatch(name):
-        raise ChatError(f"{name!r} can't name a hook: use 1 to 40 letters, digits and . _ -")
-    found = secret(settings.secret, settings.secret_env)
-    if not found:
-        why = f"{settings.secret_env} is empty" if settings.secret_env else "it has no secret_env"
+        raise ChatError(f"{name!r} is not a valid hook name. Use 1 to 40 letters, digits and . _ -")
+    value = resolve_secret(settings.secret, settings.secret_env)
+    if not value:
+        reason = f"{settings.secret_env} is empty" if settings.secret_env else "it has no secret_env"
         raise ChatError(
-            f"The hook {name} has no secret ({why}), so nothing could be told from a forgery. "
-            "Make one: openssl rand -hex 32."
+            f"The hook {name} has no secret ({reason}), so its requests can't be verified. "
+            "Create one with: openssl rand -hex 32."
         )
-    return found.encode()
+    return value.encode()
 
 
-def _problems(settings: WebhookSettings) -> Iterator[str]:
+def _find_problems(settings: WebhookSettings) -> Iterator[str]:
     for name, hook in settings.hooks.items():
-        yield from (f"hooks.{name}: {problem}" for problem in _hook_problems(name, hook))
+        yield from (f"hooks.{name}: {problem}" for problem in _find_hook_problems(name, hook))
 
 
-def _hook_problems(name: str, settings: HookSettings) -> Iterator[str]:
-    """Yield why one program can't call, or be called."""
+def _find_hook_problems(name: str, settings: HookSettings) -> Iterator[str]:
+    """Yield the errors in the settings of one hook."""
     from hark.surfaces.webhook.template import Template
 
     try:
-        secret_of(name, settings)
+        hook_secret(name, settings)
     except ChatError as error:
         yield str(error)
     for text in (settings.template, settings.chat, settings.author, settings.id):
@@ -82,5 +86,7 @@ def _hook_problems(name: str, settings: HookSettings) -> Iterator[str]:
         yield f"url is {settings.url!r}; it must begin with http:// or https://."
 
 
-# Whoever knows a hook's secret may talk, and is told how often: see `Webhook`.
-PLATFORM = ChatPlatform("webhook", WebhookSettings, secrets=lambda _: (), problems=_problems, is_gated=True)
+# Every program that knows a hook's secret may write. `WebhookSurface` applies the rate limit.
+PLATFORM = ChatPlatform(
+    "webhook", WebhookSettings, required_secrets=lambda _: (), find_problems=_find_problems, checks_senders=True
+)

@@ -1,4 +1,4 @@
-"""Webhooks as a chat surface: what programs post is heard, what we say is posted to them."""
+"""Webhooks as a chat surface: receives requests from programs and posts the agent's replies to their URLs."""
 
 import asyncio
 import base64
@@ -17,231 +17,240 @@ import aiohttp
 import anyio
 import msgspec
 
-from hark.protocol.chat import Address, ChatError, ChatGone, ChatSurface, Deliver, Outgoing, PlatformLimits, Written
-from hark.protocol.hooks import RETRY_SECONDS, Hook, HookAnswer, HookRequest
-from hark.protocol.names import address_session
+from hark.protocol.chat import (
+    Address,
+    ChatError,
+    ChatGone,
+    ChatSurface,
+    Deliver,
+    IncomingMessage,
+    OutgoingMessage,
+    PlatformLimits,
+)
+from hark.protocol.hooks import RETRY_SECONDS, Hook, HookRequest, HookResponse
+from hark.protocol.names import session_of_address
 from hark.surfaces.chat.settings import PlatformServices
 from hark.surfaces.web.api.errors import ApiError
-from hark.surfaces.webhook.incoming import NAME, RecentMessages, WebhookReader
-from hark.surfaces.webhook.platform import HookSettings, WebhookSettings, secret_of
-from hark.surfaces.webhook.signatures import WebhookSignatures, signed_headers
+from hark.surfaces.webhook.incoming import SURFACE_NAME, RecentMessages, WebhookReader
+from hark.surfaces.webhook.platform import HookSettings, WebhookSettings, hook_secret
+from hark.surfaces.webhook.signatures import WebhookVerifier, sign_request
 from hark.timing.rate_limit import RateLimit
 
-SECONDS = 30
+REQUEST_SECONDS = 30
 CONNECT_SECONDS = 10
-MOST_WAIT_SECONDS = 3600.0
-_REFUSED = (400, 413, 415, 422)
+MAX_RETRY_SECONDS = 3600.0
+_PERMANENT_REFUSALS = (400, 413, 415, 422)
 LOG = logging.getLogger(__name__)
 
-Event = dict[str, Any]
-PATH = "/hooks/"
-SOON_SECONDS = 1.0
-START_SECONDS = 2.0
-_JSON = {"Content-Type": "application/json"}
+EventBody = dict[str, Any]
+HOOKS_PATH = "/hooks/"
+NOT_RUNNING_RETRY_SECONDS = 1.0
+STARTUP_SECONDS = 2.0
+_JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """One that calls us and is called: what is set for it, and what its requests are checked by."""
+class ConfiguredHook:
+    """A configured hook: its settings, and the objects that verify and read its requests."""
 
     settings: HookSettings
     secret: bytes
-    signatures: WebhookSignatures
-    intake: WebhookReader
+    verifier: WebhookVerifier
+    reader: WebhookReader
     limit: RateLimit
 
 
-class Webhook:
-    """A ChatSurface. Who knows a hook's secret may talk; there is no pairing. The receiver takes each key once."""
+class WebhookSurface:
+    """The chat surface for all webhooks. A hook's secret replaces pairing. Receivers must ignore repeated keys."""
 
-    name = NAME
+    name = SURFACE_NAME
     limits = PlatformLimits(characters=100_000, edit_seconds=1.0, knows_keys=True, has_reactions=True)
 
     def __init__(self, settings: WebhookSettings, is_stop: Callable[[str], bool]) -> None:
-        """`is_stop` tells whether a text stops. Raises ChatError without a secret, ValueError for a wrong template."""
+        """Create the surface. Raises ChatError if a hook has no secret, ValueError if a template is invalid."""
         self._is_stop = is_stop
-        self._most_bytes = round(settings.max_mb * 1_000_000)
+        self._max_bytes = round(settings.max_mb * 1_000_000)
         self._per_minute = settings.per_minute
-        self._memory = RecentMessages()
-        self._programs = {name: self._program(name, one) for name, one in settings.hooks.items()}
+        self._messages = RecentMessages()
+        self._hooks = {name: self._configure_hook(name, hook) for name, hook in settings.hooks.items()}
         self._deliver: Deliver | None = None
         self._client: aiohttp.ClientSession | None = None
-        self._is_up = asyncio.Event()
+        self._is_running = asyncio.Event()
 
-    def _program(self, name: str, settings: HookSettings) -> Program:
-        secret = secret_of(name, settings)
-        signatures = WebhookSignatures(settings.signature, secret)
-        intake = WebhookReader(name, settings, self._memory)
-        return Program(settings, secret, signatures, intake, RateLimit(self._per_minute, self._per_minute / 60))
+    def _configure_hook(self, name: str, settings: HookSettings) -> ConfiguredHook:
+        secret = hook_secret(name, settings)
+        verifier = WebhookVerifier(settings.signature, secret)
+        reader = WebhookReader(name, settings, self._messages)
+        return ConfiguredHook(settings, secret, verifier, reader, RateLimit(self._per_minute, self._per_minute / 60))
 
-    def hooks(self) -> list[Hook]:
-        """Return an address for each hook."""
+    def make_hooks(self) -> list[Hook]:
+        """Return an HTTP hook for each configured hook."""
         return [
             Hook(
-                f"{PATH}{name}",
-                partial(self._take, program),
-                self._most_bytes,
-                f"What {name} sends, signed ({program.settings.signature}): docs/webhook.md",
+                f"{HOOKS_PATH}{name}",
+                partial(self._handle_request, hook),
+                self._max_bytes,
+                f"Receive signed requests from {name} ({hook.settings.signature}); see docs/webhook.md",
             )
-            for name, program in self._programs.items()
+            for name, hook in self._hooks.items()
         ]
 
     async def run(self, deliver: Deliver) -> None:
-        """Take what comes to the hooks until cancelled; it is acknowledged after `deliver` has returned."""
+        """Receive requests until cancelled. A request is acknowledged after `deliver` has returned."""
         async with open_client() as client:
             self._client, self._deliver = client, deliver
-            self._is_up.set()
+            self._is_running.set()
             try:
                 await anyio.sleep_forever()
             finally:
-                self._is_up.clear()
+                self._is_running.clear()
                 self._client = self._deliver = None
 
-    async def send(self, address: Address, message: Outgoing) -> str:
-        """Post what we say to the hook's url; return its key.
+    async def send(self, address: Address, message: OutgoingMessage) -> str:
+        """Post a message to the hook's URL and return its key.
 
         Raises:
-            ChatError: It was not taken, or sending it again under its key does no harm.
+            ChatError: The message was not accepted, or the result is unknown. It can be resent under the same key.
         """
         key = message.key or f"note:{secrets.token_hex(8)}"
-        await self._post(address, {"type": "message", "key": key, **_said(message)})
-        self._memory.said(address, key, message)
+        await self._post(address, {"type": "message", "key": key, **_message_fields(message)})
+        self._messages.record_sent(address, key, message)
         return key
 
-    async def edit(self, address: Address, message: str, new: Outgoing) -> None:
-        """Post that something that we said is otherwise now.
+    async def edit(self, address: Address, message: str, new: OutgoingMessage) -> None:
+        """Post an edit of a message that the bot sent.
 
         Raises:
-            ChatError: It was not taken.
+            ChatError: The receiver did not accept it.
         """
-        said = _said(new)
-        mark = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:16]
-        await self._post(address, {"type": "edit", "key": f"{message}:{mark}", "message": message, **said})
-        self._memory.said(address, message, new)
+        fields = _message_fields(new)
+        digest = hashlib.sha256(msgspec.json.encode(fields)).hexdigest()[:16]
+        await self._post(address, {"type": "edit", "key": f"{message}:{digest}", "message": message, **fields})
+        self._messages.record_sent(address, message, new)
 
-    async def typing(self, address: Address) -> None:
-        """Programs need not see that we are at work."""
+    async def show_typing(self, address: Address) -> None:
+        """Do nothing: programs need no typing indicator."""
 
-    async def react(self, address: Address, message: str, sign: str) -> None:
-        """Post what became of a message.
+    async def react(self, address: Address, message: str, reaction: str) -> None:
+        """Post a receipt for a message.
 
         Raises:
-            ChatError: It was not taken.
+            ChatError: The receiver did not accept it.
         """
-        key = f"receipt:{message}:{sign}"
-        await self._post(address, {"type": "receipt", "key": key, "message": message, "sign": sign})
+        key = f"receipt:{message}:{reaction}"
+        await self._post(address, {"type": "receipt", "key": key, "message": message, "sign": reaction})
 
     async def _post(self, address: Address, event: dict[str, Any]) -> None:
         name, _, chat = address.chat.partition("@")
-        program = self._programs.get(name)
-        if program is None or not program.settings.url:
-            return  # it only talks to us, or is not set up any more
+        hook = self._hooks.get(name)
+        if hook is None or not hook.settings.url:
+            return  # The hook only sends to us, or is no longer configured.
         if self._client is None:
-            raise ChatError("webhooks do not run", SOON_SECONDS)
-        place = {"hook": name, "chat": chat, "thread": address.thread, "session": address_session(address)}
-        await post(self._client, program.settings.url, program.secret, {**event, **place, "at": time.time()})
+            raise ChatError("The webhook surface is not running.", NOT_RUNNING_RETRY_SECONDS)
+        origin = {"hook": name, "chat": chat, "thread": address.thread, "session": session_of_address(address)}
+        await post_event(self._client, hook.settings.url, hook.secret, {**event, **origin, "at": time.time()})
 
-    async def _take(self, program: Program, request: HookRequest) -> HookAnswer:
-        signature = program.signatures.check(request.headers, request.body)
-        if not _is_wanted(program.settings, request):
-            return HookAnswer(202, '{"ignored":true}', _JSON)
-        incoming = program.intake.read(request.headers, request.body)
-        program.signatures.count(signature, incoming.id)
-        if isinstance(incoming, Written) and not self._is_stop(incoming.text):
-            self._count(program)
-        await (await self._running())(incoming)
-        told = {"id": incoming.id, "session": address_session(incoming.address)}
-        return HookAnswer(202, msgspec.json.encode(told).decode(), _JSON)
+    async def _handle_request(self, hook: ConfiguredHook, request: HookRequest) -> HookResponse:
+        signature = hook.verifier.verify(request.headers, request.body)
+        if not _is_accepted(hook.settings, request):
+            return HookResponse(202, '{"ignored":true}', _JSON_HEADERS)
+        incoming = hook.reader.read(request.headers, request.body)
+        hook.verifier.bind_to_message(signature, incoming.id)
+        if isinstance(incoming, IncomingMessage) and not self._is_stop(incoming.text):
+            self._enforce_rate_limit(hook)
+        await (await self._wait_for_deliver())(incoming)
+        accepted = {"id": incoming.id, "session": session_of_address(incoming.address)}
+        return HookResponse(202, msgspec.json.encode(accepted).decode(), _JSON_HEADERS)
 
-    def _count(self, program: Program) -> None:
-        if not program.limit.take():
-            wait = max(1, round(min(60.0, program.limit.wait_seconds())))
-            words = f"This hook takes {self._per_minute} messages a minute ([surfaces.webhook] per_minute)."
-            raise ApiError(429, "too_fast", words, {"Retry-After": str(wait)})
+    def _enforce_rate_limit(self, hook: ConfiguredHook) -> None:
+        if not hook.limit.try_consume_token():
+            wait_seconds = max(1, round(min(60.0, hook.limit.wait_seconds())))
+            text = f"This hook accepts {self._per_minute} messages per minute ([surfaces.webhook] per_minute)."
+            raise ApiError(429, "too_fast", text, {"Retry-After": str(wait_seconds)})
 
-    async def _running(self) -> Deliver:
-        """Return who takes what comes; just after the start it is waited for a moment.
+    async def _wait_for_deliver(self) -> Deliver:
+        """Return the callback that accepts incoming events. Just after startup, wait briefly for `run`.
 
         Raises:
-            ApiError: Nobody does.
+            ApiError: The surface is not running.
         """
         try:
-            async with asyncio.timeout(START_SECONDS):
-                await self._is_up.wait()
+            async with asyncio.timeout(STARTUP_SECONDS):
+                await self._is_running.wait()
         except TimeoutError:
-            words = "Webhooks do not run at present; send it again."
-            raise ApiError(503, "not_running", words, {"Retry-After": f"{RETRY_SECONDS}"}) from None
+            text = "The webhook surface is not running. Send the request again."
+            raise ApiError(503, "not_running", text, {"Retry-After": f"{RETRY_SECONDS}"}) from None
         assert self._deliver is not None
         return self._deliver
 
 
-def _is_wanted(settings: HookSettings, request: HookRequest) -> bool:
-    """GitHub tries a new hook with a ping, and tells more than one may want."""
+def _is_accepted(settings: HookSettings, request: HookRequest) -> bool:
+    """Return whether to process a request. GitHub's pings and events that are not configured are ignored."""
     event = request.headers.get("x-github-event", "")
     if settings.signature != "github":
         return True
     return event != "ping" and (not settings.events or event in settings.events)
 
 
-def _said(message: Outgoing) -> dict[str, Any]:
-    """Return a message as programs get it."""
+def _message_fields(message: OutgoingMessage) -> dict[str, Any]:
+    """Return the fields of a message in the format for receivers."""
     choices = [{"text": button.text, "value": button.value} for button in message.buttons]
-    said: dict[str, Any] = {"text": message.text, "choices": choices, "reply_to": message.reply_to}
+    fields: dict[str, Any] = {"text": message.text, "choices": choices, "reply_to": message.reply_to}
     if message.voice:
-        said["voice"] = {"media_type": "audio/ogg", "data": base64.b64encode(message.voice).decode()}
-    return said
+        fields["voice"] = {"media_type": "audio/ogg", "data": base64.b64encode(message.voice).decode()}
+    return fields
 
 
 def open_client() -> aiohttp.ClientSession:
-    """Return a client whose slow receivers hold nobody else."""
-    timeout = aiohttp.ClientTimeout(total=SECONDS, sock_connect=CONNECT_SECONDS)
+    """Return an HTTP client in which a slow receiver doesn't delay others."""
+    timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=CONNECT_SECONDS)
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=20)
     return aiohttp.ClientSession(timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
-async def post(client: aiohttp.ClientSession, url: str, secret: bytes, event: Event) -> None:
-    """Post an event; any status from 200 to 299 means that it was taken.
+async def post_event(client: aiohttp.ClientSession, url: str, secret: bytes, event: EventBody) -> None:
+    """Post an event. A status from 200 to 299 means that the receiver accepted it.
 
     Raises:
-        ChatGone: The receiver is gone for good (410), or will never take this very event.
-        ChatError: It was not taken, or nobody knows: the same again does no harm, for it has the same key.
+        ChatGone: The receiver no longer exists (410), or will never accept this event.
+        ChatError: The event was not accepted, or the result is unknown. It can be posted again under the same key.
     """
     body = msgspec.json.encode(event)
-    headers = {"Content-Type": "application/json", "User-Agent": "hark", **signed_headers(secret, body, time.time())}
+    headers = {"Content-Type": "application/json", "User-Agent": "hark", **sign_request(secret, body, time.time())}
     try:
         async with client.post(url, data=body, headers=headers, allow_redirects=False) as answer:
             status, wait = answer.status, answer.headers.get("Retry-After", "")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ChatError(f"the receiver can't be reached: {type(error).__name__}") from None
+        raise ChatError(f"The receiver can't be reached: {type(error).__name__}.") from None
     except ValueError:
-        raise ChatGone("the hook's url is no address") from None
+        raise ChatGone("The hook's url is not a valid URL.") from None
     if 200 <= status < 300:
         return
     if status == 410:
-        raise ChatGone("the receiver is gone (410)")
-    if status in _REFUSED:
-        LOG.warning("webhook: the receiver will not take %s: status %d", event.get("key"), status)
-        raise ChatGone(f"the receiver refuses this with status {status}")
-    raise ChatError(f"the receiver answers with status {status}", _seconds(wait))
+        raise ChatGone("The receiver no longer exists (410).")
+    if status in _PERMANENT_REFUSALS:
+        LOG.warning("webhook: the receiver refused event %s with status %d", event.get("key"), status)
+        raise ChatGone(f"The receiver refused the event with status {status}.")
+    raise ChatError(f"The receiver answered with status {status}.", _parse_retry_after(wait))
 
 
-def _seconds(text: str) -> float | None:
-    """Return for how long we are asked to wait: a number of seconds, or a date."""
+def _parse_retry_after(text: str) -> float | None:
+    """Parse a Retry-After header, which is a number of seconds or a date. Return the seconds to wait, or None."""
     if not text:
         return None
     try:
-        return min(max(0.0, float(text)), MOST_WAIT_SECONDS)
+        return min(max(0.0, float(text)), MAX_RETRY_SECONDS)
     except ValueError:
         pass
     try:
         wait = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
     except (ValueError, TypeError):
         return None
-    return min(max(0.0, wait), MOST_WAIT_SECONDS)
+    return min(max(0.0, wait), MAX_RETRY_SECONDS)
 
 
 def make_surface(settings: WebhookSettings, services: PlatformServices) -> ChatSurface:
-    """Return the surface that the settings describe."""
-    surface = Webhook(settings, services.is_stop)
-    services.add_hooks(*surface.hooks())
+    """Return a webhook surface with these settings."""
+    surface = WebhookSurface(settings, services.is_stop)
+    services.add_hooks(*surface.make_hooks())
     return surface

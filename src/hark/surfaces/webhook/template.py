@@ -1,4 +1,6 @@
-"""Texts made of a foreign payload: `{repository.full_name}: {action}`; `{commits.0.message|none}` has a default."""
+"""Build texts from a foreign payload, as in `{repository.full_name}: {action}`. In `{a.0.b|none}`, `none` is the
+default.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,42 +10,42 @@ import msgspec
 
 from hark.surfaces.web.api.errors import ApiError
 
-MOST_CHARACTERS = 50_000
+MAX_CHARACTERS = 50_000
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _MISSING = object()
 
 
 class Template:
-    """A text with placeholders: names with dots between them lead into the payload, numbers into lists."""
+    """A text with placeholders. Dotted names are paths into the payload; numbers are list indexes."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError when the text has a brace that opens or closes nothing."""
+        """Parse a template. Raises ValueError if it has a brace that isn't part of a placeholder."""
         self._text = text
         for found in _PART.finditer(text):
             if found[0] in "{}" or not (found[1] is None or found[1].partition("|")[0].strip()):
-                raise ValueError(f"In the template {text!r} the brace at {found.start()} is no placeholder.")
+                raise ValueError(f"In the template {text!r} the brace at {found.start()} is not part of a placeholder.")
 
     def fill(self, payload: object) -> str:
-        """Return the text with what the payload has.
+        """Return the text with the placeholders replaced by the payload's values.
 
         Raises:
-            ApiError: It lacks something, for which there is no default.
+            ApiError: The payload lacks a value that has no default.
         """
 
-        def value(found: re.Match[str]) -> str:
-            if found[1] is None:
-                return found[0][0]
-            path, bar, usual = found[1].partition("|")
-            there = _look(payload, path.strip())
-            if there is _MISSING and not bar:
-                raise ApiError(422, "bad_payload", _lacks(payload, path.strip()))
-            return usual if there is _MISSING else _words(there)
+        def replace_placeholder(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0][0]
+            path, bar, default = match[1].partition("|")
+            value = _resolve_path(payload, path.strip())
+            if value is _MISSING and not bar:
+                raise ApiError(422, "bad_payload", _describe_missing(payload, path.strip()))
+            return default if value is _MISSING else _format_value(value)
 
-        text = _PART.sub(value, self._text)
-        return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"
+        text = _PART.sub(replace_placeholder, self._text)
+        return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} …"
 
 
-def _look(payload: object, path: str) -> object:
+def _resolve_path(payload: object, path: str) -> object:
     for name in path.split("."):
         if isinstance(payload, Mapping):
             payload = cast("Mapping[str, Any]", payload).get(name, _MISSING)
@@ -55,24 +57,24 @@ def _look(payload: object, path: str) -> object:
     return payload if payload is not None else _MISSING
 
 
-def _lacks(payload: object, path: str) -> str:
-    """Say what there is where the path breaks off."""
+def _describe_missing(payload: object, path: str) -> str:
+    """Return an error message that lists the values available at the point where the path fails."""
     names = path.split(".")
-    reached = next(count for count in range(len(names), -1, -1) if not count or _is_there(payload, names[:count]))
-    place = payload if not reached else _look(payload, ".".join(names[:reached]))
+    reached = next(count for count in range(len(names), -1, -1) if not count or _has_path(payload, names[:count]))
+    found = payload if not reached else _resolve_path(payload, ".".join(names[:reached]))
     where = ".".join(names[:reached]) or "the payload"
-    if isinstance(place, Mapping):
-        has = ", ".join(sorted(cast("Mapping[str, Any]", place))[:20]) or "nothing"
-    elif isinstance(place, list):
-        has = f"{len(cast('list[Any]', place))} items"
+    if isinstance(found, Mapping):
+        has = ", ".join(sorted(cast("Mapping[str, Any]", found))[:20]) or "nothing"
+    elif isinstance(found, list):
+        has = f"{len(cast('list[Any]', found))} items"
     else:
-        has = "no more below it"
-    return f"The template wants {{{path}}}, but {where} has {has}. Write {{{path}|...}} for a default."
+        has = "no nested values"
+    return f"The template needs {{{path}}}, but {where} has {has}. Write {{{path}|...}} to set a default."
 
 
-def _is_there(payload: object, names: Sequence[str]) -> bool:
-    return _look(payload, ".".join(names)) is not _MISSING
+def _has_path(payload: object, names: Sequence[str]) -> bool:
+    return _resolve_path(payload, ".".join(names)) is not _MISSING
 
 
-def _words(value: object) -> str:
+def _format_value(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

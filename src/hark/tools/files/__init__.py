@@ -1,1 +1,1 @@
-"""Files: read, write, edit, patch, list, search, view."""
+"""Tools that read, write, edit, patch, list, search and view files."""

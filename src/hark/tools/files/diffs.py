@@ -1,4 +1,4 @@
-"""What changed between two texts, as a short unified diff, found in bounded time."""
+"""Computes a short unified diff of two texts in bounded time."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -6,64 +6,64 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 CONTEXT_LINES = 3
-SHOWN_LINES = 120
-LINE_CHARACTERS = 400
-COMPARED = 40_000
-COMPARED_CHARACTERS = 1_000_000
+MAX_SHOWN_LINES = 120
+MAX_LINE_CHARACTERS = 400
+MAX_LINE_COMPARISONS = 40_000
+MAX_COMPARED_CHARACTERS = 1_000_000
 PIECE_CHARACTERS = 65_536
 
 Block = tuple[int, int, int, int]
-"""A replacement: old lines from, to; new lines from, to."""
+"""A replaced range: the first and end line in the old text, then the first and end line in the new text."""
 
 
-def unified(old: str, new: str, name: str) -> str:
-    """Return the diff with a heading, cut when it is long; "" when nothing changed."""
+def unified_diff(old: str, new: str, name: str) -> str:
+    """Return a unified diff with a heading, truncated if it is long. Return "" if the texts are equal."""
     if old == new:
         return ""
-    first, last = _common_ends(old, new)
+    first, last = _common_start_and_end(old, new)
     number = old.count("\n", 0, first)
-    if max(len(old), len(new)) - first - last > COMPARED_CHARACTERS:
-        return f"--- {name}\n+++ {name}\n[the change begins at line {number + 1:,} and is too long to be shown]"
-    before, after = _lines(old[first : len(old) - last]), _lines(new[first : len(new) - last])
+    if max(len(old), len(new)) - first - last > MAX_COMPARED_CHARACTERS:
+        return f"--- {name}\n+++ {name}\n[the change begins at line {number + 1:,} and is too long to show]"
+    before, after = _split_lines(old[first : len(old) - last]), _split_lines(new[first : len(new) - last])
     blocks = list(changed_blocks(before, after))
     lines = [f"--- {name}", f"+++ {name}"]
-    for hunk in _hunks(blocks):
-        lines.extend(_hunk(before, after, hunk, number))
-        if len(lines) > SHOWN_LINES:
+    for hunk in _group_into_hunks(blocks):
+        lines.extend(_format_hunk(before, after, hunk, number))
+        if len(lines) > MAX_SHOWN_LINES:
             break
     removed = sum(block[1] - block[0] for block in blocks)
     added = sum(block[3] - block[2] for block in blocks)
-    if len(lines) > SHOWN_LINES:
-        lines[SHOWN_LINES:] = [f"[the diff is cut here; in all {removed:,} lines removed, {added:,} added]"]
-    return "\n".join(line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…" for line in lines)
+    if len(lines) > MAX_SHOWN_LINES:
+        lines[MAX_SHOWN_LINES:] = [f"[diff truncated; in total {removed:,} lines removed, {added:,} added]"]
+    return "\n".join(line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]}…" for line in lines)
 
 
-def _common_ends(old: str, new: str) -> tuple[int, int]:
-    """Return how long the same beginning and the same end are, up to the lines that are shown around a change."""
-    first = old.rfind("\n", 0, _same_start(old, new)) + 1
+def _common_start_and_end(old: str, new: str) -> tuple[int, int]:
+    """Return the lengths of the common start and end, without the context lines shown around a change."""
+    first = old.rfind("\n", 0, _common_prefix_length(old, new)) + 1
     for _ in range(CONTEXT_LINES):
         first = old.rfind("\n", 0, max(0, first - 1)) + 1
-    same = min(_same_start(old[::-1], new[::-1]), min(len(old), len(new)) - first)
+    same = min(_common_prefix_length(old[::-1], new[::-1]), min(len(old), len(new)) - first)
     end = len(old) - same
     for _ in range(CONTEXT_LINES + 1):
         end = old.find("\n", end) + 1 or len(old)
     return first, len(old) - end
 
 
-def _same_start(one: str, other: str) -> int:
-    """Return how many characters are the same at the beginning; compares big pieces, for files may be big."""
+def _common_prefix_length(left: str, right: str) -> int:
+    """Return the length of the common prefix. Compares large pieces first, because files may be large."""
     at, step = 0, PIECE_CHARACTERS
-    while one[at : at + step] == other[at : at + step] and at < min(len(one), len(other)):
+    while left[at : at + step] == right[at : at + step] and at < min(len(left), len(right)):
         at += step
     while step > 1:
         step //= 2
-        if one[at : at + step] == other[at : at + step]:
+        if left[at : at + step] == right[at : at + step]:
             at += step
-    return min(at, len(one), len(other))
+    return min(at, len(left), len(right))
 
 
 def changed_blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[Block]:
-    """Yield what was replaced by what, in order; not always the shortest way, but always soon."""
+    """Yield the changed blocks in order. The search is fast, but does not always find the smallest blocks."""
     start = 0
     shorter = min(len(before), len(after))
     while start < shorter and before[start] == after[start]:
@@ -71,29 +71,32 @@ def changed_blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[Bloc
     end = 0
     while end < shorter - start and before[-1 - end] == after[-1 - end]:
         end += 1
-    whole = (start, len(before) - end, start, len(after) - end)
-    old_at, new_at = whole[0], whole[2]
-    for old_anchor, new_anchor in [*_anchors(before, after, whole), (whole[1], whole[3])]:
-        yield from _between(before, after, (old_at, old_anchor, new_at, new_anchor))
+    changed_region = (start, len(before) - end, start, len(after) - end)
+    old_at, new_at = changed_region[0], changed_region[2]
+    for old_anchor, new_anchor in [
+        *_find_anchors(before, after, changed_region),
+        (changed_region[1], changed_region[3]),
+    ]:
+        yield from _compare_block(before, after, (old_at, old_anchor, new_at, new_anchor))
         old_at, new_at = old_anchor + 1, new_anchor + 1
 
 
-def _anchors(before: Sequence[str], after: Sequence[str], whole: Block) -> list[tuple[int, int]]:
-    """Return lines that are once in both, in the same order: the longest such row."""
-    first_old, last_old, first_new, last_new = whole
-    if (last_old - first_old) * (last_new - first_new) <= COMPARED:
+def _find_anchors(before: Sequence[str], after: Sequence[str], region: Block) -> list[tuple[int, int]]:
+    """Return the longest sequence of lines that occur once in both texts, in the same order, as index pairs."""
+    first_old, last_old, first_new, last_new = region
+    if (last_old - first_old) * (last_new - first_new) <= MAX_LINE_COMPARISONS:
         return []
     in_old, in_new = Counter(before[first_old:last_old]), Counter(after[first_new:last_new])
-    place = {line: at for at, line in enumerate(after[first_new:last_new], first_new) if in_new[line] == 1}
+    new_index = {line: at for at, line in enumerate(after[first_new:last_new], first_new) if in_new[line] == 1}
     pairs = [
-        (at, place[line])
+        (at, new_index[line])
         for at, line in enumerate(before[first_old:last_old], first_old)
-        if in_old[line] == 1 and line in place
+        if in_old[line] == 1 and line in new_index
     ]
-    return _longest_rising(pairs)
+    return _longest_increasing(pairs)
 
 
-def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     tails: list[int] = []
     at_tail: list[int] = []
     before: list[int] = []
@@ -102,19 +105,19 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         tails[slot : slot + 1] = [new]
         at_tail[slot : slot + 1] = [number]
         before.append(at_tail[slot - 1] if slot else -1)
-    row: list[tuple[int, int]] = []
+    sequence: list[tuple[int, int]] = []
     number = at_tail[-1] if at_tail else -1
     while number >= 0:
-        row.append(pairs[number])
+        sequence.append(pairs[number])
         number = before[number]
-    return row[::-1]
+    return sequence[::-1]
 
 
-def _between(before: Sequence[str], after: Sequence[str], block: Block) -> Iterator[Block]:
+def _compare_block(before: Sequence[str], after: Sequence[str], block: Block) -> Iterator[Block]:
     first_old, last_old, first_new, last_new = block
     if first_old == last_old and first_new == last_new:
         return
-    if (last_old - first_old) * (last_new - first_new) > COMPARED:
+    if (last_old - first_old) * (last_new - first_new) > MAX_LINE_COMPARISONS:
         yield block
         return
     matcher = SequenceMatcher(None, before[first_old:last_old], after[first_new:last_new], autojunk=False)
@@ -123,7 +126,7 @@ def _between(before: Sequence[str], after: Sequence[str], block: Block) -> Itera
             yield first_old + i1, first_old + i2, first_new + j1, first_new + j2
 
 
-def _hunks(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+def _group_into_hunks(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     hunk = [blocks[0]]
     for block in blocks[1:]:
         if block[0] - hunk[-1][1] > 2 * CONTEXT_LINES:
@@ -133,13 +136,13 @@ def _hunks(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     yield hunk
 
 
-def _hunk(before: Sequence[str], after: Sequence[str], blocks: Sequence[Block], lines_before: int) -> Iterator[str]:
+def _format_hunk(before: Sequence[str], after: Sequence[str], blocks: Sequence[Block], offset: int) -> Iterator[str]:
     first = max(0, blocks[0][0] - CONTEXT_LINES)
     last = min(len(before), blocks[-1][1] + CONTEXT_LINES)
     new_first = blocks[0][2] - (blocks[0][0] - first)
     new_last = blocks[-1][3] + (last - blocks[-1][1])
-    old_range = _range(lines_before + first, lines_before + last)
-    yield f"@@ -{old_range} +{_range(lines_before + new_first, lines_before + new_last)} @@"
+    old_range = _format_range(offset + first, offset + last)
+    yield f"@@ -{old_range} +{_format_range(offset + new_first, offset + new_last)} @@"
     at = first
     for old_from, old_to, new_from, new_to in blocks:
         yield from (f" {line}" for line in before[at:old_from])
@@ -149,12 +152,12 @@ def _hunk(before: Sequence[str], after: Sequence[str], blocks: Sequence[Block], 
     yield from (f" {line}" for line in before[at:last])
 
 
-def _range(first: int, last: int) -> str:
+def _format_range(first: int, last: int) -> str:
     return f"{first + 1 if last > first else first},{last - first}"
 
 
-def _lines(text: str) -> list[str]:
-    """Return its lines; a line end that is not plain is part of the line, so that a change of it is seen."""
+def _split_lines(text: str) -> list[str]:
+    """Split a text into lines. Carriage returns are made visible, so that a changed line ending can be seen."""
     lines = [line.replace("\r", "␍") for line in text.split("\n")]
     if lines[-1] == "":
         return lines[:-1]

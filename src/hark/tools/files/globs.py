@@ -1,37 +1,37 @@
-"""The globs of the file tools: git's patterns, and alternatives in braces."""
+"""The glob patterns of the file tools: git's patterns, with alternatives in braces."""
 
 import re
 
-from hark.disk.wildcards import translate
+from hark.disk.wildcards import wildcard_to_regex
 
-BRACES = 200
+MAX_ALTERNATIVES = 200
 
 
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return what a file's path relative to the search is matched with; without a slash, its name alone counts.
+    """Compile a glob into a regular expression for paths relative to the searched folder.
 
-    Braces hold alternatives: `*.{ts,tsx}`.
+    A pattern without a slash is matched against the file name alone. Braces contain alternatives, as in `*.{ts,tsx}`.
 
     Raises:
         ValueError: The pattern has too many alternatives.
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
     prefix = "" if "/" in pattern else "(?:.*/)?"
-    expressions = (translate(one, is_lenient=True) for one in alternatives(anchored))
+    expressions = (wildcard_to_regex(one, is_lenient=True) for one in expand_braces(anchored))
     return re.compile(f"{prefix}(?:{'|'.join(expressions)})", re.DOTALL)
 
 
-def alternatives(pattern: str) -> list[str]:
-    """Return the patterns that one with braces stands for.
+def expand_braces(pattern: str) -> list[str]:
+    """Return the patterns that a pattern with braces expands to.
 
     Raises:
-        ValueError: There are too many.
+        ValueError: The pattern has too many alternatives.
     """
     found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
     if found is None:
         return [pattern]
     parts = [pattern[: found.start()] + part + pattern[found.end() :] for part in found[1].split(",")]
-    patterns = [one for part in parts for one in alternatives(part)]
-    if len(patterns) > BRACES:
-        raise ValueError(f"The pattern {pattern} stands for more than {BRACES} others.")
+    patterns = [one for part in parts for one in expand_braces(part)]
+    if len(patterns) > MAX_ALTERNATIVES:
+        raise ValueError(f"The braces in {pattern} expand to more than {MAX_ALTERNATIVES} patterns.")
     return patterns

@@ -1,4 +1,4 @@
-"""What a picture's bytes tell: its type, its size in pixels, and whether it is whole."""
+"""Reads an image's media type and size in pixels from its bytes, and checks that it is complete."""
 
 from msgspec import Struct
 
@@ -8,16 +8,16 @@ _START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD8)})
 
 
-class Picture(Struct, frozen=True):
-    """A whole picture, in a format that models can see."""
+class ImageInfo(Struct, frozen=True):
+    """The media type and size of a complete image, in a format that models can see."""
 
     media_type: str
     width: int
     height: int
 
 
-def picture_type(head: bytes) -> str:
-    """Return the media type that a file's first bytes are of, or "" for none that models can see."""
+def image_media_type(head: bytes) -> str:
+    """Return the media type that a file's first bytes indicate, or "" if models can't see such files."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -29,52 +29,52 @@ def picture_type(head: bytes) -> str:
     return ""
 
 
-def picture_of(content: bytes) -> Picture:
-    """Return what picture it is.
+def read_image_info(content: bytes) -> ImageInfo:
+    """Return the media type and size of an image.
 
     Raises:
-        ToolError: It is none, or it is damaged: a model's API would refuse the whole conversation for it.
+        ToolError: It is not an image, or is damaged. A model API would reject every request that contains it.
     """
-    media_type = picture_type(content)
+    media_type = image_media_type(content)
     if not media_type:
-        raise ToolError("it is no PNG, JPEG, GIF or WebP picture. Convert it to PNG first.")
+        raise ToolError("it is not a PNG, JPEG, GIF or WebP image. Convert it to PNG first.")
     try:
-        width, height = _SIZES[media_type](content)
+        width, height = _SIZE_READERS[media_type](content)
     except IndexError as error:
-        raise ToolError(f"its {media_type} data is cut off. Make or fetch it again.") from error
+        raise ToolError(f"its {media_type} data is truncated. Create or download it again.") from error
     if not width or not height:
-        raise ToolError(f"its {media_type} data is damaged: it has no size. Make or fetch it again.")
-    return Picture(media_type, width, height)
+        raise ToolError(f"its {media_type} data is damaged: it has no size. Create or download it again.")
+    return ImageInfo(media_type, width, height)
 
 
-def _png(content: bytes) -> tuple[int, int]:
+def _png_size(content: bytes) -> tuple[int, int]:
     if b"IEND" not in content[-64:] or content[12:16] != b"IHDR":
         raise IndexError
-    return _big(content, 16, 4), _big(content, 20, 4)
+    return _read_big_endian(content, 16, 4), _read_big_endian(content, 20, 4)
 
 
-def _gif(content: bytes) -> tuple[int, int]:
+def _gif_size(content: bytes) -> tuple[int, int]:
     if b"\x3b" not in content[-64:]:
         raise IndexError
-    return _little(content, 6, 2), _little(content, 8, 2)
+    return _read_little_endian(content, 6, 2), _read_little_endian(content, 8, 2)
 
 
-def _webp(content: bytes) -> tuple[int, int]:
-    if _little(content, 4, 4) + 8 > len(content) + 1:
+def _webp_size(content: bytes) -> tuple[int, int]:
+    if _read_little_endian(content, 4, 4) + 8 > len(content) + 1:
         raise IndexError
     match content[12:16]:
         case b"VP8X":
-            return _little(content, 24, 3) + 1, _little(content, 27, 3) + 1
+            return _read_little_endian(content, 24, 3) + 1, _read_little_endian(content, 27, 3) + 1
         case b"VP8L":
-            bits = _little(content, 21, 4)
+            bits = _read_little_endian(content, 21, 4)
             return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
         case b"VP8 ":
-            return _little(content, 26, 2) & 0x3FFF, _little(content, 28, 2) & 0x3FFF
+            return _read_little_endian(content, 26, 2) & 0x3FFF, _read_little_endian(content, 28, 2) & 0x3FFF
         case _:
             return 0, 0
 
 
-def _jpeg(content: bytes) -> tuple[int, int]:
+def _jpeg_size(content: bytes) -> tuple[int, int]:
     if b"\xff\xd9" not in content[-65_536:]:
         raise IndexError
     at = 2
@@ -83,27 +83,27 @@ def _jpeg(content: bytes) -> tuple[int, int]:
             return 0, 0
         marker = content[at + 1]
         if marker in _START_OF_FRAME:
-            return _big(content, at + 7, 2), _big(content, at + 5, 2)
+            return _read_big_endian(content, at + 7, 2), _read_big_endian(content, at + 5, 2)
         if marker == 0xFF:  # padding
             at += 1
         elif marker in _BARE_MARKERS:
             at += 2
         else:
-            at += 2 + max(2, _big(content, at + 2, 2))
+            at += 2 + max(2, _read_big_endian(content, at + 2, 2))
 
 
-_SIZES = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp": _webp}
+_SIZE_READERS = {"image/png": _png_size, "image/jpeg": _jpeg_size, "image/gif": _gif_size, "image/webp": _webp_size}
 
 
-def _big(content: bytes, at: int, count: int) -> int:
-    return int.from_bytes(_bytes(content, at, count), "big")
+def _read_big_endian(content: bytes, at: int, count: int) -> int:
+    return int.from_bytes(_read_bytes(content, at, count), "big")
 
 
-def _little(content: bytes, at: int, count: int) -> int:
-    return int.from_bytes(_bytes(content, at, count), "little")
+def _read_little_endian(content: bytes, at: int, count: int) -> int:
+    return int.from_bytes(_read_bytes(content, at, count), "little")
 
 
-def _bytes(content: bytes, at: int, count: int) -> bytes:
+def _read_bytes(content: bytes, at: int, count: int) -> bytes:
     if at + count > len(content):
         raise IndexError
     return content[at : at + count]

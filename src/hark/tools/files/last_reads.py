@@ -1,43 +1,43 @@
-"""What a session last saw of its files, so that an edit can tell that one was changed since."""
+"""Records the version of each file that a session last saw, so that an edit can detect later changes."""
 
 import os
 from pathlib import Path
 
 from hark.protocol.tool import CallContext
 
-KEPT = 20_000
+MAX_VERSIONS = 20_000
 
-Version = tuple[int, int]
-"""When a file was last changed, and its size."""
+FileVersion = tuple[int, int]
+"""A file's modification time in nanoseconds, and its size in bytes."""
 
 
 class LastReads:
-    """The version of each file that each session last read or wrote; the oldest are forgotten."""
+    """The version of each file that each session last read or wrote. Drops the oldest entries when full."""
 
     def __init__(self) -> None:
-        self._versions: dict[tuple[str, str], Version] = {}
+        self._versions: dict[tuple[str, str], FileVersion] = {}
 
-    def note(self, context: CallContext, path: Path) -> None:
-        """Remember the file as it is now."""
+    def record_version(self, context: CallContext, path: Path) -> None:
+        """Record the file's current version."""
         key = _key(context, path)
         self._versions.pop(key, None)
-        version = _version(path)
+        version = _current_version(path)
         if version is not None:
             self._versions[key] = version
-        if len(self._versions) > KEPT:
+        if len(self._versions) > MAX_VERSIONS:
             del self._versions[next(iter(self._versions))]
 
     def is_stale(self, context: CallContext, path: Path) -> bool:
-        """Tell whether the file was changed since this session last saw it; False if it never did."""
+        """Return whether the file has changed since this session last saw it. False if the session never saw it."""
         seen = self._versions.get(_key(context, path))
-        return seen is not None and seen != _version(path)
+        return seen is not None and seen != _current_version(path)
 
 
 def _key(context: CallContext, path: Path) -> tuple[str, str]:
     return context.session, os.path.realpath(path)
 
 
-def _version(path: Path) -> Version | None:
+def _current_version(path: Path) -> FileVersion | None:
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The tool that lists what is in a folder, or finds files by their names."""
+"""The `list` tool: lists a folder, or finds files by name."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,120 +12,123 @@ from hark.disk.tree_walk import TreeEntry, TreeWalk
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.globs import compile_glob
-from hark.tools.files.paths import missing, resolve, shown
+from hark.tools.files.paths import display_path, missing_file_text, resolve_path
 
 DEFAULT_DEPTH = 2
-DEEPEST = 500
-MOST_ENTRIES = 600
-MOST_OF_FOLDER = 200
-MOST_READ = 20_000
-LIMIT_SECONDS = 15.0
-STRETCH_SECONDS = 0.01
+MAX_DEPTH = 500
+MAX_ENTRIES = 600
+MAX_ENTRIES_PER_FOLDER = 200
+MAX_READ_ENTRIES = 20_000
+TIME_LIMIT_SECONDS = 15.0
+YIELD_INTERVAL_SECONDS = 0.01
 
 
 class ListArguments(ToolArguments, frozen=True):
-    """List a folder as a tree, with the sizes of files, or find files by name with `glob`.
+    """List a folder as a tree with file sizes, or find files by name with `glob`.
 
-    Hidden files and what .gitignore leaves out are passed over unless you ask for them.
+    Hidden files and files that .gitignore excludes are omitted, unless you ask for them.
     """
 
-    path: Annotated[str, doc("The folder (the workspace).")] = ""
-    depth: Annotated[int, doc(f"How many levels ({DEFAULT_DEPTH}; with a glob, all of them).", ge=1)] | None = None
-    glob: Annotated[str, doc("Only files like this, as paths: *.py, src/**/test_*.py.")] = ""
-    hidden: Annotated[bool, doc("Also what begins with a dot, but never .git.")] = False
-    ignored: Annotated[bool, doc("Also what .gitignore leaves out.")] = False
+    path: Annotated[str, doc("The folder to list (default: the workspace).")] = ""
+    depth: Annotated[int, doc(f"Levels to list (default: {DEFAULT_DEPTH}; with a glob, all).", ge=1)] | None = None
+    glob: Annotated[str, doc("List only files whose path matches a glob, such as *.py or src/**/test_*.py.")] = ""
+    hidden: Annotated[bool, doc("Include names that begin with a dot, but never .git.")] = False
+    ignored: Annotated[bool, doc("Include files that .gitignore excludes.")] = False
 
 
-class ListFolder:
-    """Lists folders, a little at a time, so that nothing else waits."""
+class ListTool:
+    """The tool that lists folders. It yields to the event loop often, so that other tasks aren't delayed."""
 
     spec = tool_spec(ListArguments, "list")
 
     async def run(self, arguments: ListArguments, context: CallContext) -> ToolOutput:
-        """Return the list. Safe to cancel at any time."""
+        """Return the listing. Safe to cancel at any time."""
         glob = arguments.glob
-        folder = resolve(arguments.path or ".", context.workspace)
+        folder = resolve_path(arguments.path or ".", context.workspace)
         try:
             pattern = compile_glob(glob)
         except ValueError as error:
             raise ToolError(f"glob: {error}") from error
-        _demand_folder(folder, context.workspace)
+        _require_folder(folder, context.workspace)
         walk = TreeWalk(
-            depth=arguments.depth or (DEEPEST if glob else DEFAULT_DEPTH),
-            hidden=arguments.hidden,
-            ignored=arguments.ignored,
-            most_of_folder=MOST_READ if glob else MOST_OF_FOLDER,
-            most_read=MOST_READ,
+            max_depth=arguments.depth or (MAX_DEPTH if glob else DEFAULT_DEPTH),
+            include_hidden=arguments.hidden,
+            include_ignored=arguments.ignored,
+            max_listed=MAX_READ_ENTRIES if glob else MAX_ENTRIES_PER_FOLDER,
+            max_read=MAX_READ_ENTRIES,
         )
-        line_of = _match_lines(folder, context.workspace, pattern) if glob else _tree_line
+        format_entry = _glob_formatter(folder, context.workspace, pattern) if glob else _format_tree_line
         lines: list[str] = []
-        with anyio.move_on_after(LIMIT_SECONDS) as limit:
-            await _fill(lines, walk.through(folder), line_of)
+        with anyio.move_on_after(TIME_LIMIT_SECONDS) as limit:
+            await _collect_lines(lines, walk.walk(folder), format_entry)
         notes: list[str] = []
         if limit.cancelled_caught:
-            notes.append(f"[stopped after {LIMIT_SECONDS:g} seconds; name a folder further down]")
-        if len(lines) > MOST_ENTRIES:
-            del lines[MOST_ENTRIES:]
-            notes.append(f"[only the first {MOST_ENTRIES} are shown; name a folder further down, or a narrower glob]")
-        told = lines or [f"No file is like {glob}." if glob else "[the folder is empty, or all in it is hidden]"]
-        heading = [] if glob else [f"{shown(folder, context.workspace)}/"]
-        return ToolOutput("\n".join([*heading, *told, *notes]))
+            notes.append(f"[stopped after {TIME_LIMIT_SECONDS:g} seconds; list a subfolder instead]")
+        if len(lines) > MAX_ENTRIES:
+            del lines[MAX_ENTRIES:]
+            notes.append(f"[only the first {MAX_ENTRIES} are shown; list a subfolder, or use a narrower glob]")
+        entries = lines or [f"No file matches {glob}." if glob else "[the folder is empty, or its contents are hidden]"]
+        heading = [] if glob else [f"{display_path(folder, context.workspace)}/"]
+        return ToolOutput("\n".join([*heading, *entries, *notes]))
 
 
-def _match_lines(folder: Path, workspace: Path, pattern: re.Pattern[str]) -> Callable[[TreeEntry], str]:
-    """Return what gives the line for a file whose path, from the folder or the workspace, matches; "" for others."""
+def _glob_formatter(folder: Path, workspace: Path, pattern: re.Pattern[str]) -> Callable[[TreeEntry], str]:
+    """Return a function that formats a file if its path relative to the folder or the workspace matches `pattern`.
+
+    It returns "" for other entries.
+    """
     start = len(str(folder).rstrip("/")) + 1
-    place = shown(folder, workspace)
-    prefix = "" if place == "." else f"{place.rstrip('/')}/"
+    folder_name = display_path(folder, workspace)
+    prefix = "" if folder_name == "." else f"{folder_name.rstrip('/')}/"
 
-    def line(found: TreeEntry) -> str:
+    def format_match(found: TreeEntry) -> str:
         inside = found.path[start:]
         name = prefix + inside
-        if found.is_folder or found.left_out or not any(map(pattern.fullmatch, (inside, name))):
+        if found.is_folder or found.unlisted_count or not any(map(pattern.fullmatch, (inside, name))):
             return ""
-        return f"{_printable(name)}{_size(found)}"
+        return f"{_printable(name)}{_format_size(found)}"
 
-    return line
+    return format_match
 
 
-async def _fill(lines: list[str], walk: Iterable[TreeEntry], line_of: Callable[[TreeEntry], str]) -> None:
-    """Add a line for each entry, up to one more than are shown, and let others run in between."""
-    began = anyio.current_time()
+async def _collect_lines(lines: list[str], walk: Iterable[TreeEntry], format_entry: Callable[[TreeEntry], str]) -> None:
+    """Add a line for each entry, but stop at one more than `MAX_ENTRIES`. Yields to other tasks regularly."""
+    started = anyio.current_time()
     for found in walk:
-        if line := line_of(found):
+        if line := format_entry(found):
             lines.append(line)
-        if len(lines) > MOST_ENTRIES:
+        if len(lines) > MAX_ENTRIES:
             return
-        if anyio.current_time() - began > STRETCH_SECONDS:
+        if anyio.current_time() - started > YIELD_INTERVAL_SECONDS:
             await anyio.lowlevel.checkpoint()
-            began = anyio.current_time()
+            started = anyio.current_time()
 
 
-def _demand_folder(folder: Path, workspace: Path) -> None:
-    name = shown(folder, workspace)
+def _require_folder(folder: Path, workspace: Path) -> None:
+    name = display_path(folder, workspace)
     try:
         if folder.is_dir():
             next(folder.iterdir(), None)
         elif folder.exists():
-            raise ToolError(f"{name} is not a folder. Read it with read.")
+            raise ToolError(f"{name} is not a folder. Use read for files.")
         else:
-            raise ToolError(missing(folder, workspace))
+            raise ToolError(missing_file_text(folder, workspace))
     except OSError as error:
         raise ToolError(f"{name} can't be listed: {error.strerror}.") from error
 
 
-def _tree_line(found: TreeEntry) -> str:
+def _format_tree_line(found: TreeEntry) -> str:
     indent, name = "  " * found.depth, _printable(Path(found.path).name)
-    if found.left_out:
-        return f"{indent}... and {found.left_out:,} more here"
+    if found.unlisted_count:
+        return f"{indent}... and {found.unlisted_count:,} more here"
     if found.is_folder:
         return f"{indent}{name}/"
     if found.is_link:
-        return f"{indent}{name} -> {_link(found.path)}"
-    return f"{indent}{name}{_size(found)}"
+        return f"{indent}{name} -> {_link_target(found.path)}"
+    return f"{indent}{name}{_format_size(found)}"
 
 
-def _link(path: str) -> str:
+def _link_target(path: str) -> str:
     try:
         return _printable(str(Path(path).readlink()))
     except OSError:
@@ -136,12 +139,12 @@ def _printable(name: str) -> str:
     return name.encode(errors="replace").decode()
 
 
-def _size(found: TreeEntry) -> str:
+def _format_size(found: TreeEntry) -> str:
     if not found.is_file:
         return "" if found.is_link else "  (not a regular file)"
     try:
         size = float(Path(found.path).lstat().st_size)
-    except OSError:  # it is gone by now
+    except OSError:  # deleted in the meantime
         return ""
     if size < 1_000:
         return f"  {size:.0f} B"

@@ -1,4 +1,4 @@
-"""The tool that reads a text file, or some lines of it."""
+"""The `read` tool: reads a text file, or a range of its lines."""
 
 import os
 from typing import Annotated
@@ -8,99 +8,99 @@ from msgspec import Struct
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode, is_binary, mark_of
-from hark.tools.files.image_format import picture_type
+from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode_text, detect_encoding, is_binary
+from hark.tools.files.image_format import image_media_type
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.paths import FileName, open_file, resolve, shown
+from hark.tools.files.paths import FilePath, display_path, open_file, resolve_path
 
-LINE_BYTES = 4_000
-WINDOW_BYTES = 60_000
+MAX_LINE_BYTES = 4_000
+MAX_WINDOW_BYTES = 60_000
 
 
-class WindowLine(Struct):
-    """A line's first bytes, without its end, and how many more it has."""
+class TruncatedLine(Struct):
+    """The first bytes of a line, without its line ending, and the number of bytes that were cut off."""
 
     content: bytes = b""
     cut: int = 0
 
 
 class LineWindow:
-    """Takes a file's pieces in order, keeps the lines from `first` (the first of all is 1), and counts all.
+    """Receives a file piece by piece, stores the lines starting with number `first`, and counts all lines.
 
-    It keeps `count` lines, or fewer when they are long.
+    Stores `count` lines, or fewer if they are long. Lines are numbered from 1.
     """
 
     def __init__(self, first: int, count: int) -> None:
-        self.lines: list[WindowLine] = []
+        self.lines: list[TruncatedLine] = []
         self.total = 0
         self._first = first
         self._last = first + count - 1
-        self._room = WINDOW_BYTES
-        self._line = WindowLine()
-        self._is_open = False
+        self._bytes_left = MAX_WINDOW_BYTES
+        self._line = TruncatedLine()
+        self._is_line_open = False
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more will be kept."""
+        """Whether no further lines will be stored."""
         return self.total >= self._last
 
-    def take(self, piece: bytes) -> None:
-        """Take the next bytes, at least one."""
+    def feed(self, piece: bytes) -> None:
+        """Process the next piece of the file. The piece must not be empty."""
         ends = piece.count(b"\n")
         if self.is_full or self.total + ends + 1 < self._first:
             self.total += ends
-            self._is_open = not piece.endswith(b"\n")
+            self._is_line_open = not piece.endswith(b"\n")
             return
         *whole, rest = piece.split(b"\n")
         for part in whole:
-            self._extend(part)
+            self._extend_line(part)
             self._end_line()
-        self._extend(rest)
+        self._extend_line(rest)
 
-    def end(self) -> bool:
-        """The file is over. Return whether its last line had its end."""
-        is_ended = not self._is_open
-        if self._is_open:
+    def finish(self) -> bool:
+        """Process the end of the file. Return whether its last line ended with a newline."""
+        is_ended = not self._is_line_open
+        if self._is_line_open:
             self._end_line()
         return is_ended
 
-    def _extend(self, part: bytes) -> None:
+    def _extend_line(self, part: bytes) -> None:
         if part:
-            self._is_open = True
-            room = LINE_BYTES - len(self._line.content)
+            self._is_line_open = True
+            room = MAX_LINE_BYTES - len(self._line.content)
             self._line.content += part[:room]
             self._line.cut += len(part[room:])
 
     def _end_line(self) -> None:
         self.total += 1
         if self._first <= self.total <= self._last:
-            self._room -= len(self._line.content)
+            self._bytes_left -= len(self._line.content)
             self.lines.append(self._line)
-            if self._room <= 0:
+            if self._bytes_left <= 0:
                 self._last = self.total
-        self._line = WindowLine()
-        self._is_open = False
+        self._line = TruncatedLine()
+        self._is_line_open = False
 
 
 DEFAULT_LINES = 2_000
 PIECE_BYTES = 65_536
-COUNTED_BYTES = 64 * 1024 * 1024
-WIDE_BYTES = 8 * 1024 * 1024
+MAX_COUNTED_BYTES = 64 * 1024 * 1024
+MAX_UTF16_BYTES = 8 * 1024 * 1024
 
 
 class ReadArguments(ToolArguments, frozen=True):
-    """Read a text file. Each line comes with its number and a tab before it, which are not part of the file.
+    """Read a text file. Each line is preceded by its number and a tab, which are not part of the file.
 
-    Without a range you get the first 2000 lines, and are told how to read on.
+    Without a range you get the first 2000 lines, and a note on how to read more.
     """
 
-    path: FileName
-    offset: Annotated[int, doc("The first line to read; the file begins at 1.", ge=1)] = 1
-    limit: Annotated[int, doc(f"How many lines ({DEFAULT_LINES}).", ge=1)] = DEFAULT_LINES
+    path: FilePath
+    offset: Annotated[int, doc("The first line to read, counted from 1.", ge=1)] = 1
+    limit: Annotated[int, doc(f"The maximum number of lines (default: {DEFAULT_LINES}).", ge=1)] = DEFAULT_LINES
 
 
-class Read:
-    """Reads files, and remembers what each session saw of them."""
+class ReadTool:
+    """The tool that reads files. Records which version of each file a session has seen."""
 
     spec = tool_spec(ReadArguments, "read")
 
@@ -108,17 +108,17 @@ class Read:
         self._reads = reads
 
     async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
-        """Return the lines. Safe to cancel at any time."""
-        path = resolve(arguments.path, context.workspace)
+        """Return the requested lines. Safe to cancel at any time."""
+        path = resolve_path(arguments.path, context.workspace)
         window = LineWindow(arguments.offset, arguments.limit)
         with open_file(path, context.workspace) as descriptor:
-            passed = await _fill(window, descriptor, shown(path, context.workspace))
-        self._reads.note(context, path)
-        return _output(window, arguments.offset, passed)
+            result = await _fill_window(window, descriptor, display_path(path, context.workspace))
+        self._reads.record_version(context, path)
+        return _format_output(window, arguments.offset, result)
 
 
-class _Passed(Struct, frozen=True):
-    """What was seen of a file as it passed by: all of it, or not; and whether its last line had an end."""
+class _ReadResult(Struct, frozen=True):
+    """The file's size and encoding, whether all of it was read, and whether its last line has a newline."""
 
     size: int
     encoding: Encoding
@@ -126,76 +126,76 @@ class _Passed(Struct, frozen=True):
     is_ended: bool = True
 
 
-async def _fill(window: LineWindow, descriptor: int, name: str) -> _Passed:
-    """Let the file pass by the window, a long one only as far as it is needed."""
+async def _fill_window(window: LineWindow, descriptor: int, name: str) -> _ReadResult:
+    """Read the file into the window. A long file is read only until the window is full."""
     size = os.fstat(descriptor).st_size
     piece = os.read(descriptor, PIECE_BYTES)
-    encoding = mark_of(piece)
-    _demand_text(piece[:HEAD_BYTES], name)
+    encoding = detect_encoding(piece)
+    _require_text(piece[:HEAD_BYTES], name)
     if encoding.codec.startswith("utf-16"):
-        piece = _narrowed(descriptor, piece, size, name)
+        piece = _convert_utf16(descriptor, piece, size, name)
     else:
         piece = piece.removeprefix(encoding.mark)
     while piece:
-        window.take(piece)
-        if window.is_full and size > COUNTED_BYTES:
-            return _Passed(size, encoding, is_whole=False)
+        window.feed(piece)
+        if window.is_full and size > MAX_COUNTED_BYTES:
+            return _ReadResult(size, encoding, is_whole=False)
         await anyio.lowlevel.checkpoint()
         piece = os.read(descriptor, PIECE_BYTES)
-    return _Passed(size, encoding, is_ended=window.end())
+    return _ReadResult(size, encoding, is_ended=window.finish())
 
 
-def _demand_text(head: bytes, name: str) -> None:
-    if media_type := picture_type(head):
-        raise ToolError(f"{name} is a picture ({media_type}). See it with view_image.")
+def _require_text(head: bytes, name: str) -> None:
+    if media_type := image_media_type(head):
+        raise ToolError(f"{name} is an image ({media_type}). Use view_image to see it.")
     if is_binary(head):
         raise ToolError(
-            f"{name} is binary, not text (it begins with {head[:8].hex(' ')}). Look into it with the shell: file, xxd."
+            f"{name} is a binary file (it begins with {head[:8].hex(' ')}). Inspect it with the shell: file, xxd."
         )
 
 
-def _narrowed(descriptor: int, head: bytes, size: int, name: str) -> bytes:
-    """Return a file of two-byte characters as UTF-8: its line ends can't be seen otherwise."""
-    if size > WIDE_BYTES:
-        raise ToolError(f"{name} is UTF-16 and has {size:,} bytes. Convert it first: iconv -f UTF-16 -t UTF-8.")
+def _convert_utf16(descriptor: int, head: bytes, size: int, name: str) -> bytes:
+    """Return the content of a UTF-16 file as UTF-8, so that it can be split into lines."""
+    if size > MAX_UTF16_BYTES:
+        raise ToolError(f"{name} is UTF-16 and too big ({size:,} bytes). Convert it first: iconv -f UTF-16 -t UTF-8.")
     pieces = [head]
     while pieces[-1]:
         pieces.append(os.read(descriptor, PIECE_BYTES))
-    return decode(b"".join(pieces)).text.encode(errors="replace")
+    return decode_text(b"".join(pieces)).text.encode(errors="replace")
 
 
-def _output(window: LineWindow, first: int, passed: _Passed) -> ToolOutput:
+def _format_output(window: LineWindow, first: int, result: _ReadResult) -> ToolOutput:
     if not window.lines:
         if not window.total:
             return ToolOutput("[the file is empty]")
-        raise ToolError(f"The file has {window.total:,} lines; offset {first:,} is behind its end.")
+        raise ToolError(f"The file has {window.total:,} lines; offset {first:,} is past its end.")
     has_crlf = all(line.content.endswith(b"\r") for line in window.lines[:-1] or window.lines)
-    texts, codec = _decoded(window.lines, has_crlf)
+    texts, codec = _decode_lines(window.lines, has_crlf)
     numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]
-    notes = _where(window, first, passed)
+    notes = _position_notes(window, first, result)
     if has_crlf:
         notes.append("lines end with CRLF")
-    if note := Encoding(codec).note() or passed.encoding.note():
+    if note := Encoding(codec).describe() or result.encoding.describe():
         notes.append(note)
     return ToolOutput("\n".join([*numbered, *(f"[{note}]" for note in notes)]))
 
 
-def _where(window: LineWindow, first: int, passed: _Passed) -> list[str]:
-    """Say which lines these are, and how to read on."""
+def _position_notes(window: LineWindow, first: int, result: _ReadResult) -> list[str]:
+    """Return notes that state which lines are shown and how to read more."""
     last = first + len(window.lines) - 1
-    on = f"read on with offset {last + 1}"
-    if not passed.is_whole:
-        return [f"lines {first:,} to {last:,}; the file goes on, {passed.size:,} bytes in all; {on}"]
-    notes = [] if passed.is_ended else ["no newline at the end of the file"]
+    hint = f"continue with offset {last + 1}"
+    if not result.is_whole:
+        return [f"lines {first:,} to {last:,}; the file continues, {result.size:,} bytes in total; {hint}"]
+    notes = [] if result.is_ended else ["no newline at the end of the file"]
     if last < window.total:
-        return [f"lines {first:,} to {last:,} of {window.total:,}; {on}", *notes]
+        return [f"lines {first:,} to {last:,} of {window.total:,}; {hint}", *notes]
     return [f"lines {first:,} to {last:,} of {window.total:,}", *notes] if first > 1 else notes
 
 
-def _decoded(lines: list[WindowLine], has_crlf: bool) -> tuple[list[str], str]:
-    """Return the lines as text, in UTF-8 if they are; a character that the cut went through is no reason."""
+def _decode_lines(lines: list[TruncatedLine], has_crlf: bool) -> tuple[list[str], str]:
+    """Decode the lines as UTF-8, or as latin-1 if a line is invalid. Ignores characters split by truncation."""
     try:
-        texts = [_whole(line).decode() for line in lines]
+        texts = [_without_split_character(line).decode() for line in lines]
         codec = "utf-8"
     except UnicodeDecodeError:
         texts = [line.content.decode("latin-1") for line in lines]
@@ -203,11 +203,11 @@ def _decoded(lines: list[WindowLine], has_crlf: bool) -> tuple[list[str], str]:
     if has_crlf:
         texts = [text.removesuffix("\r") for text in texts]
     texts = [text.replace("\0", "␀") for text in texts]
-    return [f"{t}… [{line.cut:,} bytes more]" if line.cut else t for t, line in zip(texts, lines, strict=True)], codec
+    return [f"{t}… [{line.cut:,} more bytes]" if line.cut else t for t, line in zip(texts, lines, strict=True)], codec
 
 
-def _whole(line: WindowLine) -> bytes:
-    """Return a line without the piece of a character that the cut may have left at its end."""
+def _without_split_character(line: TruncatedLine) -> bytes:
+    """Return a line's bytes without an incomplete character that truncation left at the end."""
     if not line.cut:
         return line.content
     end = len(line.content)

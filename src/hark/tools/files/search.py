@@ -1,4 +1,4 @@
-"""The tool that searches files for text: with ripgrep where it is, with a program of our own where not."""
+"""The `search` tool: searches files for text, with ripgrep if it is installed, otherwise with a built-in program."""
 
 import os
 import re
@@ -10,150 +10,150 @@ from typing import Annotated, Literal
 import anyio
 import msgspec
 
-from hark.processes.cookies import Owner, with_cookie
-from hark.processes.start import Command, Launch, first_of
+from hark.processes.cookies import ProcessOwner, with_cookie
+from hark.processes.launcher import Launch, RunningCommand, wait_for_first
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
-from hark.tools.files.globs import alternatives
-from hark.tools.files.paths import missing, open_file, resolve, shown
+from hark.tools.files.globs import expand_braces
+from hark.tools.files.paths import display_path, missing_file_text, open_file, resolve_path
 from hark.tools.files.search_query import GrepQuery
-from hark.tools.files.search_results import Findings
+from hark.tools.files.search_results import GrepResults
 
 DEFAULT_RESULTS = 200
-MOST_RESULTS = 2_000
-MOST_CONTEXT = 20
-LIMIT_SECONDS = 30.0
-_BEYOND_RIPGREP = re.compile(r"look-?around|backreference|look-ahead|look-behind", re.IGNORECASE)
+MAX_RESULTS = 2_000
+MAX_CONTEXT_LINES = 20
+TIME_LIMIT_SECONDS = 30.0
+_UNSUPPORTED_BY_RIPGREP = re.compile(r"look-?around|backreference|look-ahead|look-behind", re.IGNORECASE)
 
 
 class SearchArguments(ToolArguments, frozen=True):
-    """Search the contents of files, line by line. What .gitignore leaves out and binary files are passed over.
+    """Search the contents of files line by line. Binary files and files that .gitignore excludes are skipped.
 
-    To find files by their names use list.
+    To find files by name, use list.
     """
 
     pattern: Annotated[str, doc("A regular expression, or plain text with `literal`.")]
-    literal: Annotated[bool, doc("Take the pattern as plain text.")] = False
-    path: Annotated[str, doc("The folder or file to look into (the workspace).")] = ""
-    glob: Annotated[str, doc("Only files like this: *.py, src/**/*.{ts,tsx}.")] = ""
-    ignore_case: Annotated[bool, doc("Find capital and small letters alike.")] = False
-    context: Annotated[int, doc("How many lines around each match (0).", ge=0)] = 0
+    literal: Annotated[bool, doc("Treat the pattern as plain text, not as a regular expression.")] = False
+    path: Annotated[str, doc("The folder or file to search (default: the workspace).")] = ""
+    glob: Annotated[str, doc("Search only files whose path matches a glob, such as *.py or src/**/*.{ts,tsx}.")] = ""
+    ignore_case: Annotated[bool, doc("Ignore case when matching.")] = False
+    context: Annotated[int, doc("How many lines to show around each match (default: 0).", ge=0)] = 0
     show: Annotated[
         Literal["lines", "files", "counts"],
-        doc("The matching lines, only their files, or how many lines in each file (lines)."),
+        doc("Show the matching lines, only the file names, or the number of lines per file (default: lines)."),
     ] = "lines"
-    max_results: Annotated[int, doc(f"Stop after so many ({DEFAULT_RESULTS}).", ge=1)] = DEFAULT_RESULTS
+    max_results: Annotated[int, doc(f"Maximum number of results (default: {DEFAULT_RESULTS}).", ge=1)] = DEFAULT_RESULTS
 
 
 class SearchTool:
-    """Searches in a process that `owner` starts: with the program `ripgrep` if it is installed, or else our own."""
+    """The tool that searches with `ripgrep`, or with a built-in program if ripgrep isn't installed."""
 
     spec = tool_spec(SearchArguments, "search", grace_seconds=0.9)
 
-    def __init__(self, owner: Owner, ripgrep: str | None = "rg") -> None:
+    def __init__(self, owner: ProcessOwner, ripgrep: str | None = "rg") -> None:
         self._owner = owner
         self._ripgrep = ripgrep
 
     async def run(self, arguments: SearchArguments, context: CallContext) -> ToolOutput:
-        """Return what is found. Cancelling kills the search."""
-        if problem := _problem(arguments):
+        """Return the matches. Cancelling kills the search."""
+        if problem := _find_problem(arguments):
             raise ToolError(problem)
-        place = resolve(arguments.path or ".", context.workspace)
-        folder, query = _query(arguments, place, context.workspace)
-        return await self._find(query, folder, arguments.max_results)
+        path = resolve_path(arguments.path or ".", context.workspace)
+        folder, query = _build_query(arguments, path, context.workspace)
+        return await self._search(query, folder, arguments.max_results)
 
-    async def _find(self, query: GrepQuery, folder: Path, most: int) -> ToolOutput:
-        findings = Findings(query, min(most, MOST_RESULTS))
+    async def _search(self, query: GrepQuery, folder: Path, max_results: int) -> ToolOutput:
+        results = GrepResults(query, min(max_results, MAX_RESULTS))
         program = shutil.which(self._ripgrep) if self._ripgrep else None
         if program is not None:
-            is_late = await self._run(query.ripgrep_words(program), folder, findings)
-            if not (findings.errors and _BEYOND_RIPGREP.search(findings.errors)):
-                return _output(findings, query, is_late=is_late)
-            findings = Findings(query, min(most, MOST_RESULTS))
-        words = [sys.executable, "-P", "-m", "hark.tools.files.grep", msgspec.json.encode(query).decode()]
-        return _output(findings, query, is_late=await self._run(words, folder, findings))
+            is_timed_out = await self._run(query.ripgrep_command(program), folder, results)
+            if not (results.errors and _UNSUPPORTED_BY_RIPGREP.search(results.errors)):
+                return _format_output(results, query, is_timed_out=is_timed_out)
+            results = GrepResults(query, min(max_results, MAX_RESULTS))
+        argv = [sys.executable, "-P", "-m", "hark.tools.files.grep", msgspec.json.encode(query).decode()]
+        return _format_output(results, query, is_timed_out=await self._run(argv, folder, results))
 
-    async def _run(self, words: list[str], folder: Path, findings: Findings) -> bool:
-        """Run a search until it ends, enough is found or its time is over; tell whether it was the last."""
+    async def _run(self, argv: list[str], folder: Path, results: GrepResults) -> bool:
+        """Run a search until it ends, finds enough results or times out. Return whether it timed out."""
         full = anyio.Event()
         cookie = self._owner.new_cookie()
 
         def receive(piece: bytes) -> None:
-            findings.take(piece)
-            if findings.is_full:
+            results.feed(piece)
+            if results.is_full:
                 full.set()
 
         try:
-            command = Command(Launch(words, folder, with_cookie(os.environ, cookie), cookie), receive)
+            command = RunningCommand(Launch(argv, folder, with_cookie(os.environ, cookie), cookie), receive)
         except (OSError, ValueError) as error:
             raise ToolError(f"The search could not be started: {error}.") from error
         try:
-            with anyio.move_on_after(LIMIT_SECONDS) as limit:
-                await first_of(full.wait, command.finished)
+            with anyio.move_on_after(TIME_LIMIT_SECONDS) as limit:
+                await wait_for_first(full.wait, command.wait_until_finished)
         finally:
-            with anyio.CancelScope(shield=True):  # bounded by the stop itself
+            with anyio.CancelScope(shield=True):  # the stop has its own time limit
                 await command.stop(grace_seconds=0.0)
         return limit.cancelled_caught
 
 
-def _problem(arguments: SearchArguments) -> str | None:
+def _find_problem(arguments: SearchArguments) -> str | None:
     pattern = arguments.pattern
     if not pattern:
-        return "pattern: it is empty. Say what to search for; to see which files there are use list."
+        return "pattern is empty. Give the text to search for, or use list to see the files."
     if "\n" in pattern or "\0" in pattern:
-        return "pattern: a search goes line by line. Search for one of the lines."
+        return "pattern: line breaks are not allowed; the search works line by line. Search for one of the lines."
     try:
         pattern.encode()
-        alternatives(arguments.glob)
+        expand_braces(arguments.glob)
     except ValueError as error:
-        return f"The search can't be made: {error}"
+        return f"The search is invalid: {error}"
     return None
 
 
-def _query(arguments: SearchArguments, place: Path, workspace: Path) -> tuple[Path, GrepQuery]:
-    """Return the folder to search in, and what for.
+def _build_query(arguments: SearchArguments, path: Path, workspace: Path) -> tuple[Path, GrepQuery]:
+    """Return the folder to search in, and the query.
 
     Raises:
-        ToolError: The place is not one that can be searched.
+        ToolError: The path can't be searched.
     """
-    if place.is_dir():
-        folder, target = place, "."
+    if path.is_dir():
+        folder, target = path, "."
     else:
-        if not place.exists():
-            raise ToolError(missing(place, workspace))
-        _demand_text(place, workspace)
-        folder, target = place.parent, f"./{place.name}"
-    name = shown(folder.resolve(), workspace.resolve())
+        if not path.exists():
+            raise ToolError(missing_file_text(path, workspace))
+        _require_text(path, workspace)
+        folder, target = path.parent, f"./{path.name}"
+    name = display_path(folder.resolve(), workspace.resolve())
     return folder, GrepQuery(
         arguments.pattern,
         is_literal=arguments.literal,
         ignores_case=arguments.ignore_case,
         glob=arguments.glob,
-        context=min(arguments.context, MOST_CONTEXT),
+        context=min(arguments.context, MAX_CONTEXT_LINES),
         shows=arguments.show,
         target=target,
         folder="" if name == "." else name,
     )
 
 
-def _demand_text(path: Path, workspace: Path) -> None:
+def _require_text(path: Path, workspace: Path) -> None:
     with open_file(path, workspace) as descriptor:
         head = os.read(descriptor, HEAD_BYTES)
     if is_binary(head):
-        raise ToolError(f"{shown(path, workspace)} is binary, not text. Search it with the shell: strings, grep -a.")
+        raise ToolError(f"{display_path(path, workspace)} is binary. Search it with the shell: strings, grep -a.")
 
 
-def _output(findings: Findings, query: GrepQuery, *, is_late: bool) -> ToolOutput:
-    if findings.errors and not findings.count:
-        reason = " ".join(findings.errors.split())
-        raise ToolError(f"The pattern can't be used: {reason}\nFor plain text say literal: true.")
+def _format_output(results: GrepResults, query: GrepQuery, *, is_timed_out: bool) -> ToolOutput:
+    if results.errors and not results.count:
+        reason = " ".join(results.errors.split())
+        raise ToolError(f"The pattern is invalid: {reason}\nTo search for plain text, set literal to true.")
     notes: list[str] = []
-    if findings.is_full:
-        notes.append(f"[only the first {findings.count:,} are shown; narrow the pattern, path or glob for the rest]")
-    if is_late:
-        notes.append(f"[stopped after {LIMIT_SECONDS:g} seconds; there may be more. Narrow the path or glob]")
-    if not findings.count:
+    if results.is_full:
+        notes.append(f"[only the first {results.count:,} are shown; narrow the pattern, path or glob to see others]")
+    if is_timed_out:
+        notes.append(f"[stopped after {TIME_LIMIT_SECONDS:g} seconds. Narrow the path or glob to find more]")
+    if not results.count:
         where = f" in {query.folder}" if query.folder else ""
-        return ToolOutput("\n".join([f"Nothing matches {query.pattern}{where}.", *notes]))
-    return ToolOutput("\n".join([findings.text, *notes]))
+        return ToolOutput("\n".join([f"No matches for {query.pattern}{where}.", *notes]))
+    return ToolOutput("\n".join([results.text, *notes]))

@@ -1,20 +1,20 @@
-"""What is searched for, and where: the same for every way to search."""
+"""A search query, for ripgrep and for the built-in search program."""
 
 import re
 from functools import cached_property
 
 from msgspec import Struct
 
-from hark.tools.files.globs import alternatives, compile_glob
+from hark.tools.files.globs import compile_glob, expand_braces
 
 _PLAIN_GLOB = re.compile(r"[\w.*?-]+")
 
 
 class GrepQuery(Struct, frozen=True, dict=True):
-    """A search below the folder that it runs in.
+    """A search query. The search program runs in the folder to search.
 
-    `target` is what to look into: `.` or `./file`. `folder` is that folder's path from the workspace, so that a glob
-    may be meant from either. `shows`: lines, files or counts.
+    `target` is the path to search: `.` or `./file`. `folder` is the searched folder's path relative to the workspace,
+    because a glob may be relative to either. `shows` is lines, files or counts.
     """
 
     pattern: str
@@ -26,8 +26,8 @@ class GrepQuery(Struct, frozen=True, dict=True):
     target: str = "."
     folder: str = ""
 
-    def wants(self, path: str) -> bool:
-        """Tell whether a file below the folder is one to look into."""
+    def includes(self, path: str) -> bool:
+        """Return whether a file's path relative to the folder matches the glob. Without a glob, every file matches."""
         if not self.glob:
             return True
         return any(self._glob.fullmatch(name) for name in (path, f"{self.folder}/{path}"))
@@ -36,18 +36,18 @@ class GrepQuery(Struct, frozen=True, dict=True):
     def _glob(self) -> re.Pattern[str]:
         return compile_glob(self.glob)
 
-    def ripgrep_words(self, program: str) -> list[str]:
-        """Return the command that searches with ripgrep; it may look into more files than are wanted, never fewer."""
-        words = [program, "--no-config", "--color=never", "--no-messages", "--sort=path", "--crlf", "--hidden"]
-        words += ["--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--glob=!.git"]
+    def ripgrep_command(self, program: str) -> list[str]:
+        """Return the ripgrep command line. The command may search more files than the query includes, never fewer."""
+        command = [program, "--no-config", "--color=never", "--no-messages", "--sort=path", "--crlf", "--hidden"]
+        command += ["--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--glob=!.git"]
         if self.is_literal:
-            words.append("--fixed-strings")
-        words.append("--ignore-case" if self.ignores_case else "--case-sensitive")
+            command.append("--fixed-strings")
+        command.append("--ignore-case" if self.ignores_case else "--case-sensitive")
         if self.shows == "lines":
-            words += ["--json", f"--context={self.context}"]
+            command += ["--json", f"--context={self.context}"]
         else:
-            words += ["--count", "--null", "--with-filename", *(["--max-count=1"] if self.shows == "files" else [])]
-        names = alternatives(self.glob) if self.glob else []
+            command += ["--count", "--null", "--with-filename", *(["--max-count=1"] if self.shows == "files" else [])]
+        names = expand_braces(self.glob) if self.glob else []
         if names and all(_PLAIN_GLOB.fullmatch(name) for name in names):
-            words += [*(f"--type-add=wanted:{name}" for name in names), "--type=wanted"]
-        return [*words, "--regexp", self.pattern, "--", self.target]
+            command += [*(f"--type-add=wanted:{name}" for name in names), "--type=wanted"]
+        return [*command, "--regexp", self.pattern, "--", self.target]

@@ -1,4 +1,4 @@
-"""What a search found: read from what its program prints, kept within bounds, told in a few words."""
+"""Collects search results from the output of a search program, within limits, and formats them."""
 
 import base64
 import os
@@ -8,18 +8,18 @@ from msgspec import Struct, field
 
 from hark.tools.files.search_query import GrepQuery
 
-LINE_CHARACTERS = 400
-BEFORE_CHARACTERS = 100
-TOLD_CHARACTERS = 60_000
-BUFFER_BYTES = 4 * 1024 * 1024
-ERROR_CHARACTERS = 2_000
+MAX_LINE_CHARACTERS = 400
+CHARACTERS_BEFORE_MATCH = 100
+MAX_TEXT_CHARACTERS = 60_000
+MAX_BUFFER_BYTES = 4 * 1024 * 1024
+MAX_ERROR_CHARACTERS = 2_000
 
 
-class _Text(Struct):
+class _RipgrepText(Struct):
     text: str | None = None
     bytes: str = ""
 
-    def raw(self) -> "bytes":
+    def to_bytes(self) -> "bytes":
         return self.text.encode() if self.text is not None else base64.b64decode(self.bytes)
 
 
@@ -27,28 +27,28 @@ class _Submatch(Struct):
     start: int
 
 
-class _Found(Struct):
-    path: _Text = field(default_factory=_Text)
-    lines: _Text = field(default_factory=_Text)
+class _RipgrepLine(Struct):
+    path: _RipgrepText = field(default_factory=_RipgrepText)
+    lines: _RipgrepText = field(default_factory=_RipgrepText)
     line_number: int = 0
     submatches: list[_Submatch] = field(default_factory=list[_Submatch])
 
 
-class _Event(Struct):
+class _RipgrepEvent(Struct):
     type: str
-    data: _Found
+    data: _RipgrepLine
 
 
-class Findings:
-    """Takes what a search prints, and keeps at most `most` results."""
+class GrepResults:
+    """Parses the output of a search program and stores at most `max_results` results."""
 
-    def __init__(self, query: GrepQuery, most: int) -> None:
+    def __init__(self, query: GrepQuery, max_results: int) -> None:
         self.is_full = False
         self.errors = ""
         self.count = 0
         self._query = query
-        self._most = most
-        self._told: list[str] = []
+        self._max_results = max_results
+        self._lines: list[str] = []
         self._characters = 0
         self._buffer = b""
         self._is_skipping = False
@@ -57,84 +57,84 @@ class Findings:
 
     @property
     def text(self) -> str:
-        """What was found, file by file."""
-        return "\n".join(self._told)
+        """The results as text, grouped by file."""
+        return "\n".join(self._lines)
 
-    def take(self, piece: bytes) -> None:
-        """Take a piece of what it prints; it may end anywhere."""
+    def feed(self, piece: bytes) -> None:
+        """Process a piece of the output, which may end anywhere, even in the middle of a line."""
         if self.is_full:
             return
         *whole, rest = (self._buffer + piece).split(b"\n")
         for line in whole:
             if not self._is_skipping and not self.is_full:
-                self._take_line(line)
+                self._parse_line(line)
             self._is_skipping = False
-        # A line that is longer than any that could be told is passed over.
-        self._is_skipping = self._is_skipping or len(rest) > BUFFER_BYTES
+        # Skip a line that is too long to be shown.
+        self._is_skipping = self._is_skipping or len(rest) > MAX_BUFFER_BYTES
         self._buffer = b"" if self._is_skipping else rest
 
-    def _take_line(self, line: bytes) -> None:
+    def _parse_line(self, line: bytes) -> None:
         if self._query.shows != "lines":
-            self._take_count(line)
+            self._parse_count(line)
             return
         try:
-            event = msgspec.json.decode(line, type=_Event)
+            event = msgspec.json.decode(line, type=_RipgrepEvent)
         except msgspec.DecodeError:
-            self._take_error(line)
+            self._add_error(line)
             return
         if event.type in ("match", "context"):
-            self._take_found(event.data, event.type == "match")
+            self._add_match_or_context(event.data, event.type == "match")
 
-    def _take_error(self, line: bytes) -> None:
-        self.errors = (self.errors + line.decode(errors="replace") + "\n")[:ERROR_CHARACTERS]
+    def _add_error(self, line: bytes) -> None:
+        self.errors = (self.errors + line.decode(errors="replace") + "\n")[:MAX_ERROR_CHARACTERS]
 
-    def _take_count(self, line: bytes) -> None:
+    def _parse_count(self, line: bytes) -> None:
         name, separator, count = line.rpartition(b"\0")
         if not separator:
-            self._take_error(line)
+            self._add_error(line)
             return
-        path = _plain(name)
-        if self._query.wants(path) and self._has_room():
-            self._tell(self._name(path) + (f": {int(count):,}" if self._query.shows == "counts" else ""))
+        path = _relative_path(name)
+        if self._query.includes(path) and self._reserve_result():
+            self._add_line(self._display_name(path) + (f": {int(count):,}" if self._query.shows == "counts" else ""))
 
-    def _take_found(self, found: _Found, is_match: bool) -> None:
-        path = _plain(found.path.raw())
-        if not self._query.wants(path) or (is_match and not self._has_room()):
+    def _add_match_or_context(self, found: _RipgrepLine, is_match: bool) -> None:
+        path = _relative_path(found.path.to_bytes())
+        if not self._query.includes(path) or (is_match and not self._reserve_result()):
             return
         if path != self._path:
             if self._path:
-                self._tell("")
-            self._tell(self._name(path))
+                self._add_line("")
+            self._add_line(self._display_name(path))
         elif found.line_number > self._last_line + 1 and self._query.context:
-            self._tell("--")
+            self._add_line("--")
         self._path, self._last_line = path, found.line_number
         start = found.submatches[0].start if found.submatches else 0
-        self._tell(f"{found.line_number}{':' if is_match else '-'}{_cut(found.lines.raw(), start)}")
+        self._add_line(f"{found.line_number}{':' if is_match else '-'}{_excerpt(found.lines.to_bytes(), start)}")
 
-    def _has_room(self) -> bool:
-        self.is_full = self.count >= self._most or self._characters >= TOLD_CHARACTERS
+    def _reserve_result(self) -> bool:
+        self.is_full = self.count >= self._max_results or self._characters >= MAX_TEXT_CHARACTERS
         self.count += not self.is_full
         return not self.is_full
 
-    def _tell(self, line: str) -> None:
-        self._told.append(line)
+    def _add_line(self, line: str) -> None:
+        self._lines.append(line)
         self._characters += len(line) + 1
 
-    def _name(self, path: str) -> str:
+    def _display_name(self, path: str) -> str:
         name = f"{self._query.folder}/{path}" if self._query.folder else path
         return name.replace("//", "/").encode(errors="replace").decode()
 
 
-def _plain(path: bytes) -> str:
+def _relative_path(path: bytes) -> str:
     return os.fsdecode(path).removeprefix("./")
 
 
-def _cut(line: bytes, start: int) -> str:
+def _excerpt(line: bytes, start: int) -> str:
     line = line.removesuffix(b"\n").removesuffix(b"\r")
     text = line.decode(errors="replace")
-    if len(text) <= LINE_CHARACTERS:
+    if len(text) <= MAX_LINE_CHARACTERS:
         return text
     at = len(line[:start].decode(errors="replace"))
-    first = max(0, min(at - BEFORE_CHARACTERS, len(text) - LINE_CHARACTERS))
-    last = first + LINE_CHARACTERS
+    first = max(0, min(at - CHARACTERS_BEFORE_MATCH, len(text) - MAX_LINE_CHARACTERS))
+    last = first + MAX_LINE_CHARACTERS
     return f"{'…' if first else ''}{text[first:last]}{'…' if last < len(text) else ''}"

@@ -1,70 +1,72 @@
-"""The tool that writes a whole file."""
+"""The `write` tool: writes a whole file."""
 
 from pathlib import Path
 from typing import Annotated
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.diffs import unified
-from hark.tools.files.file_text import FileText, decode, is_binary
+from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
+from hark.tools.files.diffs import unified_diff
+from hark.tools.files.file_text import FileText, decode_text, is_binary
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.paths import FileName, resolve, shown, writes_to
-from hark.tools.files.replace import FileChange, make, old_content, target_of
+from hark.tools.files.paths import FilePath, display_path, file_write_effects, resolve_path
 
 
 class WriteArguments(ToolArguments, frozen=True):
-    """Write a whole file: it is made, with its folders, or all that was in it is replaced.
+    """Write a whole file. It is created, with its folders, or its entire content is replaced.
 
-    To change a part of a file use edit.
+    To change part of a file, use edit.
     """
 
-    path: FileName
-    content: Annotated[str, doc("All of its text.")]
+    path: FilePath
+    content: Annotated[str, doc("The complete text of the file.")]
 
 
-class Write:
-    """Writes files whole: at any instant there is the old one or the new one."""
+class WriteTool:
+    """The tool that writes whole files. Writes are atomic: a reader sees either the old file or the new one."""
 
-    spec = tool_spec(WriteArguments, "write", is_changing=True, foresee=lambda arguments: writes_to(arguments.path))
+    spec = tool_spec(
+        WriteArguments, "write", is_changing=True, predict=lambda arguments: file_write_effects(arguments.path)
+    )
 
     def __init__(self, reads: LastReads) -> None:
         self._reads = reads
 
     async def run(self, arguments: WriteArguments, context: CallContext) -> ToolOutput:
-        """Write it, without awaiting anything, and tell what changed."""
+        """Write the file in one step without yielding to the event loop, and return a summary of the change."""
         if arguments.path.endswith("/"):
-            raise ToolError(f"{arguments.path} names a folder. Name the file in it; folders are made as needed.")
-        path = resolve(arguments.path, context.workspace)
+            raise ToolError(f"{arguments.path} names a folder. Name a file in it; missing folders are created.")
+        path = resolve_path(arguments.path, context.workspace)
         text = _write(path, arguments.content, context.workspace)
-        self._reads.note(context, path)
+        self._reads.record_version(context, path)
         return ToolOutput(text)
 
 
 def _write(path: Path, content: str, workspace: Path) -> str:
-    target = target_of(path, workspace)
+    target = resolve_target(path, workspace)
     try:
         new = content.encode()
     except UnicodeEncodeError as error:
-        raise ToolError("The content has half a surrogate pair in it, which is no character. Leave it out.") from error
-    old = old_content(target, workspace) if target.exists() else None
-    name = shown(path, workspace)
+        raise ToolError("The content has an unpaired surrogate, which can't be encoded as UTF-8. Remove it.") from error
+    old = read_old_content(target, workspace) if target.exists() else None
+    name = display_path(path, workspace)
     if old == new:
-        return f"{name} has exactly this content already; nothing was changed."
-    make([FileChange(target, old, new)], workspace)
+        return f"{name} already has exactly this content; nothing was changed."
+    apply_changes([FileChange(target, old, new)], workspace)
     if old is None:
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
         return f"Created {name}: {lines:,} {'line' if lines == 1 else 'lines'}, {len(new):,} bytes."
-    told = f"Overwrote {name}: {len(new):,} bytes, before {len(old):,}."
+    summary = f"Overwrote {name}: {len(new):,} bytes, previously {len(old):,}."
     if is_binary(old):
-        return f"{told} It was binary before."
-    before = decode(old)
-    return "\n".join([told, *_lost(before, content), unified(before.text, content, name)])
+        return f"{summary} It was a binary file before."
+    before = decode_text(old)
+    return "\n".join([summary, *_format_change_notes(before, content), unified_diff(before.text, content, name)])
 
 
-def _lost(before: FileText, content: str) -> list[str]:
+def _format_change_notes(before: FileText, content: str) -> list[str]:
     notes: list[str] = []
     if before.newline == "\r\n" and "\r\n" not in content:
-        notes.append("[its lines ended with CRLF before, and with LF now]")
-    if note := before.encoding.note():
+        notes.append("[its line endings were CRLF before, and are LF now]")
+    if note := before.encoding.describe():
         notes.append(f"[it was {note.replace('shown as', 'probably')} before, and is plain UTF-8 now]")
     return notes

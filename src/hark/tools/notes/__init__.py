@@ -1,1 +1,1 @@
-"""What the agent notes for itself: memory, recall, todo."""
+"""Tools for the agent's own notes: memory, recall and todo."""

@@ -1,4 +1,4 @@
-"""A small file that is replaced whole or not at all, by one process at a time."""
+"""Locks a small file against other processes, and replaces it atomically."""
 
 import fcntl
 import os
@@ -10,18 +10,18 @@ from pathlib import Path
 from hark.disk.private_files import sync_folder
 
 LOCK_SECONDS = 5.0
-_LOOK_SECONDS = 0.01
+_RETRY_SECONDS = 0.01
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
-    """Have this file's lock; it ends with the process, however that ends. Blocks the caller.
+def lock_file(path: Path) -> Generator[None]:
+    """Hold the lock on this file. The lock is released when the process ends, even by a crash. Blocks the caller.
 
     Raises:
-        TimeoutError: Another process kept it for too long.
-        OSError: The lock can't be made.
+        TimeoutError: Another process held the lock for too long.
+        OSError: The lock file can't be created.
     """
-    make_folder(path.parent)
+    make_private_folder(path.parent)
     deadline = time.monotonic() + LOCK_SECONDS
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -31,38 +31,38 @@ def locked(path: Path) -> Generator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"another process has had {path} locked for {LOCK_SECONDS:g} seconds") from None
-                time.sleep(_LOOK_SECONDS)
+                    raise TimeoutError(f"another process has held {path} for {LOCK_SECONDS:g} seconds") from None
+                time.sleep(_RETRY_SECONDS)
         yield
     finally:
         os.close(lock)
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Have a file say this, durably; a crash at any point leaves all of the old or all of the new. Blocks the caller.
+    """Replace a file's content durably. A crash leaves either the old or the new content. Blocks the caller.
 
-    What an earlier call that was killed left beside the file is removed, so hold a lock. A link stays a link.
+    Also removes the temporary files of earlier calls that were killed, so hold a lock. A symbolic link stays a link.
 
     Raises:
-        OSError: It could not be done.
+        OSError: The file could not be replaced.
     """
-    place = Path(os.path.realpath(path))
-    make_folder(place.parent)
-    for left in place.parent.glob(f".{place.name}.*.new"):
+    target = Path(os.path.realpath(path))
+    make_private_folder(target.parent)
+    for leftover in target.parent.glob(f".{target.name}.*.new"):
         with suppress(FileNotFoundError):
-            left.unlink()
-    new = place.with_name(f".{place.name}.{os.getpid()}.new")
+            leftover.unlink()
+    new = target.with_name(f".{target.name}.{os.getpid()}.new")
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(file, "wb") as writer:
         writer.write(content)
         writer.flush()
         os.fsync(writer.fileno())
-    new.replace(place)
-    sync_folder(place.parent)
+    new.replace(target)
+    sync_folder(target.parent)
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder for its owner alone, and those above it, durably."""
+def make_private_folder(folder: Path) -> None:
+    """Create a folder that only its owner can access, and its missing parents, durably."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)

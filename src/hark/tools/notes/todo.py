@@ -1,4 +1,4 @@
-"""The tool that keeps the session's list of what is to be done."""
+"""The `todo` tool: stores the session's to-do list."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,59 +9,57 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from hark.processes.cookies import this_process
+from hark.processes.cookies import current_owner
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
-from hark.tools.arguments import ToolArguments, doc, schema_of, tool_spec
-from hark.tools.notes.locked_file import locked, replace_file
+from hark.tools.arguments import ToolArguments, build_schema, doc, tool_spec
+from hark.tools.notes.locked_file import lock_file, replace_file
 
-ITEMS = 100
-ITEM_CHARACTERS = 500
+MAX_ITEMS = 100
+MAX_ITEM_CHARACTERS = 500
 
 
-class Status(StrEnum):
-    """How far an item is."""
+class TodoStatus(StrEnum):
+    """The status of a to-do item."""
 
     PENDING = "pending"
     DOING = "doing"
     DONE = "done"
 
 
-class Item(Struct, frozen=True):
-    """One thing to do."""
+class TodoItem(Struct, frozen=True):
+    """One item of a to-do list."""
 
     text: str
-    status: Status = Status.PENDING
+    status: TodoStatus = TodoStatus.PENDING
 
 
-_MARKS = {Status.PENDING: "[ ]", Status.DOING: "[>]", Status.DONE: "[x]"}
-_LIST = msgspec.json.Decoder(list[Item])
+_CHECKBOXES = {TodoStatus.PENDING: "[ ]", TodoStatus.DOING: "[>]", TodoStatus.DONE: "[x]"}
+_ITEMS_DECODER = msgspec.json.Decoder(list[TodoItem])
 
 
 class TodoEntry(ToolArguments, frozen=True):
-    """One item, as the model is told to send it."""
+    """One to-do item in the form that the model sends."""
 
     text: str
     status: Literal["pending", "doing", "done"]
 
 
 class TodoArguments(ToolArguments, frozen=True):
-    """Keep the list of what is to be done in this session, for work of three steps or more.
+    """Maintain this session's to-do list, for work of three steps or more.
 
-    Send the whole list each time, in order; it takes the place of the one before. Without `items` it returns the list
-    as it is. Have one item `doing`, and mark it `done` as soon as it is.
+    Send the whole list each time, in order: it replaces the previous list. Without `items`, the tool returns the
+    current list. Have one item `doing`, and mark it `done` as soon as it is finished.
     """
 
     items: Annotated[
         list[Any] | None,
-        doc(
-            "The whole list; [] when nothing is to be done any more.", extra_json_schema={"items": schema_of(TodoEntry)}
-        ),
+        doc("The whole list; [] when nothing is left to do.", extra_json_schema={"items": build_schema(TodoEntry)}),
     ] = None
 
 
-class Todo:
-    """Keeps each session's list in a file of the home, so that neither a restart nor a summary takes it away."""
+class TodoTool:
+    """The tool that stores each session's to-do list in a file, so that it survives restarts and compaction."""
 
     spec = tool_spec(TodoArguments, "todo", grace_seconds=0.5)
 
@@ -69,57 +67,57 @@ class Todo:
         self._home = home
 
     async def run(self, arguments: TodoArguments, context: CallContext) -> ToolOutput:
-        """Keep the list and return it. Cancelling leaves the old list or the new one."""
+        """Store the list and return it. Cancelling leaves either the old list or the new one."""
         path = todo_file(self._home, context.session)
         if arguments.items is None:
-            return ToolOutput(as_text(read_items(path)))
-        items = _items(arguments.items)
-        return await run_in_child(partial(_keep, path, items), context.output, this_process(self._home))
+            return ToolOutput(format_items(read_items(path)))
+        items = _parse_items(arguments.items)
+        return await run_in_child(partial(_save, path, items), context.output, current_owner(self._home))
 
 
 def todo_file(home: Path, session: str) -> Path:
-    """Return where a session's list is."""
+    """Return the path of a session's to-do list."""
     return home / "todo" / f"{session}.json"
 
 
-def read_items(path: Path) -> list[Item]:
-    """Return the list that a file has; one that is not there or can't be read has none."""
+def read_items(path: Path) -> list[TodoItem]:
+    """Return the items in a file, or an empty list if the file is missing or unreadable."""
     try:
-        return _LIST.decode(path.read_bytes())
+        return _ITEMS_DECODER.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return []
 
 
-def as_text(items: list[Item]) -> str:
-    """Return the list as a model and a person read it."""
+def format_items(items: list[TodoItem]) -> str:
+    """Format the list as text for the model and the user."""
     if not items:
-        return "Nothing is to be done."
-    lines = [f"{number}. {_MARKS[item.status]} {item.text}" for number, item in enumerate(items, 1)]
-    done = sum(item.status is Status.DONE for item in items)
+        return "The to-do list is empty."
+    lines = [f"{number}. {_CHECKBOXES[item.status]} {item.text}" for number, item in enumerate(items, 1)]
+    done = sum(item.status is TodoStatus.DONE for item in items)
     return "\n".join([*lines, f"{done} of {len(items)} done"])
 
 
-def _items(given: list[Any]) -> list[Item]:
-    if len(given) > ITEMS:
-        raise ToolError(f"items: at most {ITEMS}, got {len(given)}. Put what belongs together into one item.")
-    items: list[Item] = []
+def _parse_items(given: list[Any]) -> list[TodoItem]:
+    if len(given) > MAX_ITEMS:
+        raise ToolError(f"items: at most {MAX_ITEMS}, got {len(given)}. Combine related items.")
+    items: list[TodoItem] = []
     for number, one in enumerate(given, 1):
         entry = cast("Mapping[str, Any]", one) if isinstance(one, Mapping) else {"text": one}
-        text, status = entry.get("text"), entry.get("status") or Status.PENDING
+        text, status = entry.get("text"), entry.get("status") or TodoStatus.PENDING
         if not isinstance(text, str) or not text.strip():
-            raise ToolError(f"items: number {number} has no text. Each one needs a text and a status.")
-        if status not in list(Status):
-            known = ", ".join(Status)
-            raise ToolError(f"items: the status of number {number} must be one of {known}, got {status}.")
-        items.append(Item(" ".join(text.split())[:ITEM_CHARACTERS], Status(status)))
+            raise ToolError(f"items: item {number} has no text. Each item needs a text and a status.")
+        if status not in list(TodoStatus):
+            known = ", ".join(TodoStatus)
+            raise ToolError(f"items: the status of item {number} must be one of {known}, got {status}.")
+        items.append(TodoItem(" ".join(text.split())[:MAX_ITEM_CHARACTERS], TodoStatus(status)))
     return items
 
 
-def _keep(path: Path, items: list[Item]) -> ToolOutput:
+def _save(path: Path, items: list[TodoItem]) -> ToolOutput:
     try:
-        with locked(path.with_name(".lock")):
+        with lock_file(path.with_name(".lock")):
             replace_file(path, msgspec.json.encode(items))
     except OSError as error:
-        text = f"{as_text(items)}\n[the list could not be kept beyond this conversation: {error}]"
+        text = f"{format_items(items)}\n[the list could not be saved to disk: {error}]"
         return ToolOutput(text, is_error=True)
-    return ToolOutput(as_text(items))
+    return ToolOutput(format_items(items))

@@ -1,1 +1,1 @@
-"""Skills: instructions for special work, in folders."""
+"""Skills: folders with instructions for special tasks."""

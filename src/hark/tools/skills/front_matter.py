@@ -4,7 +4,7 @@ import re
 from typing import Any, cast
 
 MAX_CHARACTERS = 20_000
-# Common in the wild, and not YAML: a description with a colon in it.
+# A description with a colon is common, but not valid YAML.
 _UNQUOTED = re.compile(
     r"^([A-Za-z0-9_][\w.-]*[ \t]*):[ \t]+([^\s'\"|>&*!%@`#\[{][^\n]*?:[ \t][^\n]*?)((?<![ \t])[ \t]+#[^\n]*)?$",
     re.MULTILINE,
@@ -12,40 +12,40 @@ _UNQUOTED = re.compile(
 
 
 class BadFrontMatter(ValueError):
-    """The front matter can't be read; the text says why."""
+    """The front matter can't be parsed. The error's text describes the problem."""
 
 
 def split_document(text: str) -> tuple[dict[str, Any], str]:
-    """Return the fields and the body of a document. Scalars are text as it is written: a version 1.10 stays "1.10".
+    """Return the fields and the body of a document. Scalars stay text as written: a version 1.10 stays "1.10".
 
     Raises:
-        BadFrontMatter: It is missing, too long, not YAML, or has aliases.
+        BadFrontMatter: The front matter is missing, too long, not YAML, or has aliases.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != "---":
         raise BadFrontMatter("it must begin with a line --- and the fields name and description")
     ends = [number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")]
     if not ends:
-        raise BadFrontMatter("the fields at its beginning have no closing line ---")
+        raise BadFrontMatter("its front matter needs a closing line ---")
     fields = "\n".join(lines[1 : ends[0]])
     if len(fields) > MAX_CHARACTERS:
-        raise BadFrontMatter(f"the fields at its beginning are longer than {MAX_CHARACTERS:,} characters")
-    return _fields(_UNQUOTED.sub(_quoted, fields)), "\n".join(lines[ends[0] + 1 :]).strip("\n")
+        raise BadFrontMatter(f"its front matter is longer than {MAX_CHARACTERS:,} characters")
+    return _parse_fields(_UNQUOTED.sub(_quote_value, fields)), "\n".join(lines[ends[0] + 1 :]).strip("\n")
 
 
-def _quoted(found: re.Match[str]) -> str:
+def _quote_value(found: re.Match[str]) -> str:
     value = found[2].replace("'", "''")
     return f"{found[1]}: '{value}'{found[3] or ''}"
 
 
-def _fields(text: str) -> dict[str, Any]:
-    import yaml  # only when there is a skill
+def _parse_fields(text: str) -> dict[str, Any]:
+    import yaml  # imported only if there is a skill
 
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
-            raise BadFrontMatter("its fields have YAML aliases (*name): write the values out")
+            raise BadFrontMatter("its fields contain YAML aliases (*name): write out the values")
         node = yaml.compose(text, yaml.BaseLoader)
-        # The base loader makes nothing but text, lists and tables, whatever tags there are.
+        # The base loader creates only text, lists and mappings, whatever tags the YAML has.
         fields: Any = yaml.load(text, yaml.BaseLoader)  # noqa: S506
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 2}: " if error.problem_mark else ""
@@ -57,6 +57,6 @@ def _fields(text: str) -> dict[str, Any]:
     if not isinstance(node, yaml.MappingNode):
         raise BadFrontMatter("its fields are not lines of the form `name: value`")
     names = [key.value for key, _ in node.value]
-    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-        raise BadFrontMatter(f"its field {twice} is given a second time")
+    if duplicate := next((name for index, name in enumerate(names) if name in names[:index]), None):
+        raise BadFrontMatter(f"its field {duplicate} occurs twice")
     return cast("dict[str, Any]", fields)

@@ -1,10 +1,10 @@
-"""The settings of skills: `[skills]` in config.toml."""
+"""The settings for skills: `[skills]` in config.toml."""
 
 from msgspec import Struct
 
 
 class SkillSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where skills come from, and further folders in which they stand.
+    """The sources of skills, and additional folders that contain skills.
 
     A source is a folder, a git repository (with `#FOLDER` for a part of it) or an index file, local or on the web.
     """

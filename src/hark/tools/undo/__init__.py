@@ -1,1 +1,1 @@
-"""Undo: files as they were before changing steps."""
+"""Undo: restores files to their state before a step changed them."""

@@ -1,5 +1,5 @@
-"""What a workspace was at one moment, and what changed from one moment to another."""
-# Names of files are bytes here, and needn't be text.
+"""The state of a workspace at one moment, and the differences between two such states."""
+# File names are bytes here, because they may not be valid text.
 # ruff: noqa: PTH116, PTH120
 
 import hashlib
@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from hark.disk.regular_files import read_start
 
-# A change within a tick of the file system's clock of the last look may not show in the times.
+# A change within one tick of the file system's clock after the last scan may not show in the timestamps.
 TICK_NS = 30_000_000
 COARSE_TICK_NS = 2_100_000_000
 
 
 class EntryKind(StrEnum):
-    """What is found under a name. SKIPPED is a folder that is there and wasn't looked into."""
+    """The kind of a file system entry. SKIPPED is a folder that exists but was not scanned."""
 
     FILE = "f"
     FOLDER = "d"
@@ -37,8 +37,8 @@ KINDS = {
 }
 
 
-class Why(StrEnum):
-    """Why a folder was skipped; what a person is told."""
+class SkipReason(StrEnum):
+    """The reason why a folder was skipped. The values are stored in manifests; `skip_text` explains them to users."""
 
     GIT = "git keeps it"
     CACHE = "a cache that makes itself again"
@@ -50,11 +50,28 @@ class Why(StrEnum):
     UNREADABLE = "it can't be read"
 
 
-class ManifestEntry(Struct, frozen=True, array_like=True):
-    """One name at one moment.
+_SKIP_TEXTS = {
+    SkipReason.GIT: "git manages it",
+    SkipReason.CACHE: "it is a cache that is rebuilt automatically",
+    SkipReason.IGNORED: "ignored folders are not saved",
+    SkipReason.MOUNT: "it is on another file system",
+    SkipReason.HOME: "it is Hark's own folder",
+    SkipReason.TOO_MANY: "it has too many files",
+    SkipReason.TOO_SLOW: "there was no time to save it",
+}
 
-    `digest` is a file's content, a link's target, or where a repository's HEAD was. `why_not` tells why the content
-    isn't kept. `is_settled`: the last change was long enough ago that the next one must show in the times.
+
+def skip_text(reason: str) -> str:
+    """Return a user-readable reason why a folder or file was not saved."""
+    return next((text for known, text in _SKIP_TEXTS.items() if known == reason), reason)
+
+
+class ManifestEntry(Struct, frozen=True, array_like=True):
+    """A file system entry at the time of a scan.
+
+    `digest` is a file's content digest, a link's target, or a digest of a repository's HEAD. `why_not` says why the
+    content isn't stored. `is_settled`: the last change was so long before the scan that any later change must have
+    a different timestamp.
     """
 
     kind: EntryKind
@@ -70,55 +87,55 @@ class ManifestEntry(Struct, frozen=True, array_like=True):
     is_settled: bool = False
 
     @property
-    def is_kept(self) -> bool:
-        """Whether it can be made again from here."""
+    def is_restorable(self) -> bool:
+        """Whether the entry can be restored from the blob store."""
         if self.kind is EntryKind.FILE:
             return not self.why_not
         return self.kind in (EntryKind.FOLDER, EntryKind.LINK, EntryKind.PIPE)
 
     def is_untouched(self, now: os.stat_result) -> bool:
-        """Return whether the times tell that nothing was written since."""
+        """Return whether the timestamps prove that the file is unchanged since the scan."""
         then = (self.inode, self.size, self.mtime_ns, self.ctime_ns)
         return self.is_settled and then == (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
 
     def is_moved_to(self, other: "ManifestEntry") -> bool:
-        """Return whether it is the very same thing: an inode alone may be another's by now."""
+        """Return whether both entries are the same file. An equal inode is not enough, because inodes are reused."""
         if (self.kind, self.inode, self.mtime_ns) != (other.kind, other.inode, other.mtime_ns):
             return False
         return self.kind is not EntryKind.FILE or self.size == other.size
 
 
 class Manifest(Struct, frozen=True):
-    """All that was found at and below `scopes`. What lies there, in a folder of it, and isn't in it, wasn't there."""
+    """The entries found at and below `scopes`. A path in a scanned folder without an entry did not exist."""
 
     scopes: tuple[bytes, ...] = ()
     entries: dict[bytes, ManifestEntry] = {}
 
-    def over(self, later: "Manifest") -> "Manifest":
-        """Return both in one; where both looked, this one holds."""
+    def merge_later(self, later: "Manifest") -> "Manifest":
+        """Return both manifests merged. For a path that both scanned, this manifest takes precedence."""
         if not self.scopes:
             return later
         inside = tuple(scope + b"/" for scope in self.scopes)
         own = frozenset(self.scopes)
-        news = {p: e for p, e in later.entries.items() if p not in own and not p.startswith(inside)}
-        return Manifest((*self.scopes, *later.scopes), {**news, **self.entries})
+        new_entries = {p: e for p, e in later.entries.items() if p not in own and not p.startswith(inside)}
+        return Manifest((*self.scopes, *later.scopes), {**new_entries, **self.entries})
 
-    def knows(self, path: bytes) -> bool:
-        """Return whether it was looked at: then its absence says that nothing was there."""
-        place: bytes = path
-        while place not in self.scopes:
-            folder: bytes = os.path.dirname(place)
-            if folder == place:
+    def covers(self, path: bytes) -> bool:
+        """Return whether the path was scanned. A scanned path without an entry did not exist."""
+        current: bytes = path
+        while current not in self.scopes:
+            folder: bytes = os.path.dirname(current)
+            if folder == current:
                 return False
             entry = self.entries.get(folder)
             if entry is not None:
                 return entry.kind is not EntryKind.SKIPPED
-            place = folder
+            current = folder
         return True
 
 
 class EntryChange(Struct, frozen=True, array_like=True):
-    """One name that became another thing; None: nothing was there."""
+    """A change to the entry at a path. `before` or `after` is None if nothing existed at the path."""
 
     path: bytes
     before: ManifestEntry | None
@@ -126,15 +143,15 @@ class EntryChange(Struct, frozen=True, array_like=True):
 
 
 class Difference(Struct, frozen=True):
-    """What a step changed; what else is known to have happened; which folders it may have changed unseen."""
+    """A step's changes, with notes on its other effects (`news`) and on folders not scanned (`uncovered`)."""
 
     changes: tuple[EntryChange, ...] = ()
     news: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
 
 
-def is_same(one: ManifestEntry | None, other: ManifestEntry | None) -> bool:
-    """Return whether nobody could tell the two apart: by content where it is known, else by size, time and inode."""
+def is_same_entry(one: ManifestEntry | None, other: ManifestEntry | None) -> bool:
+    """Return whether two entries are equal: by content if it is known, otherwise by size, time and inode."""
     if one is None or other is None:
         return one is other
     if one.kind is not other.kind:
@@ -150,33 +167,37 @@ def is_same(one: ManifestEntry | None, other: ManifestEntry | None) -> bool:
             return one.inode == other.inode
 
 
-def difference(before: Manifest, after: Manifest, root: bytes) -> Difference:
-    """Return what changed between two manifests, of which the second was made like the first."""
+def compare_manifests(before: Manifest, after: Manifest, root: bytes) -> Difference:
+    """Return the changes between two manifests. `after` must come from a scan with `like` set to `before`."""
     changes: list[EntryChange] = []
     for path in {**before.entries, **after.entries}:
         change = EntryChange(path, before.entries.get(path), after.entries.get(path))
-        if not is_same(change.before, change.after) and _is_known(change, before, after):
+        if not is_same_entry(change.before, change.after) and _was_scanned(change, before, after):
             changes.append(change)
-    return Difference(tuple(changes), tuple(_moved_heads(before, after, root)), tuple(_uncovered(before, after, root)))
+    return Difference(
+        tuple(changes),
+        tuple(_describe_moved_heads(before, after, root)),
+        tuple(_describe_uncovered(before, after, root)),
+    )
 
 
-def read_file(
-    path: bytes, status: os.stat_result, read: Callable[[bytes], tuple[bytes, os.stat_result]]
+def read_file_entry(
+    path: bytes, status: os.stat_result, read_content: Callable[[bytes], tuple[bytes, os.stat_result]]
 ) -> ManifestEntry:
-    """Return the entry of a regular file, with its content; one that can't be read says why."""
+    """Return a regular file's entry with its content digest. If the file can't be read, `why_not` says why."""
     now_ns = time.time_ns()
     try:
-        digest, status = read(path)
+        digest, status = read_content(path)
     except OSError as error:
-        return entry_of(status, EntryKind.FILE, why_not=reason_of(error))
+        return make_entry(status, EntryKind.FILE, why_not=reason_not_stored(error))
     tick_ns = COARSE_TICK_NS if status.st_ctime_ns % 1_000_000_000 == 0 else TICK_NS
-    return entry_of(status, EntryKind.FILE, digest, is_settled=status.st_ctime_ns + tick_ns < now_ns)
+    return make_entry(status, EntryKind.FILE, digest, is_settled=status.st_ctime_ns + tick_ns < now_ns)
 
 
-def entry_of(
+def make_entry(
     status: os.stat_result, kind: EntryKind, digest: bytes = b"", why_not: str = "", *, is_settled: bool = False
 ) -> ManifestEntry:
-    """Return an entry with what a stat tells."""
+    """Return an entry with the values of a stat result."""
     return ManifestEntry(
         kind,
         status.st_mode & 0o7777,
@@ -192,31 +213,33 @@ def entry_of(
     )
 
 
-def head_of(repository: bytes) -> bytes:
-    """Return something that changes when commits are made or another branch is checked out."""
-    seen = hashlib.blake2b(digest_size=16)
+def digest_of_head(repository: bytes) -> bytes:
+    """Return a digest of the repository's HEAD, which changes with each commit and each checkout of a branch."""
+    digest = hashlib.blake2b(digest_size=16)
     try:
-        seen.update(read_start(repository + b"/HEAD", 4096))
-        seen.update(str(os.stat(repository + b"/logs/HEAD").st_size).encode())
+        digest.update(read_start(repository + b"/HEAD", 4096))
+        digest.update(str(os.stat(repository + b"/logs/HEAD").st_size).encode())
     except OSError:
-        pass  # a repository with no commit yet has no log
-    return seen.digest()
+        pass  # a repository without commits has no log
+    return digest.digest()
 
 
-def reason_of(error: OSError) -> str:
-    """Return why a content isn't kept."""
-    return f"it can't be kept ({(error.strerror or str(error)).lower()})"
+def reason_not_stored(error: OSError) -> str:
+    """Return a user-readable reason why the content could not be stored."""
+    return f"it can't be stored ({(error.strerror or str(error)).lower()})"
 
 
-def show_path(path: bytes, root: bytes) -> str:
-    """Return a path for people: within the root relative to it, and with nothing in it that isn't printable."""
+def format_path(path: bytes, root: bytes) -> str:
+    """Format a path for display: relative to the root if it is inside, with unprintable characters escaped."""
     inside = path[len(root) + 1 :] if root and path.startswith(root + b"/") else path
     text = os.fsdecode(inside)
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
-def show_size(size: int) -> str:
-    """Return a size for people."""
+def format_size(size: int) -> str:
+    """Format a file size for display, such as `12 MB`."""
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if size >= unit:
             return f"{size / unit:.0f} {name}"
@@ -224,48 +247,48 @@ def show_size(size: int) -> str:
 
 
 def kind_of(mode: int) -> EntryKind:
-    """Return what the mode of a stat says."""
+    """Return the kind of entry for the `st_mode` of a stat result."""
     return KINDS.get(stat.S_IFMT(mode), EntryKind.OTHER)
 
 
 def has_same_content(one: ManifestEntry, other: ManifestEntry) -> bool:
-    """Return whether two files hold the same, by what is known of them."""
+    """Return whether two files have the same digest or, if a digest is unknown, the same size, time and inode."""
     if one.digest and other.digest:
         return one.digest == other.digest
     return (one.size, one.mtime_ns, one.inode) == (other.size, other.mtime_ns, other.inode)
 
 
-def _is_known(change: EntryChange, before: Manifest, after: Manifest) -> bool:
+def _was_scanned(change: EntryChange, before: Manifest, after: Manifest) -> bool:
     if change.before is None:
-        return before.knows(change.path)
+        return before.covers(change.path)
     if change.after is None:
-        return after.knows(change.path)
+        return after.covers(change.path)
     return change.before.kind is not EntryKind.FOLDER or change.after.kind is not EntryKind.SKIPPED
 
 
-def _moved_heads(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
-    for path, entry in _skipped(before.entries):
+def _describe_moved_heads(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
+    for path, entry in _skipped_entries(before.entries):
         other = after.entries.get(path)
-        if entry.why_not == Why.GIT and other is not None and other.digest != entry.digest:
-            place = show_path(os.path.dirname(path), root)
-            yield f"git commits, checkouts and resets of the step stay ({place})"
+        if entry.why_not == SkipReason.GIT and other is not None and other.digest != entry.digest:
+            repository = format_path(os.path.dirname(path), root)
+            yield f"the step's git commits, checkouts and resets are not undone ({repository})"
 
 
-def _uncovered(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
-    """Yield one line for each reason why folders weren't looked into."""
+def _describe_uncovered(before: Manifest, after: Manifest, root: bytes) -> Iterator[str]:
+    """Yield one line for each reason why folders were not scanned."""
     names: dict[str, list[str]] = {}
-    for path, entry in _skipped(before.entries):
-        if entry.why_not not in (Why.GIT, Why.CACHE, Why.HOME):
-            names.setdefault(entry.why_not, []).append(show_path(path, root))
-    for path, entry in _skipped(after.entries):
+    for path, entry in _skipped_entries(before.entries):
+        if entry.why_not not in (SkipReason.GIT, SkipReason.CACHE, SkipReason.HOME):
+            names.setdefault(entry.why_not, []).append(format_path(path, root))
+    for path, entry in _skipped_entries(after.entries):
         earlier = before.entries.get(path)
-        is_news = earlier is None or earlier.kind is not EntryKind.SKIPPED
-        if is_news and entry.why_not in (Why.TOO_MANY, Why.TOO_SLOW, Why.UNREADABLE):
-            names.setdefault(entry.why_not, []).append(show_path(path, root))
+        is_new = earlier is None or earlier.kind is not EntryKind.SKIPPED
+        if is_new and entry.why_not in (SkipReason.TOO_MANY, SkipReason.TOO_SLOW, SkipReason.UNREADABLE):
+            names.setdefault(entry.why_not, []).append(format_path(path, root))
     for why, folders in names.items():
         more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
-        yield f"changes in {', '.join(folders[:3])}{more} are not covered: {why}"
+        yield f"changes in {', '.join(folders[:3])}{more} are not covered: {skip_text(why)}"
 
 
-def _skipped(entries: Mapping[bytes, ManifestEntry]) -> Iterator[tuple[bytes, ManifestEntry]]:
+def _skipped_entries(entries: Mapping[bytes, ManifestEntry]) -> Iterator[tuple[bytes, ManifestEntry]]:
     return ((path, entry) for path, entry in entries.items() if entry.kind is EntryKind.SKIPPED)

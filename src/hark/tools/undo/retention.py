@@ -1,4 +1,4 @@
-"""What is too old or too much to keep for undo, removed."""
+"""Removes undo data that is too old or takes too much space."""
 
 import os
 import time
@@ -8,53 +8,53 @@ from pathlib import Path
 import msgspec
 
 from hark.disk.private_files import replace_private
-from hark.tools.undo.blobs import Blobs
+from hark.tools.undo.blobs import BlobStore
 from hark.tools.undo.manifest import EntryKind, Manifest
-from hark.tools.undo.steps import OPEN, UNDONE, WHOLE, Step
+from hark.tools.undo.steps import FINISHED, OPEN, UNDONE, Step
 
-KEPT_SECONDS = 7 * 24 * 3600.0
-KEPT_BYTES = 1_000_000_000
-KEPT_STEPS = 20  # whatever their age and size
-SWEEP_SECONDS = 1.0
-REST_SECONDS = 3600.0
+MAX_AGE_SECONDS = 7 * 24 * 3600.0
+MAX_TOTAL_BYTES = 1_000_000_000
+MIN_KEPT_STEPS = 20  # kept whatever their age and size
+MAX_CLEANUP_SECONDS = 1.0
+CLEANUP_INTERVAL_SECONDS = 3600.0
 
 
-def generation(folder: Path) -> tuple[int, int]:
-    """Return something that is different after a sweep, and in another store under the same name."""
+def store_generation(folder: Path) -> tuple[int, int]:
+    """Return a value that changes with each cleanup, and that differs for another store at the same path."""
     try:
-        return _swept_ns(folder), (folder / "blobs").stat().st_ino
+        return _last_cleanup_ns(folder), (folder / "blobs").stat().st_ino
     except OSError:
         return 0, 0
 
 
-def sweep(folder: Path, blobs: Blobs) -> None:
-    """Remove old steps and the contents that nothing needs any more. Only with the store's lock held alone.
+def clean_up(folder: Path, blobs: BlobStore) -> None:
+    """Remove old steps and the blobs that are no longer needed. The caller must hold the store's exclusive lock.
 
-    Does nothing if it was done within the hour; stops after a second, and goes on another time.
+    Does nothing if the last cleanup was less than an hour ago. Stops after a second; the next cleanup continues.
 
     Raises:
-        OSError: Something can't be removed.
+        OSError: A file can't be removed.
     """
-    if time.time_ns() - _swept_ns(folder) < REST_SECONDS * 1e9:
+    if time.time_ns() - _last_cleanup_ns(folder) < CLEANUP_INTERVAL_SECONDS * 1e9:
         return
     replace_private(folder / "swept", b"", is_durable=False)
-    deadline = time.monotonic() + SWEEP_SECONDS
-    _remove_halves(folder)
+    deadline = time.monotonic() + MAX_CLEANUP_SECONDS
+    _remove_partial_files(folder)
     needed: set[bytes] = set()
     size = 0
-    for number, path in enumerate(_young(folder)):
+    for number, path in enumerate(_retained_steps(folder)):
         if time.monotonic() > deadline:
-            return  # not all that is needed is known: no content may be removed
-        if number >= KEPT_STEPS and size > KEPT_BYTES:
+            return  # not all needed blobs are known, so none may be removed
+        if number >= MIN_KEPT_STEPS and size > MAX_TOTAL_BYTES:
             path.unlink(missing_ok=True)
             continue
         try:
-            news = _needs(path, blobs) - needed
+            newly_needed = _needed_blobs(path, blobs) - needed
         except (msgspec.DecodeError, ValueError, OSError):
-            path.unlink(missing_ok=True)  # nobody can read it, so nothing can be undone with it
+            path.unlink(missing_ok=True)  # it can't be read, so it can't be undone
             continue
-        size += sum(_size(blobs.path(digest)) for digest in news)
-        needed |= news
+        size += sum(_file_size(blobs.path(digest)) for digest in newly_needed)
+        needed |= newly_needed
     for path in _all_blobs(folder / "blobs"):
         if time.monotonic() > deadline:
             return
@@ -62,36 +62,36 @@ def sweep(folder: Path, blobs: Blobs) -> None:
             path.unlink(missing_ok=True)
 
 
-def _swept_ns(folder: Path) -> int:
+def _last_cleanup_ns(folder: Path) -> int:
     try:
         return (folder / "swept").stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _young(folder: Path) -> list[Path]:
-    """Remove steps that are undone or too old; return the others, newest first.
+def _retained_steps(folder: Path) -> list[Path]:
+    """Remove steps that are undone or too old. Return the others, newest first.
 
-    The last looks at workspaces, which the next looks start from, are among them.
+    The result includes the last scans of workspaces, from which the next scans start.
     """
-    steps = [path for path in (folder / "steps").glob("*/*") if path.suffix in (OPEN, WHOLE, UNDONE)]
+    steps = [path for path in (folder / "steps").glob("*/*") if path.suffix in (OPEN, FINISHED, UNDONE)]
     times = {path: path.stat().st_mtime for path in (*steps, *(folder / "roots").glob("*"))}
     newest = sorted((path for path in times if path.suffix != UNDONE), key=times.__getitem__, reverse=True)
-    oldest = time.time() - KEPT_SECONDS
-    kept = [path for number, path in enumerate(newest) if number < KEPT_STEPS or times[path] > oldest]
-    for path in times.keys() - set(kept):
+    oldest = time.time() - MAX_AGE_SECONDS
+    retained = [path for number, path in enumerate(newest) if number < MIN_KEPT_STEPS or times[path] > oldest]
+    for path in times.keys() - set(retained):
         path.unlink(missing_ok=True)
-    return kept
+    return retained
 
 
-def _remove_halves(folder: Path) -> None:
-    """Remove what a crash left half-written: nobody else writes while the lock is held alone."""
-    for place in (folder, folder / "blobs", folder / "roots", *(folder / "steps").glob("*/")):
-        for path in (*place.glob("new-*"), *place.glob(".*.*")):
+def _remove_partial_files(folder: Path) -> None:
+    """Remove half-written files left by a crash. No other process writes while the exclusive lock is held."""
+    for parent in (folder, folder / "blobs", folder / "roots", *(folder / "steps").glob("*/")):
+        for path in (*parent.glob("new-*"), *parent.glob(".*.*")):
             path.unlink(missing_ok=True)
 
 
-def _needs(path: Path, blobs: Blobs) -> set[bytes]:
+def _needed_blobs(path: Path, blobs: BlobStore) -> set[bytes]:
     if path.parent.name == "roots":
         manifests = (bytes.fromhex(path.read_text()),)
         needed: set[bytes] = set()
@@ -106,13 +106,13 @@ def _needs(path: Path, blobs: Blobs) -> set[bytes]:
 
 
 def _all_blobs(folder: Path) -> Iterator[Path]:
-    with os.scandir(folder) as places:
-        for place in places:
-            if place.is_dir() and len(place.name) == 2:
-                yield from Path(place.path).iterdir()
+    with os.scandir(folder) as prefixes:
+        for prefix in prefixes:
+            if prefix.is_dir() and len(prefix.name) == 2:
+                yield from Path(prefix.path).iterdir()
 
 
-def _size(path: bytes) -> int:
+def _file_size(path: bytes) -> int:
     try:
         return os.stat(path).st_size  # noqa: PTH116 - bytes
     except OSError:

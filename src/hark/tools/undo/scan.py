@@ -1,5 +1,5 @@
-"""A look at a workspace: all its names, with the contents kept that aren't yet, within a budget."""
-# Names of files are bytes here, and needn't be text.
+"""Scans a workspace: records all entries and stores new file contents, within limits."""
+# File names are bytes here, because they may not be valid text.
 # ruff: noqa: PTH115, PTH119
 
 import os
@@ -12,31 +12,31 @@ from threading import Event
 import msgspec
 from msgspec import Struct
 
-from hark.disk.gitignore import GIT, Ignores
+from hark.disk.gitignore import GIT, IgnoreScope
 from hark.disk.private_files import replace_private
 from hark.disk.tree_walk import WalkFolder
-from hark.tools.undo.blobs import Blobs, digest_of
+from hark.tools.undo.blobs import BlobStore, digest_of
 from hark.tools.undo.manifest import (
     EntryKind,
     Manifest,
     ManifestEntry,
-    Why,
-    entry_of,
-    head_of,
+    SkipReason,
+    digest_of_head,
     kind_of,
-    read_file,
-    reason_of,
+    make_entry,
+    read_file_entry,
+    reason_not_stored,
 )
-from hark.tools.undo.retention import generation
+from hark.tools.undo.retention import store_generation
 
-# What a tool makes again by itself: it is removed with the step that made it, and not missed.
+# Caches that tools create again. They are removed with the step that created them, and never restored.
 CACHES = frozenset((b"__pycache__", b".pytest_cache", b".mypy_cache", b".ruff_cache", b".hypothesis"))
-HEAVY = frozenset((b"node_modules", b".venv", b".tox", b".nox", b".gradle", b".terraform", b".direnv"))
-HEAVY_MARKS = frozenset((b"pyvenv.cfg", b"CACHEDIR.TAG"))
+HEAVY_FOLDERS = frozenset((b"node_modules", b".venv", b".tox", b".nox", b".gradle", b".terraform", b".direnv"))
+HEAVY_FOLDER_MARKERS = frozenset((b"pyvenv.cfg", b"CACHEDIR.TAG"))
 
 
 class ScanLimits(Struct, frozen=True):
-    """What one look may cost."""
+    """The limits of one scan."""
 
     files: int = 50_000
     file_bytes: int = 20_000_000
@@ -45,19 +45,19 @@ class ScanLimits(Struct, frozen=True):
 
 
 class ScanCancelled(Exception):
-    """Nobody waits for this look any more."""
+    """The scan was cancelled because no caller is waiting for it any more."""
 
 
 class Scan:
-    """One look. The cache is an earlier one: what is untouched since isn't read again.
+    """One scan. `cache` holds the entries of an earlier scan, so that unchanged files aren't read again.
 
-    With `like`, the same folders are looked into as then, whatever .gitignore says by now, and all new ones:
-    these are the step's own, and can be removed without having been kept.
+    With `like`, the scan enters all new folders and the same folders as that manifest, whatever .gitignore says now.
+    New folders were created by the step, so they can be removed without a stored copy.
     """
 
     def __init__(
         self,
-        blobs: Blobs,
+        blobs: BlobStore,
         home: bytes,
         limits: ScanLimits,
         stop: Event,
@@ -74,123 +74,123 @@ class Scan:
         self._cache = cache
         self._like = like
         earlier = like.entries if like else {}
-        self._room = limits.files + len(earlier)
+        self._entries_left = limits.files + len(earlier)
         self._skipped_inodes = {e.inode: e for e in earlier.values() if e.kind is EntryKind.SKIPPED}
 
-    def take(self, scopes: tuple[bytes, ...]) -> Manifest:
-        """Return all that is at and below the scopes. Only once per Look.
+    def run(self, scopes: tuple[bytes, ...]) -> Manifest:
+        """Return a manifest of everything at and below the scopes. Call it only once per scan.
 
         Raises:
-            Stopped: The stop flag was set; checked between files.
+            ScanCancelled: The stop flag was set. It is checked between files.
         """
         for scope in scopes:
-            self._look_at(scope)
-        self._read()
+            self._scan_scope(scope)
+        self._store_contents()
         return Manifest(scopes, self._entries)
 
-    def _look_at(self, scope: bytes) -> None:
+    def _scan_scope(self, scope: bytes) -> None:
         known = self._entries.get(scope)
         if known is not None and known.kind is not EntryKind.SKIPPED:
-            return  # a wider scope had it
+            return  # a wider scope included it
         try:
             status = os.lstat(scope)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            self._entries[scope] = ManifestEntry(EntryKind.OTHER, 0, 0, 0, 0, 0, 0, 0, why_not=reason_of(error))
+            self._entries[scope] = ManifestEntry(EntryKind.OTHER, 0, 0, 0, 0, 0, 0, 0, why_not=reason_not_stored(error))
             return
-        self._add(scope, status)
+        self._add_entry(scope, status)
         if kind_of(status.st_mode) is EntryKind.FOLDER:
-            self._walk(scope, status)
+            self._walk_folders(scope, status)
 
-    def _walk(self, scope: bytes, status: os.stat_result) -> None:
-        """Go through folders in order of depth: if there are too many, the deep ones are left out."""
-        waiting = deque([(WalkFolder(scope, Ignores()), True)])
-        while waiting:
-            folder, is_read = waiting.popleft()
-            if why := self._refusal(folder.path):
-                self._skip(folder.path, why)
+    def _walk_folders(self, scope: bytes, status: os.stat_result) -> None:
+        """Scan folders in order of depth. If there are too many, the deepest folders are skipped."""
+        pending = deque([(WalkFolder(scope, IgnoreScope()), True)])
+        while pending:
+            folder, stores_content = pending.popleft()
+            if why := self._skip_reason_before_reading(folder.path):
+                self._mark_skipped(folder.path, why)
                 continue
             try:
                 items = folder.read()
             except OSError:
-                self._skip(folder.path, Why.UNREADABLE)
+                self._mark_skipped(folder.path, SkipReason.UNREADABLE)
                 continue
-            if why := self._refusal_of(folder.names, is_scope=folder.path == scope):
-                self._skip(folder.path, why)
+            if why := self._skip_reason_by_names(folder.names, is_scope=folder.path == scope):
+                self._mark_skipped(folder.path, why)
                 continue
-            self._room -= len(items)
-            is_read = is_read and not self._is_heavy_news(folder)
+            self._entries_left -= len(items)
+            stores_content = stores_content and not self._is_new_heavy_folder(folder)
             for item in items:
-                if self._look_at_item(item, folder, status.st_dev, is_read=is_read):
-                    waiting.append((folder.below(item), is_read))
+                if self._scan_item(item, folder, status.st_dev, stores_content=stores_content):
+                    pending.append((folder.subfolder(item), stores_content))
 
-    def _look_at_item(
-        self, item: "os.DirEntry[bytes]", folder: WalkFolder[bytes], device: int, *, is_read: bool
+    def _scan_item(
+        self, item: "os.DirEntry[bytes]", folder: WalkFolder[bytes], device: int, *, stores_content: bool
     ) -> bool:
-        """Take in one name; return whether it is a folder to look into."""
+        """Add one directory entry. Return whether it is a folder to descend into."""
         if self._stop.is_set():
             raise ScanCancelled
         try:
             status = item.stat(follow_symlinks=False)
         except OSError:
-            return False  # it went away meanwhile
-        self._add(item.path, status, is_read=is_read)
+            return False  # deleted meanwhile
+        self._add_entry(item.path, status, stores_content=stores_content)
         if not item.is_dir(follow_symlinks=False):
             return False
-        why = Why.MOUNT if status.st_dev != device else self._why_skipped(item, status, folder)
+        why = SkipReason.MOUNT if status.st_dev != device else self._item_skip_reason(item, status, folder)
         if why:
-            self._skip(item.path, why)
+            self._mark_skipped(item.path, why)
         return not why
 
-    def _why_skipped(self, item: "os.DirEntry[bytes]", status: os.stat_result, folder: WalkFolder[bytes]) -> str:
+    def _item_skip_reason(self, item: "os.DirEntry[bytes]", status: os.stat_result, folder: WalkFolder[bytes]) -> str:
         earlier = self._like.entries.get(item.path) if self._like else None
         if earlier is not None and earlier.kind is EntryKind.SKIPPED:
             return earlier.why_not
         if item.path == self._home:
-            return Why.HOME
+            return SkipReason.HOME
         if earlier is not None and earlier.kind is EntryKind.FOLDER:
             return ""
         if item.name == GIT:
-            return Why.GIT
+            return SkipReason.GIT
         if item.name in CACHES:
-            return Why.CACHE
+            return SkipReason.CACHE
         if self._like is not None:
             moved = self._skipped_inodes.get(status.st_ino)
             return moved.why_not if moved and moved.mtime_ns == status.st_mtime_ns else ""
-        is_ignored = item.name in HEAVY or folder.ignores.is_ignored(item.path, is_folder=True)
-        return Why.IGNORED if is_ignored else ""
+        is_ignored = item.name in HEAVY_FOLDERS or folder.ignores.is_ignored(item.path, is_folder=True)
+        return SkipReason.IGNORED if is_ignored else ""
 
-    def _is_heavy_news(self, folder: WalkFolder[bytes]) -> bool:
-        """Return whether the step made this folder, and it would not have been looked into otherwise."""
+    def _is_new_heavy_folder(self, folder: WalkFolder[bytes]) -> bool:
+        """Return whether the step created this folder, and a scan would normally skip it as heavy or ignored."""
         if self._like is None or folder.path in self._like.entries:
             return False
-        is_heavy = os.path.basename(folder.path) in HEAVY or not folder.names.isdisjoint(HEAVY_MARKS)
+        is_heavy = os.path.basename(folder.path) in HEAVY_FOLDERS or not folder.names.isdisjoint(HEAVY_FOLDER_MARKERS)
         return is_heavy or folder.ignores.is_ignored(folder.path, is_folder=True)
 
-    def _refusal(self, folder: bytes) -> str:
+    def _skip_reason_before_reading(self, folder: bytes) -> str:
         if self._stop.is_set():
             raise ScanCancelled
         if folder == self._home:
-            return Why.HOME
-        return Why.TOO_SLOW if time.monotonic() > self._deadline else ""
+            return SkipReason.HOME
+        return SkipReason.TOO_SLOW if time.monotonic() > self._deadline else ""
 
-    def _refusal_of(self, names: set[bytes], *, is_scope: bool) -> str:
-        if len(names) > self._room:
-            return Why.TOO_MANY
-        is_heavy = self._like is None and not is_scope and not names.isdisjoint(HEAVY_MARKS)
-        return Why.IGNORED if is_heavy else ""
+    def _skip_reason_by_names(self, names: set[bytes], *, is_scope: bool) -> str:
+        if len(names) > self._entries_left:
+            return SkipReason.TOO_MANY
+        is_heavy = self._like is None and not is_scope and not names.isdisjoint(HEAVY_FOLDER_MARKERS)
+        return SkipReason.IGNORED if is_heavy else ""
 
-    def _add(self, path: bytes, status: os.stat_result, *, is_read: bool = True) -> None:
+    def _add_entry(self, path: bytes, status: os.stat_result, *, stores_content: bool = True) -> None:
         kind = kind_of(status.st_mode)
         if kind is EntryKind.LINK:
             try:
-                self._entries[path] = entry_of(status, kind, os.readlink(path))
+                self._entries[path] = make_entry(status, kind, os.readlink(path))
             except OSError as error:
-                self._entries[path] = entry_of(status, EntryKind.OTHER, why_not=reason_of(error))
+                self._entries[path] = make_entry(status, EntryKind.OTHER, why_not=reason_not_stored(error))
             return
-        if kind is EntryKind.FILE and not is_read:
-            self._entries[path] = entry_of(status, kind, why_not=Why.IGNORED)
+        if kind is EntryKind.FILE and not stores_content:
+            self._entries[path] = make_entry(status, kind, why_not=SkipReason.IGNORED)
             return
         if kind is EntryKind.FILE:
             known = self._cache.get(path)
@@ -198,69 +198,69 @@ class Scan:
                 self._entries[path] = known
                 return
             self._unread.append((path, status))
-        self._entries[path] = entry_of(status, kind)
+        self._entries[path] = make_entry(status, kind)
 
-    def _skip(self, folder: bytes, why: str) -> None:
+    def _mark_skipped(self, folder: bytes, why: str) -> None:
         found = self._entries[folder]
-        digest = head_of(folder) if why == Why.GIT else b""
+        digest = digest_of_head(folder) if why == SkipReason.GIT else b""
         self._entries[folder] = msgspec.structs.replace(
             found, kind=EntryKind.SKIPPED, size=0, digest=digest, why_not=why, is_settled=False
         )
 
-    def _read(self) -> None:
-        """Keep the contents that are new, small ones first: so most files are kept if not all can be."""
-        left = self._limits.new_bytes
+    def _store_contents(self) -> None:
+        """Store new contents, smallest files first, so that as many files as possible are stored within the limits."""
+        bytes_left = self._limits.new_bytes
         for path, status in sorted(self._unread, key=lambda one: one[1].st_size):
             if self._stop.is_set():
                 raise ScanCancelled
             if status.st_size > self._limits.file_bytes:
-                self._entries[path] = entry_of(status, EntryKind.FILE, why_not="too big to keep")
+                self._entries[path] = make_entry(status, EntryKind.FILE, why_not="too big to store")
             elif time.monotonic() > self._deadline:
-                self._entries[path] = entry_of(status, EntryKind.FILE, why_not=Why.TOO_SLOW)
-            elif status.st_size > left:
-                self._entries[path] = entry_of(status, EntryKind.FILE, why_not="too much to keep at once")
+                self._entries[path] = make_entry(status, EntryKind.FILE, why_not=SkipReason.TOO_SLOW)
+            elif status.st_size > bytes_left:
+                self._entries[path] = make_entry(status, EntryKind.FILE, why_not="too much to store at once")
             else:
-                left -= status.st_size
-                self._entries[path] = read_file(path, status, self._blobs.keep_file)
+                bytes_left -= status.st_size
+                self._entries[path] = read_file_entry(path, status, self._blobs.store_file)
 
 
-class LastLooks:
-    """The last scan of each workspace, in memory and on disk: what is untouched since isn't read again.
+class LastScans:
+    """The last scan of each workspace, in memory and on disk, so that unchanged files aren't read again.
 
-    Only with the store's lock held.
+    The caller must hold the store's lock.
     """
 
-    def __init__(self, folder: Path, blobs: Blobs) -> None:
+    def __init__(self, folder: Path, blobs: BlobStore) -> None:
         self._folder = folder
         self._blobs = blobs
         self._entries: dict[bytes, dict[bytes, ManifestEntry]] = {}
-        self._generation = generation(folder)
+        self._generation = store_generation(folder)
 
-    def at(self, root: bytes) -> dict[bytes, ManifestEntry]:
-        """Return what was seen of a workspace, as far as its contents are kept."""
-        now = generation(self._folder)
-        if now != self._generation:  # a sweep, maybe by another process, may have removed contents
+    def entries_of(self, root: bytes) -> dict[bytes, ManifestEntry]:
+        """Return the entries of a workspace's last scan, or none if no scan exists or a cleanup removed its blobs."""
+        now = store_generation(self._folder)
+        if now != self._generation:  # a cleanup, possibly by another process, may have removed contents
             self._entries.clear()
             self._generation = now
         if root not in self._entries:
             try:
-                digest = bytes.fromhex(self._pointer(root).read_text())
+                digest = bytes.fromhex(self._pointer_path(root).read_text())
                 self._entries[root] = msgspec.msgpack.decode(self._blobs.read(digest), type=Manifest).entries
             except (OSError, ValueError, msgspec.DecodeError):
                 self._entries[root] = {}
         return self._entries[root]
 
     def remember(self, root: bytes, entries: dict[bytes, ManifestEntry]) -> None:
-        """Take in a newer look, for this process."""
+        """Set the entries of a workspace's last scan for this process."""
         self._entries[root] = entries
 
-    def write(self, root: bytes, digest: bytes) -> None:
-        """Write down where the look is kept, for the next process.
+    def save(self, root: bytes, digest: bytes) -> None:
+        """Save the digest of the last scan's blob for the next process.
 
         Raises:
-            OSError: It can't be written.
+            OSError: The digest can't be written.
         """
-        replace_private(self._pointer(root), digest.hex().encode(), is_durable=False)
+        replace_private(self._pointer_path(root), digest.hex().encode(), is_durable=False)
 
-    def _pointer(self, root: bytes) -> Path:
+    def _pointer_path(self, root: bytes) -> Path:
         return self._folder / "roots" / digest_of(root).hex()[:32]

@@ -1,4 +1,4 @@
-"""The steps of all sessions, each in a file of its own: open while it runs, then whole, then undone."""
+"""The step files of all sessions. A file's suffix shows whether its step is open, finished or undone."""
 
 import fcntl
 import os
@@ -12,19 +12,19 @@ import msgspec
 from msgspec import Struct
 
 from hark.disk.private_files import open_private, replace_private, sync_folder
-from hark.protocol.snapshots import StepName
+from hark.protocol.snapshots import StepId
 from hark.tools.undo.blobs import digest_of
 from hark.tools.undo.manifest import Difference
 
 OPEN = ".open"
-WHOLE = ".step"
+FINISHED = ".step"
 UNDONE = ".undone"
 
 
 class Step(Struct, frozen=True):
-    """What is known of one step. `manifests`: what was before, the first that names a path holds."""
+    """The record of one step. `manifests` are digests of earlier states; for each path, the first digest applies."""
 
-    name: StepName
+    name: StepId
     root: bytes
     owner: str
     manifests: tuple[bytes, ...] = ()
@@ -33,10 +33,10 @@ class Step(Struct, frozen=True):
 
 
 class StepFiles:
-    """The folder of steps. Writes are whole or not at all; any method may raise an OSError.
+    """The folder of step files. Writes are atomic. Any method may raise an OSError.
 
-    This process holds a lock on a file of its own for as long as it lives: so others can tell its open steps
-    from those that a crash left.
+    This process holds a lock on its own owner file until it exits, so that other processes can distinguish its open
+    steps from those that a crash left.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,9 +46,9 @@ class StepFiles:
         self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
 
     def begin(self, step: Step) -> Path:
-        """Write a step that has just begun; return where it is."""
-        self._hold_owner()
-        folder = self._of(step.name.session)
+        """Write the file for a step that has just begun, and return its path."""
+        self._lock_owner_file()
+        folder = self._session_folder(step.name.session)
         folder.mkdir(mode=0o700, exist_ok=True)
         last = max((int(path.stem) for path in folder.iterdir() if path.stem.isdigit()), default=0)
         path = folder / f"{max(time.time_ns(), last + 1):020d}{OPEN}"
@@ -56,49 +56,49 @@ class StepFiles:
         return path
 
     def write(self, path: Path, step: Step) -> None:
-        """Write a step, anew if it is there."""
+        """Write a step to a file and replace the file if it exists."""
         replace_private(path, msgspec.msgpack.encode(step), is_durable=False)
 
     def finish(self, path: Path, step: Step) -> None:
-        """Make an open step whole."""
-        self.write(path.with_suffix(WHOLE), step)
+        """Replace an open step with the finished one."""
+        self.write(path.with_suffix(FINISHED), step)
         path.unlink(missing_ok=True)
 
     def mark_undone(self, path: Path) -> None:
-        """Remember that a step is undone, also over a loss of power."""
+        """Record that a step is undone. The record survives a power loss."""
         with suppress(FileNotFoundError):
             path.rename(path.with_suffix(UNDONE))
         sync_folder(path.parent)
 
     def read(self, path: Path) -> Step | None:
-        """Return a step; None if it isn't there or can't be understood."""
+        """Return a step, or None if it is missing or can't be decoded."""
         try:
             return msgspec.msgpack.decode(path.read_bytes(), type=Step)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
 
-    def to_undo(self, session: str) -> list[Path]:
-        """Return the steps of a session that are not undone, open ones too, newest first."""
-        return _present(self._of(session))
+    def undoable_steps(self, session: str) -> list[Path]:
+        """Return a session's steps that are not undone, including open ones, newest first."""
+        return _steps_not_undone(self._session_folder(session))
 
-    def left_open(self) -> list[Path]:
+    def abandoned_steps(self) -> list[Path]:
         """Return the open steps whose process is dead, oldest first."""
         folders = self._folder.glob("*/")
-        found = (path for folder in folders for path in _present(folder) if path.suffix == OPEN)
-        return sorted((path for path in found if self._is_left(path)), key=lambda path: path.name)
+        found = (path for folder in folders for path in _steps_not_undone(folder) if path.suffix == OPEN)
+        return sorted((path for path in found if self._is_abandoned(path)), key=lambda path: path.name)
 
-    def _is_left(self, path: Path) -> bool:
+    def _is_abandoned(self, path: Path) -> bool:
         step = self.read(path)
         return step is not None and step.owner != self.owner and not self._is_alive(step.owner)
 
-    def _of(self, session: str) -> Path:
+    def _session_folder(self, session: str) -> Path:
         return self._folder / digest_of(session.encode("utf-8", "surrogatepass")).hex()[:32]
 
-    def _hold_owner(self) -> None:
+    def _lock_owner_file(self) -> None:
         if self._lock >= 0 and (self._owners / self.owner).exists():
             return
         self.close()
-        # A lock of the process, not of the open file: a forked child doesn't share it.
+        # A lock of the process, not of the open file, so that a forked child doesn't share it.
         self._lock = open_private(self._owners / self.owner, os.O_RDWR)
         fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -116,15 +116,15 @@ class StepFiles:
             os.close(file)
         return False
 
-    def forget_owners(self) -> None:
-        """Remove what dead processes left."""
+    def remove_dead_owners(self) -> None:
+        """Remove the owner files of dead processes."""
         with suppress(FileNotFoundError):
             for path in self._owners.iterdir():
                 if path.name != self.owner and not self._is_alive(path.name):
                     path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the owner's file: what is still open then is as if left by a crash."""
+        """Release the owner file. Steps that are still open are then treated as left by a crash."""
         if self._lock >= 0:
             with suppress(OSError):
                 (self._owners / self.owner).unlink(missing_ok=True)
@@ -132,24 +132,24 @@ class StepFiles:
             self._lock = -1
 
 
-def _present(folder: Path) -> list[Path]:
-    """Return one path for each step that is not undone, newest first: whole where it is, else open."""
+def _steps_not_undone(folder: Path) -> list[Path]:
+    """Return the path of each step that is not undone, newest first. Prefers the finished file to the open one."""
     try:
         paths = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     best: dict[str, Path] = {}
-    for suffix in (OPEN, WHOLE, UNDONE):
+    for suffix in (OPEN, FINISHED, UNDONE):
         best.update((path.stem, path) for path in paths if path.suffix == suffix)
     return sorted((path for path in best.values() if path.suffix != UNDONE), key=lambda path: path.name, reverse=True)
 
 
 @contextmanager
-def locked(folder: Path, *, is_shared: bool) -> Generator[None]:
-    """Hold the store's lock among processes: shared to add to it, alone to remove from it or to undo."""
+def lock_store(folder: Path, *, is_shared: bool) -> Generator[None]:
+    """Hold the store's inter-process lock: shared to add to the store, exclusive to remove from it or to undo."""
     file = open_private(folder / "lock", os.O_RDWR)
     try:
         fcntl.lockf(file, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
         yield
     finally:
-        os.close(file)  # which lets go of the lock
+        os.close(file)  # closing releases the lock

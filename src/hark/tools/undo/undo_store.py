@@ -1,4 +1,4 @@
-"""What undo does, told in plain blocking steps: to be run on one thread."""
+"""The blocking operations for undo. All of them run on one thread."""
 
 import os
 import secrets
@@ -10,264 +10,272 @@ import msgspec
 from msgspec import Struct
 
 from hark.disk.private_files import replace_private, sync_folder
-from hark.protocol.names import number_of
-from hark.protocol.snapshots import StepName, Undone, UndoRefused
-from hark.tools.undo.blobs import Blobs
-from hark.tools.undo.manifest import EntryKind, Manifest, difference, show_path
-from hark.tools.undo.plan import NAMED_LIMIT, Plan, few, fold, make_plan, reason_text, restored_names
-from hark.tools.undo.restore import Restore, still_fitting
-from hark.tools.undo.retention import sweep
-from hark.tools.undo.scan import LastLooks, Scan, ScanCancelled, ScanLimits
-from hark.tools.undo.scopes import scopes_of
-from hark.tools.undo.steps import OPEN, Step, StepFiles, locked
+from hark.protocol.names import turn_number
+from hark.protocol.snapshots import StepId, UndoRefused, UndoResult
+from hark.tools.undo.blobs import BlobStore
+from hark.tools.undo.manifest import EntryKind, Manifest, compare_manifests, format_path
+from hark.tools.undo.plan import (
+    MAX_NAMED_PATHS,
+    UndoPlan,
+    describe_os_error,
+    fold_changes,
+    limit_lines,
+    make_plan,
+    restored_names,
+)
+from hark.tools.undo.plan_execution import PlanExecution, remaining_plan
+from hark.tools.undo.retention import clean_up
+from hark.tools.undo.scan import LastScans, Scan, ScanCancelled, ScanLimits
+from hark.tools.undo.scopes import resolve_scopes
+from hark.tools.undo.steps import OPEN, Step, StepFiles, lock_store
 
-CUT_NOTE = "a crash cut the step short: what was changed between it and the next start counts as its own"
+CRASH_NOTE = "a crash interrupted the step: changes between the crash and the next start count as part of it"
 
 
-class _Open(Struct):
-    """A step that runs: where it is written, and all that is known of what was before it."""
+class _OpenStep(Struct):
+    """An open step: its file, and the known state before the step."""
 
     path: Path
     step: Step
     before: Manifest
 
 
-class Extent(Struct, frozen=True):
-    """How far an undo goes back: a step, the last turn, or all turns from `since` on."""
+class UndoExtent(Struct, frozen=True):
+    """The extent of an undo: one step, the last turn, or the turn `since` and all later turns."""
 
     only_step: bool = False
     since: str = ""
 
-    def has(self, turn: str, newest: str) -> bool:
-        """Tell whether a step of this turn is to be undone; `newest` is the turn of the last step, if any was taken."""
+    def includes(self, turn: str, newest: str) -> bool:
+        """Return whether to undo a step of this turn. `newest` is the turn of the newest selected step, or ""."""
         if self.since:
-            return number_of(turn) >= number_of(self.since)
+            return turn_number(turn) >= turn_number(self.since)
         return not newest or (turn == newest and not self.only_step)
 
 
 class UndoStore:
-    """The store under one folder. Not safe for several threads; safe among processes, by a lock."""
+    """The undo data in one folder. Not thread-safe. A lock makes it safe for several processes."""
 
     def __init__(self, folder: Path, limits: ScanLimits) -> None:
         self._folder = folder
         self._limits = limits
         self._home = os.fsencode(folder.parent.resolve())
-        self._blobs = Blobs(folder / "blobs")
+        self._blobs = BlobStore(folder / "blobs")
         self._steps = StepFiles(folder / "steps")
         self._plan_path = folder / "plan"
-        self._open: dict[StepName, _Open] = {}
-        self._looks = LastLooks(folder, self._blobs)
-        self._trouble: dict[str, list[str]] = {}  # by session; "" is for whoever asks first
+        self._open: dict[StepId, _OpenStep] = {}
+        self._last_scans = LastScans(folder, self._blobs)
+        self._failures: dict[str, list[str]] = {}  # by session; "" for the next undo of any session
 
-    def before(self, name: StepName, workspace: Path, writes: Sequence[str] | None, stop: Event) -> None:
-        """Keep what may change.
+    def begin_step(self, name: StepId, workspace: Path, writes: Sequence[str] | None, stop: Event) -> None:
+        """Store the files that the step may change.
 
         Raises:
-            Stopped: Nothing was kept of it.
-            OSError: It can't be kept.
+            ScanCancelled: Nothing was stored.
+            OSError: The files can't be stored.
         """
         root = os.fsencode(workspace.resolve())
-        opened = self._open.get(name)
-        known = opened.before if opened else Manifest()
-        scopes = (root,) if writes is None else scopes_of(root, writes, self._home)
-        scopes = tuple(scope for scope in scopes if not known.knows(scope))
+        open_step = self._open.get(name)
+        known = open_step.before if open_step else Manifest()
+        scopes = (root,) if writes is None else resolve_scopes(root, writes, self._home)
+        scopes = tuple(scope for scope in scopes if not known.covers(scope))
         if not scopes:
             return
-        with locked(self._folder, is_shared=True):
-            seen = Scan(self._blobs, self._home, self._limits, stop, self._looks.at(root)).take(scopes)
-            digest = self._blobs.keep(msgspec.msgpack.encode(seen))
+        with lock_store(self._folder, is_shared=True):
+            manifest = Scan(self._blobs, self._home, self._limits, stop, self._last_scans.entries_of(root)).run(scopes)
+            digest = self._blobs.store(msgspec.msgpack.encode(manifest))
             if root in scopes:
-                self._looks.remember(root, seen.entries)
-                self._looks.write(root, digest)
+                self._last_scans.remember(root, manifest.entries)
+                self._last_scans.save(root, digest)
             if stop.is_set():
                 raise ScanCancelled
-            if opened is None:
+            if open_step is None:
                 step = Step(name, root, self._steps.owner, (digest,))
-                self._open[name] = _Open(self._steps.begin(step), step, seen)
+                self._open[name] = _OpenStep(self._steps.begin(step), step, manifest)
                 return
-            opened.step = msgspec.structs.replace(opened.step, manifests=(*opened.step.manifests, digest))
-            opened.before = known.over(seen)
-            self._steps.write(opened.path, opened.step)
+            open_step.step = msgspec.structs.replace(open_step.step, manifests=(*open_step.step.manifests, digest))
+            open_step.before = known.merge_later(manifest)
+            self._steps.write(open_step.path, open_step.step)
 
-    def after(self, name: StepName, notes: Sequence[str]) -> None:
-        """Find out what the step changed, and write it down.
+    def end_step(self, name: StepId, notes: Sequence[str]) -> None:
+        """Find the step's changes and record them.
 
         Raises:
-            OSError: It can't be written: the step stays open, and an undo tries again.
+            OSError: The changes can't be recorded. The step stays open, and the next undo tries again.
         """
-        opened = self._open.get(name)
-        if opened is None and not notes:
+        open_step = self._open.get(name)
+        if open_step is None and not notes:
             return
         notes = [note.encode("utf-8", "replace").decode() for note in notes]
-        with locked(self._folder, is_shared=True):
-            if opened is not None:
-                self._settle(opened.path, opened.step, opened.before, notes)
+        with lock_store(self._folder, is_shared=True):
+            if open_step is not None:
+                self._finish_step(open_step.path, open_step.step, open_step.before, notes)
                 del self._open[name]
             else:
                 step = Step(name, b"", self._steps.owner, notes=tuple(notes))
                 self._steps.finish(self._steps.begin(step), step)
 
-    def undo(self, session: str, extent: "Extent", stop: Event) -> Undone:
-        """Put back what was changed, as far as `extent` says.
+    def undo(self, session: str, extent: "UndoExtent", stop: Event) -> UndoResult:
+        """Restore the changed files of the steps within `extent`.
 
         Raises:
             UndoRefused: Nothing was changed.
-            Stopped: Nothing was changed.
+            ScanCancelled: Nothing was changed.
         """
         try:
-            with locked(self._folder, is_shared=False):
-                told = self._finish_plan()
-                self._settle_session(session)
-                told += (*self._trouble.get("", ()), *self._trouble.get(session, ()))
-                done = self._undo(session, extent, told, stop)
+            with lock_store(self._folder, is_shared=False):
+                notes = self._finish_plan()
+                self._finish_session_steps(session)
+                notes += (*self._failures.get("", ()), *self._failures.get(session, ()))
+                undone = self._undo(session, extent, notes, stop)
         except OSError as error:
-            raise UndoRefused(f"Nothing was undone: {reason_text(error)}. Put that right, then undo again.") from error
-        for key in ("", session):  # it has been told
-            self._trouble.pop(key, None)
-        return done
+            raise UndoRefused(f"Nothing was undone: {describe_os_error(error)}. Fix that, then undo again.") from error
+        for key in ("", session):  # they have been reported
+            self._failures.pop(key, None)
+        return undone
 
     def recover(self) -> None:
-        """Finish what a crash cut: an undo, and the steps of dead processes. Call it once, first."""
+        """Finish an interrupted undo, and the open steps of dead processes. Call once at startup."""
         if not self._folder.is_dir():
             return
-        with locked(self._folder, is_shared=False):
+        with lock_store(self._folder, is_shared=False):
             for line in self._finish_plan():
-                self._trouble.setdefault("", []).append(line)
-            for path in self._steps.left_open():
-                self._settle_left(path)
+                self._failures.setdefault("", []).append(line)
+            for path in self._steps.abandoned_steps():
+                self._finish_abandoned_step(path)
 
-    def sweep(self) -> None:
-        """Remove what is too old, or too much."""
+    def clean_up(self) -> None:
+        """Remove data that is too old or takes too much space."""
         if self._folder.is_dir():
-            with locked(self._folder, is_shared=False):
-                sweep(self._folder, self._blobs)
-                self._steps.forget_owners()
+            with lock_store(self._folder, is_shared=False):
+                clean_up(self._folder, self._blobs)
+                self._steps.remove_dead_owners()
 
-    def trouble(self, name: StepName, error: OSError) -> None:
-        """Remember a failure, to be told by the next undo."""
-        line = f"some steps could not be kept: {reason_text(error)}"
-        told = self._trouble.setdefault(name.session, [])
-        if line not in told:
-            told.append(line)
+    def record_failure(self, name: StepId, error: OSError) -> None:
+        """Record a failed snapshot so that the next undo can report it."""
+        line = f"some steps could not be saved for undo: {describe_os_error(error)}"
+        failures = self._failures.setdefault(name.session, [])
+        if line not in failures:
+            failures.append(line)
 
     def close(self) -> None:
-        """Let go of everything; open steps count as left by a crash."""
+        """Release the store. Steps that are still open are treated as left by a crash."""
         self._steps.close()
 
-    def _undo(self, session: str, extent: "Extent", told: list[str], stop: Event) -> Undone:
-        paths, steps = self._chosen(session, extent)
+    def _undo(self, session: str, extent: "UndoExtent", notes: list[str], stop: Event) -> UndoResult:
+        paths, steps = self._select_steps(session, extent)
         if not steps and extent.since:
-            return Undone(not_undone=tuple(told))
+            return UndoResult(not_undone=tuple(notes))
         if not steps:
-            raise UndoRefused(" ".join(("There is nothing to undo in this session.", *told)))
+            raise UndoRefused(" ".join(("There is nothing to undo in this session.", *notes)))
         root = next((step.root for step in steps if step.root), b"")
-        changes = fold(step.difference.changes for step in steps)
-        plan, lost = make_plan(secrets.token_hex(4), root, changes, self._blobs)
+        changes = fold_changes(step.difference.changes for step in steps)
+        plan, not_undoable = make_plan(secrets.token_hex(4), root, changes, self._blobs)
         if stop.is_set():
             raise ScanCancelled
         plan = msgspec.structs.replace(plan, steps=tuple(str(path.relative_to(self._folder)) for path in paths))
         for step in steps:
-            told += (*step.difference.news, *step.difference.uncovered, *step.notes)
-        staying = self._carry_out(plan)
-        kept_names = [f"{show_path(path, root)}/ stays: it holds other files by now" for path in staying]
-        not_undone = (*few(lost), *few(kept_names), *dict.fromkeys(told))
-        return Undone(restored_names(plan, staying), not_undone)
+            notes += (*step.difference.news, *step.difference.uncovered, *step.notes)
+        remaining = self._carry_out(plan)
+        remaining_names = [f"{format_path(path, root)}/ was not removed: it contains other files" for path in remaining]
+        not_undone = (*limit_lines(not_undoable), *limit_lines(remaining_names), *dict.fromkeys(notes))
+        return UndoResult(restored_names(plan, remaining), not_undone)
 
-    def _chosen(self, session: str, extent: "Extent") -> tuple[list[Path], list[Step]]:
-        """Return the steps to undo, oldest first."""
+    def _select_steps(self, session: str, extent: "UndoExtent") -> tuple[list[Path], list[Step]]:
+        """Return the files and the records of the steps to undo, oldest first."""
         paths: list[Path] = []
         steps: list[Step] = []
-        for path in self._steps.to_undo(session):
+        for path in self._steps.undoable_steps(session):
             step = self._steps.read(path)
             if step is None:
                 continue
-            if not extent.has(step.name.turn, steps[0].name.turn if steps else ""):
+            if not extent.includes(step.name.turn, steps[0].name.turn if steps else ""):
                 break
             paths.insert(0, path)
             steps.insert(0, step)
         return paths, steps
 
-    def _carry_out(self, plan: Plan) -> list[bytes]:
-        """Do it, so that a crash at any point is made good at the next start; return the folders that stay."""
+    def _carry_out(self, plan: UndoPlan) -> list[bytes]:
+        """Execute the plan so that it can be resumed after a crash. Return the folders that were not removed."""
         replace_private(self._plan_path, msgspec.msgpack.encode(plan))
         sync_folder(self._folder)
-        restore = Restore(plan, self._blobs)
+        restore = PlanExecution(plan, self._blobs)
         try:
             restore.run()
         except OSError as error:
             raise UndoRefused(self._roll_back(plan, error)) from error
-        self._conclude(plan)
-        return restore.staying
+        self._mark_plan_done(plan)
+        return restore.remaining_folders
 
-    def _roll_back(self, plan: Plan, error: OSError) -> str:
+    def _roll_back(self, plan: UndoPlan, error: OSError) -> str:
         try:
-            back, foreign = still_fitting(plan.way_back)
-            Restore(back, self._blobs).run()
+            inverse, changed_since = remaining_plan(plan.inverse)
+            PlanExecution(inverse, self._blobs).run()
         except OSError as second:
             self._plan_path.unlink(missing_ok=True)
-            names = ", ".join(show_path(change.path, plan.root) for change in plan.changes[:NAMED_LIMIT])
+            names = ", ".join(format_path(change.path, plan.root) for change in plan.changes[:MAX_NAMED_PATHS])
             return (
-                f"The undo failed in the middle ({reason_text(error)}), "
-                f"and so did the way back ({reason_text(second)}). Look at: {names}. "
-                "Put that right, then undo again: it goes on where it stopped."
+                f"The undo failed partway ({describe_os_error(error)}), "
+                f"and so did its rollback ({describe_os_error(second)}). Check these files: {names}. "
+                "Fix that, then undo again: it continues where it stopped."
             )
         self._plan_path.unlink(missing_ok=True)
-        return " ".join((f"Nothing was undone: {reason_text(error)}. Put that right, then undo again.", *foreign))
+        return " ".join((f"Nothing was undone: {describe_os_error(error)}. Fix that, then undo again.", *changed_since))
 
-    def _conclude(self, plan: Plan) -> None:
+    def _mark_plan_done(self, plan: UndoPlan) -> None:
         for path in plan.steps:
             self._steps.mark_undone(self._folder / path)
         self._plan_path.unlink(missing_ok=True)
 
     def _finish_plan(self) -> list[str]:
-        """Finish an undo that a crash cut: whoever holds the lock and finds a plan knows that its process is dead."""
+        """Finish an undo that a crash interrupted. A plan found under the lock belongs to a dead process."""
         try:
-            plan = msgspec.msgpack.decode(self._plan_path.read_bytes(), type=Plan)
+            plan = msgspec.msgpack.decode(self._plan_path.read_bytes(), type=UndoPlan)
         except FileNotFoundError:
             return []
         except msgspec.DecodeError:
             self._plan_path.unlink(missing_ok=True)
             return []
         try:
-            plan, foreign = still_fitting(plan)
-            Restore(plan, self._blobs).run()
+            plan, changed_since = remaining_plan(plan)
+            PlanExecution(plan, self._blobs).run()
         except OSError as error:
-            # Its steps still are to be undone: what is done of them already will fit.
+            # Its steps can still be undone: the changes already made will be as expected.
             self._plan_path.unlink(missing_ok=True)
-            return [f"an undo that a crash had cut could not be finished: {reason_text(error)}"]
-        self._conclude(plan)
-        return ["an undo that a crash had cut was finished first", *foreign]
+            return [f"an undo interrupted by a crash could not be finished: {describe_os_error(error)}"]
+        self._mark_plan_done(plan)
+        return ["an undo interrupted by a crash was finished first", *changed_since]
 
-    def _settle_session(self, session: str) -> None:
+    def _finish_session_steps(self, session: str) -> None:
         for name in [name for name in self._open if name.session == session]:
-            opened = self._open.pop(name)
-            self._settle(opened.path, opened.step, opened.before, ())
-        for path in self._steps.to_undo(session):
+            open_step = self._open.pop(name)
+            self._finish_step(open_step.path, open_step.step, open_step.before, ())
+        for path in self._steps.undoable_steps(session):
             if path.suffix == OPEN:
-                self._settle_left(path)
+                self._finish_abandoned_step(path)
 
-    def _settle_left(self, path: Path) -> None:
+    def _finish_abandoned_step(self, path: Path) -> None:
         step = self._steps.read(path)
         if step is None:
             return
         before = Manifest()
         for digest in step.manifests:
             try:
-                before = before.over(msgspec.msgpack.decode(self._blobs.read(digest), type=Manifest))
+                before = before.merge_later(msgspec.msgpack.decode(self._blobs.read(digest), type=Manifest))
             except (OSError, msgspec.DecodeError):
-                continue  # nothing is known of what it named, so nothing of it is touched
-        self._settle(path, step, before, (CUT_NOTE,))
+                continue  # the state before is unknown, so these paths are left alone
+        self._finish_step(path, step, before, (CRASH_NOTE,))
 
-    def _settle(self, path: Path, step: Step, before: Manifest, notes: Sequence[str]) -> None:
-        cache = {**self._looks.at(step.root), **before.entries}
-        seen = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).take(before.scopes)
+    def _finish_step(self, path: Path, step: Step, before: Manifest, notes: Sequence[str]) -> None:
+        cache = {**self._last_scans.entries_of(step.root), **before.entries}
+        manifest = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).run(before.scopes)
         if step.root in before.scopes:
-            self._looks.remember(step.root, seen.entries)
-        found = difference(before, seen, step.root)
+            self._last_scans.remember(step.root, manifest.entries)
+        found = compare_manifests(before, manifest, step.root)
         top = before.entries.get(step.root)
-        is_blind = top is not None and top.kind is EntryKind.SKIPPED  # then that must be told
-        is_empty = not found.changes and not found.news and not is_blind
-        if is_empty and (not notes or notes == (CUT_NOTE,)):
+        is_root_skipped = top is not None and top.kind is EntryKind.SKIPPED  # which must be reported
+        is_empty = not found.changes and not found.news and not is_root_skipped
+        if is_empty and (not notes or notes == (CRASH_NOTE,)):
             path.unlink(missing_ok=True)
             return
         self._steps.finish(path, msgspec.structs.replace(step, difference=found, notes=tuple(notes)))

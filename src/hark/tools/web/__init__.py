@@ -1,1 +1,1 @@
-"""Reading the web: fetch and search."""
+"""Tools that read and search the web."""

@@ -1,4 +1,4 @@
-"""Runs a call that may hang, and only looks, in a thread that holds neither a stop nor the exit."""
+"""Runs a blocking call in a thread that can be abandoned, so that it delays neither a stop nor the exit."""
 
 import asyncio
 import threading
@@ -9,19 +9,19 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def aside(call: Callable[[], T], name: str) -> T:
-    """Return what the call returns, or raise what it raises.
+async def run_abandonable(call: Callable[[], T], name: str) -> T:
+    """Run a call without side effects in a thread, and return its result or raise its error.
 
-    Cancelling leaves the thread behind: it can't be ended, so nobody waits for it, and nobody hears what it finds.
+    Cancelling abandons the thread, because a thread can't be stopped. The call's result is then discarded.
     """
-    found: Future[T] = Future()
-    found.set_running_or_notify_cancel()  # so that a cancel leaves it alone
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()  # so that cancelling the awaiting task doesn't cancel the future
 
-    def look() -> None:
+    def run() -> None:
         try:
-            found.set_result(call())
+            result.set_result(call())
         except BaseException as error:  # noqa: BLE001 it is raised where the call is awaited
-            found.set_exception(error)
+            result.set_exception(error)
 
-    threading.Thread(target=look, name=name, daemon=True).start()
-    return await asyncio.wrap_future(found)
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(result)

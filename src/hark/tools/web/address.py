@@ -1,4 +1,4 @@
-"""Web addresses: one spelling for each, and which of them are private."""
+"""Parses and normalises URLs, and detects private IP addresses."""
 
 import re
 import socket
@@ -22,96 +22,97 @@ _ENDS_IN_NUMBER = re.compile(r"(.*\.)?([0-9]+|0x[0-9a-f]*)")
 
 _PUBLIC_V6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
-# What ipaddress calls global and is not, in some of the versions of Python that Hark runs on.
-_MORE_PRIVATE = tuple(
+# Networks that ipaddress wrongly calls global in some of the Python versions that Hark supports.
+_MORE_PRIVATE_NETWORKS = tuple(
     ip_network(text)
     for text in (
         "0.0.0.0/8",
         "100.64.0.0/10",
-        "168.63.129.16/32",  # a cloud's own services, at an address that looks public
+        "168.63.129.16/32",  # internal services of a cloud, at an address that looks public
         "192.0.0.0/24",
         "192.88.99.0/24",
         "198.18.0.0/15",
         "2001:db8::/32",
-        "2001::/23",  # Teredo, which wraps any address, among them
-        "2002::/16",  # 6to4, which does so too
+        "2001::/23",  # includes Teredo, which wraps any address
+        "2002::/16",  # 6to4, which also wraps any address
         "3fff::/20",
     )
 )
 
 
 class WebAddress(Struct, frozen=True):
-    """An address in its one spelling: small letters, no name or password, no default port, no fragment."""
+    """A normalised URL: host in lower case, no user name or password, no default port, no fragment."""
 
     url: str
     host: str
     port: int
 
 
-def read_address(text: str, behind: str = "") -> WebAddress:
-    """Return the address that the text means; `behind` is the page that it stands on.
+def parse_address(text: str, base_url: str = "") -> WebAddress:
+    """Parse a URL. A relative URL is resolved against `base_url`.
 
     Raises:
-        ToolError: It is none, or not one for the web.
+        ToolError: The text is not an http or https URL.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ToolError(f"The address is longer than {MAX_CHARACTERS:,} characters.")
+        raise ToolError(f"The URL is longer than {MAX_CHARACTERS:,} characters.")
     if _CONTROLS.search(text.strip()):
-        raise ToolError("The address has line breaks or control characters in it. Write it on one line.")
+        raise ToolError("The URL contains line breaks or control characters. Write it on one line.")
     try:
-        parts = urlsplit(urljoin(behind, text.strip()))
+        parts = urlsplit(urljoin(base_url, text.strip()))
         port = parts.port
     except ValueError as error:
-        raise ToolError(f"{text[:200]!r} is not an address: {error}.") from error
+        raise ToolError(f"{text[:200]!r} is not a valid URL: {error}.") from error
     if parts.scheme not in PORTS:
-        raise ToolError(f"{text[:200]!r} is not an http or https address. Write it whole: https://host/path.")
+        raise ToolError(f"{text[:200]!r} is not an http or https URL. Write it in full: https://host/path.")
     if "@" in parts.netloc:
-        raise ToolError("The address has a name or password in it. Leave out what stands before the @.")
-    host = _one_spelling(parts.hostname or "")
+        raise ToolError("The URL contains a user name or password. Remove the part before the @.")
+    host = _normalise_host(parts.hostname or "")
     number = PORTS[parts.scheme] if port is None else port
-    return WebAddress(_joined(parts, host, number), host, number)
+    return WebAddress(_build_url(parts, host, number), host, number)
 
 
-def _joined(parts: SplitResult, host: str, port: int) -> str:
+def _build_url(parts: SplitResult, host: str, port: int) -> str:
     shown = f"[{host}]" if ":" in host else host
     tail = "" if port == PORTS[parts.scheme] else f":{port}"
     query = f"?{parts.query}" if parts.query else ""
-    # Without needless percent signs: %64enied is denied.
-    path = _ESCAPED.sub(lambda found: _unescaped(found[0]), parts.path) or "/"
+    # Normalise needless percent escapes: %64enied is denied.
+    path = _ESCAPED.sub(lambda found: _unescape(found[0]), parts.path) or "/"
     return f"{parts.scheme}://{shown}{tail}{path}{query}"
 
 
-def _unescaped(escape: str) -> str:
-    letter = chr(int(escape[1:], 16))
-    return letter if letter.isascii() and (letter.isalnum() or letter in "-._~") else escape.upper()
+def _unescape(escape: str) -> str:
+    character = chr(int(escape[1:], 16))
+    return character if character.isascii() and (character.isalnum() or character in "-._~") else escape.upper()
 
 
-def _one_spelling(host: str) -> str:
-    """Return a host as it is looked up. 0x7f.1, 2130706433 and １２７.0.0.1 become what they are: 127.0.0.1."""
+def _normalise_host(host: str) -> str:
+    """Normalise a host for its lookup. For example, 0x7f.1, 2130706433 and １２７.0.0.1 all become 127.0.0.1."""
     if ":" in host:
         try:
-            return str(IPv6Address(host.replace("%", " ")))  # no zone: it would name a place on this machine
+            # Rejects a zone, which would name an interface of this machine.
+            return str(IPv6Address(host.replace("%", " ")))
         except ValueError as error:
             raise ToolError(f"[{host}] is not an IPv6 address.") from error
     plain = unicodedata.normalize("NFKC", host).replace("。", ".").lower().rstrip(".")
     try:
         plain = plain if plain.isascii() else plain.encode("idna").decode()
     except UnicodeError as error:
-        raise ToolError(f"{host[:200]!r} is not the name of a host.") from error
+        raise ToolError(f"{host[:200]!r} is not a host name.") from error
     if not _HOST.fullmatch(plain) or len(plain) > 253:
-        raise ToolError(f"{host[:200]!r} is not the name of a host.")
+        raise ToolError(f"{host[:200]!r} is not a host name.")
     if not _ENDS_IN_NUMBER.fullmatch(plain):
         return plain
     try:
         return socket.inet_ntoa(socket.inet_aton(plain))
     except OSError as error:
-        raise ToolError(f"{host[:200]!r} is neither a name nor an address.") from error
+        raise ToolError(f"{host[:200]!r} is neither a host name nor an IP address.") from error
 
 
 def is_private(address: IPv4Address | IPv6Address) -> bool:
-    """Whether it belongs to this machine, its network or nobody, also when it is wrapped into another address."""
+    """Return whether an IP address is local, private or unassigned. Also checks IPv4 addresses embedded in IPv6."""
     if isinstance(address, IPv4Address):
-        return not address.is_global or address.is_multicast or _is_more_private(address)
+        return not address.is_global or address.is_multicast or _is_listed_private(address)
     if address.ipv4_mapped is not None:
         return is_private(address.ipv4_mapped)
     inner = IPv4Address(int(address) & 0xFFFF_FFFF)
@@ -120,40 +121,40 @@ def is_private(address: IPv4Address | IPv6Address) -> bool:
     is_isatap = (int(address) >> 32) & 0xFDFF_FFFF == 0x5EFE
     if is_isatap and is_private(inner):
         return True
-    return address not in _PUBLIC_V6 or not address.is_global or _is_more_private(address)
+    return address not in _PUBLIC_V6 or not address.is_global or _is_listed_private(address)
 
 
-def _is_more_private(address: IPv4Address | IPv6Address) -> bool:
-    return any(address in network for network in _MORE_PRIVATE if network.version == address.version)
+def _is_listed_private(address: IPv4Address | IPv6Address) -> bool:
+    return any(address in network for network in _MORE_PRIVATE_NETWORKS if network.version == address.version)
 
 
-class Reach:
-    """What may be connected to: everything public, and what the settings allow."""
+class AddressPolicy:
+    """Decides which IP addresses Hark may connect to: public addresses, and those that the settings allow."""
 
     def __init__(self, allow_private: bool = False, allow: tuple[str, ...] = ()) -> None:
         self._allows_all = allow_private
-        self._allow = [_Allowed(text) for text in allow]
+        self._allow = [_AllowListEntry(text) for text in allow]
 
     def allows(self, host: str, port: int, address: str) -> bool:
-        """Whether a connection to this address may be made for that host."""
+        """Return whether Hark may connect to the IP address `address` for this host and port."""
         if self._allows_all:
             return True
         number = ip_address(address.partition("%")[0])
-        return not is_private(number) or any(one.covers(host, port, number) for one in self._allow)
+        return not is_private(number) or any(one.matches(host, port, number) for one in self._allow)
 
 
-class _Allowed:
-    """One entry of the allow list: `localhost`, `*.lan`, `10.0.0.0/8`, `localhost:3000`, `[::1]:80`."""
+class _AllowListEntry:
+    """An entry of the allow-list, such as `localhost`, `*.lan`, `10.0.0.0/8`, `localhost:3000` or `[::1]:80`."""
 
     def __init__(self, text: str) -> None:
-        host, port = _with_port(text.strip().lower())
+        host, port = _split_port(text.strip().lower())
         self._pattern = host.rstrip(".")
         self._port = port
         self._network: IPv4Network | IPv6Network | None = None
-        with suppress(ValueError):  # then it is a name, or a pattern of names
+        with suppress(ValueError):  # not a network, so it is a host name or a pattern of host names
             self._network = ip_network(host, strict=False)
 
-    def covers(self, host: str, port: int, address: IPv4Address | IPv6Address) -> bool:
+    def matches(self, host: str, port: int, address: IPv4Address | IPv6Address) -> bool:
         if self._port not in (None, port):
             return False
         if self._network is not None:
@@ -161,7 +162,7 @@ class _Allowed:
         return fnmatchcase(host, self._pattern)
 
 
-def _with_port(text: str) -> tuple[str, int | None]:
+def _split_port(text: str) -> tuple[str, int | None]:
     host, colon, port = text.rpartition(":")
     if colon and port.isdecimal() and (":" not in host or host.endswith("]")):
         return host.strip("[]"), int(port)

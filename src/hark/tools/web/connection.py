@@ -1,4 +1,4 @@
-"""Connections to the web: every address is judged at the moment a socket is made for it."""
+"""Connections to web servers. Each IP address is checked when a socket is created for it."""
 
 import socket
 from collections.abc import Callable
@@ -7,15 +7,15 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from hark.tools.web.abandonable_thread import aside
-from hark.tools.web.address import Reach, WebAddress
+from hark.tools.web.abandonable_thread import run_abandonable
+from hark.tools.web.address import AddressPolicy, WebAddress
 
 Lookup = Callable[[str, int], list[tuple[Any, ...]]]
-"""Returns what `socket.getaddrinfo` would, or raises OSError."""
+"""Returns the rows that `socket.getaddrinfo` would return, or raises OSError."""
 
 
 class PageResponse(aiohttp.ClientResponse):
-    """A response whose close ends the connection now, with all that waits in it."""
+    """A response that drops the connection and all unread data immediately when it is closed."""
 
     def close(self) -> None:
         """Drop the connection."""
@@ -26,28 +26,28 @@ class PageResponse(aiohttp.ClientResponse):
 
 
 class HostConnector:
-    """Makes the sockets for one host. Names are looked up once, and what was judged is what is connected to."""
+    """Creates the sockets for one host. The host name is resolved only once, so the checked address is the one used."""
 
-    def __init__(self, address: WebAddress, reach: Reach) -> None:
+    def __init__(self, address: WebAddress, policy: AddressPolicy) -> None:
         self._address = address
-        self._reach = reach
+        self._policy = policy
         self.refused: list[str] = []
 
     def make_socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """Return a socket for this address; it is connected to that and nothing else.
+        """Create a socket for the address in `info`. The caller must not use the socket for another address.
 
         Raises:
-            OSError: It is private and may not be reached; `refused` has it then.
+            OSError: The address is private and not allowed. The address is added to `refused`.
         """
-        family, kind, protocol, _, place = info
-        if not self._reach.allows(self._address.host, self._address.port, place[0]):
-            self.refused.append(place[0])
-            raise OSError(f"{place[0]} is private")
+        family, kind, protocol, _, socket_address = info
+        if not self._policy.allows(self._address.host, self._address.port, socket_address[0]):
+            self.refused.append(socket_address[0])
+            raise OSError(f"{socket_address[0]} is private")
         return socket.socket(family, kind, protocol)
 
 
-class PublicResolver(AbstractResolver):
-    """Looks names up; a lookup that hangs holds neither a stop nor the exit."""
+class AbandonableResolver(AbstractResolver):
+    """Resolves host names. A lookup that hangs delays neither a stop nor the exit."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -58,12 +58,12 @@ class PublicResolver(AbstractResolver):
         """Return the addresses of a host. Safe to cancel.
 
         Raises:
-            OSError: There are none.
+            OSError: The host has no address.
         """
         try:
-            rows = await aside(lambda: self._lookup(host, port), f"lookup of {host}")
+            rows = await run_abandonable(lambda: self._lookup(host, port), f"lookup of {host}")
         except UnicodeError as error:
-            raise OSError(f"it can't be a name: {error}") from error
+            raise OSError(f"not a valid host name: {error}") from error
         return [
             ResolveResult(
                 hostname=host, host=place[0], port=port, family=family, proto=protocol, flags=socket.AI_NUMERICHOST
@@ -72,24 +72,24 @@ class PublicResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because the resolver holds no resources."""
 
 
 def system_lookup(host: str, port: int) -> list[tuple[Any, ...]]:
-    """Ask the system."""
+    """Resolve a host name with the operating system."""
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-def open_session(door: HostConnector | None = None, lookup: Lookup = system_lookup) -> aiohttp.ClientSession:
-    """Return a session for one exchange, through this door or, for the owner's own servers, without one.
+def open_session(host_connector: HostConnector | None = None, lookup: Lookup = system_lookup) -> aiohttp.ClientSession:
+    """Return an HTTP session for one request. `host_connector` checks IP addresses; None allows every address.
 
-    Compressed bodies come as they are: how large they become is the reader's business. So are time limits.
+    Bodies are not decompressed, and there are no time limits: the caller must limit both size and time.
     """
     connector = aiohttp.TCPConnector(
-        resolver=PublicResolver(lookup),
+        resolver=AbandonableResolver(lookup),
         use_dns_cache=False,
         force_close=True,
-        socket_factory=door.make_socket if door else None,
+        socket_factory=host_connector.make_socket if host_connector else None,
     )
     return aiohttp.ClientSession(
         connector=connector,

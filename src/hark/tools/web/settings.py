@@ -1,4 +1,4 @@
-"""The settings of the web tools: `[web]` in config.toml."""
+"""The settings for the web tools: `[web]` in config.toml."""
 
 from typing import Annotated, Literal
 
@@ -6,10 +6,11 @@ from msgspec import Meta, Struct
 
 
 class WebSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the agent may reach, and where it searches.
+    """The hosts that the agent may reach, and the search service.
 
-    `allow` names what may be reached although it is private: hosts, patterns of them, addresses, networks, each with a
-    port or without. Without a `search_url`, and with no kind that has one of its own, there is no search.
+    `allow` lists private targets that may be reached: hosts, host patterns, IP addresses and networks, with or
+    without a port. If `search_url` is empty, the default URL for `search_kind` is used. Without a default URL, there
+    is no search tool.
     """
 
     allow_private: bool = False
@@ -18,4 +19,4 @@ class WebSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     search_kind: Literal["searxng", "brave", "tavily"] = "searxng"
     search_key_env: str = ""
     timeout_seconds: Annotated[float, Meta(gt=0)] = 30.0
-    user_agent: str = "hark-agent (+fetches pages for a person who asked)"
+    user_agent: str = "hark-agent (+fetches pages on behalf of a user)"

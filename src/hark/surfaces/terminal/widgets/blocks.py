@@ -1,122 +1,123 @@
-"""The blocks that a conversation is made of on the screen: each knows how it looks."""
+"""The blocks of the displayed conversation. Each block renders itself."""
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from hark.protocol.events import CallEnd
 from hark.protocol.messages import CallResult
-from hark.text.safe_text import safe
-from hark.text.status_text import call_title, counted, effect_words
+from hark.text.safe_text import sanitize_text
+from hark.text.status_text import describe_effect, format_call_title, format_count
 
-LIVE_LINES = 8
-ENDED_LINES = 6
-SAID_LINES = 12
-OPEN_LINES = 400
-LINE_CHARACTERS = 2_000
-KEPT_CHARACTERS = 200_000
-NOTICE = "yellow"
+LIVE_OUTPUT_LINES = 8
+ENDED_OUTPUT_LINES = 6
+FOLDED_MESSAGE_LINES = 12
+MAX_OPEN_LINES = 400
+MAX_LINE_CHARACTERS = 2_000
+MAX_CHARACTERS = 200_000
+NOTICE_STYLE = "yellow"
 
 
 class Block:
-    """Something in the conversation. `has_air`: a blank line stands around it. A click changes `is_open`."""
+    """An item of the conversation. `has_margin` adds blank lines around it. A click toggles `is_open`."""
 
-    def __init__(self, *, has_air: bool = False, can_fold: bool = False) -> None:
-        self.has_air = has_air
-        self.can_fold = can_fold
+    def __init__(self, *, has_margin: bool = False, is_foldable: bool = False) -> None:
+        self.has_margin = has_margin
+        self.is_foldable = is_foldable
         self.is_open = False
 
     def draw(self) -> RenderableType:
-        """Return what is to be seen of it now."""
+        """Return the block as a Rich renderable."""
         raise NotImplementedError
 
 
 class UserBlock(Block):
-    """What a person said, and what became of it."""
+    """A user's message with its receipt."""
 
     def __init__(self, text: str, author: str = "") -> None:
-        super().__init__(has_air=True, can_fold=True)
+        super().__init__(has_margin=True, is_foldable=True)
         self.text = text
         self.receipt = ""
-        self._author = safe(author)
+        self._author = sanitize_text(author)
 
     def draw(self) -> RenderableType:
-        """Return the words, and below them the receipt."""
+        """Return the message text with the receipt below it."""
         name = f"{self._author}: " if self._author else ""
-        lines = safe(self.text).split("\n")
-        limit = OPEN_LINES if self.is_open else SAID_LINES
-        shown = "\n  ".join(line[:LINE_CHARACTERS] for line in lines[:limit])
+        lines = sanitize_text(self.text).split("\n")
+        limit = MAX_OPEN_LINES if self.is_open else FOLDED_MESSAGE_LINES
+        shown = "\n  ".join(line[:MAX_LINE_CHARACTERS] for line in lines[:limit])
         text = Text(f"› {name}{shown}", style="bold", overflow="fold")
         if len(lines) > limit:
-            text.append(f"\n  … {counted(len(lines) - limit, 'more line')}", "not bold dim")
+            text.append(f"\n  … {format_count(len(lines) - limit, 'more line')}", "not bold dim")
         if self.receipt:
-            text.append(f"\n  {safe(self.receipt)}", "not bold dim")
+            text.append(f"\n  {sanitize_text(self.receipt)}", "not bold dim")
         return text
 
 
-class Thought(Block):
-    """The model's thinking, folded to a line until somebody opens it."""
+class ThoughtBlock(Block):
+    """The model's thinking, collapsed to one line until the user opens it."""
 
     def __init__(self) -> None:
-        super().__init__(can_fold=True)
+        super().__init__(is_foldable=True)
         self._text = ""
-        self._words = 0
+        self._word_count = 0
 
     def add(self, text: str) -> None:
-        """Take one more piece."""
-        self._words += len(text.split())
-        self._text = (self._text + text)[-KEPT_CHARACTERS:]
+        """Append a piece of the thinking."""
+        self._word_count += len(text.split())
+        self._text = (self._text + text)[-MAX_CHARACTERS:]
 
     def draw(self) -> RenderableType:
-        """Return all of it, or a line."""
-        folded = f"▸ thought, about {counted(self._words, 'word')}"
-        return Text(safe(self._text).strip() if self.is_open else folded, style="dim italic", overflow="fold")
+        """Return the full text if the block is open, otherwise a one-line summary."""
+        folded = f"▸ Thought (about {format_count(self._word_count, 'word')})"
+        return Text(sanitize_text(self._text).strip() if self.is_open else folded, style="dim italic", overflow="fold")
 
 
-class Called(Block):
-    """One call of a tool: its title, its live output, its end."""
+class CallBlock(Block):
+    """A tool call: its title, live output and result."""
 
     def __init__(self, name: str, arguments: str) -> None:
-        super().__init__(can_fold=True)
-        self._title = call_title(name, arguments)
+        super().__init__(is_foldable=True)
+        self._title = format_call_title(name, arguments)
         self._state = ""
         self._text = ""
 
     def add(self, text: str) -> None:
-        """Take one more piece of output."""
-        self._text = (self._text + text)[-KEPT_CHARACTERS:]
+        """Append a piece of output."""
+        self._text = (self._text + text)[-MAX_CHARACTERS:]
 
     def end(self, result: CallEnd | CallResult) -> None:
-        """Take the call's result."""
-        self._state = effect_words(result.effect, is_error=result.is_error)
-        self._text = result.text[-KEPT_CHARACTERS:]
+        """Replace the live output with the call's result."""
+        self._state = describe_effect(result.effect, is_error=result.is_error)
+        self._text = result.text[-MAX_CHARACTERS:]
 
     def draw(self) -> RenderableType:
-        """Return the title, and below it the last of the output."""
+        """Return the title with the last lines of the output below it."""
         is_fine = self._state in ("", "done")
         state = f" · {self._state}" if self._state else " …"
-        head = Text(f"{'●' if is_fine else '○'} {self._title}{state}", "cyan" if is_fine else NOTICE, overflow="fold")
-        limit = OPEN_LINES if self.is_open else ENDED_LINES if self._state else LIVE_LINES
-        lines = safe(self._text).rstrip().split("\n") if self._text.strip() else []
+        style = "cyan" if is_fine else NOTICE_STYLE
+        head = Text(f"{'●' if is_fine else '○'} {self._title}{state}", style, overflow="fold")
+        limit = MAX_OPEN_LINES if self.is_open else ENDED_OUTPUT_LINES if self._state else LIVE_OUTPUT_LINES
+        lines = sanitize_text(self._text).rstrip().split("\n") if self._text.strip() else []
         hidden = len(lines) - limit
         is_diff = any(line.startswith("@@ ") for line in lines)
         if hidden > 0:
-            head.append(f"\n  … {counted(hidden, 'more line')} above (click or Ctrl+O opens)", "dim")
+            head.append(f"\n  … {format_count(hidden, 'line')} hidden · click or Ctrl+O to show", "dim")
         for line in lines[-limit:] if hidden > 0 else lines:
-            head.append(f"\n  {line[:LINE_CHARACTERS]}", _diff_style(line) if is_diff else "dim")
+            head.append(f"\n  {line[:MAX_LINE_CHARACTERS]}", _diff_style(line) if is_diff else "dim")
         return head
 
 
-class Told(Block):
-    """Something that the person should know."""
+class NoticeBlock(Block):
+    """A notice to the user."""
 
-    def __init__(self, text: str, style: str = NOTICE) -> None:
+    def __init__(self, text: str, style: str = NOTICE_STYLE) -> None:
         super().__init__()
         self.text = text
         self._style = style
 
     def draw(self) -> RenderableType:
-        """Return it."""
-        return Text(safe(self.text), self._style, overflow="fold")
+        """Return the notice's text in its style."""
+        return Text(sanitize_text(self.text), self._style, overflow="fold")
 
 
 def _diff_style(line: str) -> str:

@@ -1,4 +1,4 @@
-"""The input line: always live, and nothing that was typed in it is ever lost."""
+"""The input line. It is always usable, and typed text is never lost."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -10,17 +10,18 @@ from textual.widgets import TextArea
 
 from hark.protocol.receipts import QueueItem
 from hark.surfaces.terminal.history import History
-from hark.surfaces.terminal.keys import FIXED, Keys
-from hark.surfaces.terminal.widgets.question import QuestionPanel
+from hark.surfaces.terminal.keys import FIXED_KEYS, Keys
+from hark.surfaces.terminal.widgets.question_panel import QuestionPanel
 
-_CHOOSING = {"up": "choice_up", "down": "choice_down", "tab": "complete", "enter": "complete"}
+_COMPLETION_KEYS = {"up": "choice_up", "down": "choice_down", "tab": "complete", "enter": "complete"}
 
 
 class Composer(TextArea):
-    """Text of one or more lines. It says what the person wants; it decides nothing.
+    """A multi-line text input. It reports the user's actions but doesn't execute them.
 
-    `press` gets what a key asks for (send, queue, steer, stop, ...) and when it was pressed; `answer` gets the answer
-    that a single key in an empty line stands for. They are called at once: the next key may be there already.
+    `on_action` receives a key's action (send, queue, steer, ...) and the time of the press. `on_answer` receives the
+    answer that a single key gives when the input is empty. Both callbacks are called synchronously, before the next
+    key is handled.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+u", "delete_to_start_of_line", show=False)]
@@ -30,121 +31,121 @@ class Composer(TextArea):
         keys: Keys,
         history: History,
         questions: QuestionPanel,
-        press: Callable[[str, float], None],
-        answer: Callable[[str], None],
+        on_action: Callable[[str, float], None],
+        on_answer: Callable[[str], None],
     ) -> None:
         super().__init__(id="composer", soft_wrap=True, compact=True, highlight_cursor_line=False)
         self.cursor_blink = False
-        self.history_of_sent = history
-        self.has_choices = False  # completions are shown
-        self.typed_under = ""  # the question that was on the screen when the person began to type
-        self.edited: QueueItem | None = None  # a waiting message that is in the line
-        self.stashed = ""  # what was in the line before it
+        self.sent_history = history
+        self.has_completions = False  # a completion list is shown
+        self.typed_for_question = ""  # the question that was on the screen when the user began to type
+        self.edited_item: QueueItem | None = None  # the queued message that is being edited in the line
+        self.stashed_text = ""  # the text that was in the line before the edit
         self._questions = questions
-        self._press = press
-        self._answer = answer
-        self._newline = keys.newline
-        self._acts = {key: act for act, key in asdict(keys).items() if act != "newline"} | FIXED
+        self._send_action = on_action
+        self._send_answer = on_answer
+        self._newline_key = keys.newline
+        self._key_actions = {key: act for act, key in asdict(keys).items() if act != "newline"} | FIXED_KEYS
 
-    def put(self, text: str) -> None:
-        """Show this text, the cursor behind it."""
+    def set_text(self, text: str) -> None:
+        """Show this text with the cursor at its end."""
         self.text = text
         self.move_cursor(self.document.end)
 
-    def take(self) -> str:
-        """Return what was typed and empty the line; it is kept in the history."""
+    def pop_text(self) -> str:
+        """Return the typed text, clear the input line, and add the text to the history."""
         text = self.text.strip("\n").rstrip()
         if text.strip():
-            self.history_of_sent.add(text)
-        self.put("")
+            self.sent_history.add(text)
+        self.set_text("")
         return text if text.strip() else ""
 
     def begin_edit(self, item: QueueItem) -> None:
-        """Have a waiting message in the line until `end_edit`."""
-        if self.edited is None:
-            self.stashed = self.text
-        self.edited = item
-        self.put(item.text)
+        """Show a queued message in the input line until `end_edit` is called."""
+        if self.edited_item is None:
+            self.stashed_text = self.text
+        self.edited_item = item
+        self.set_text(item.text)
         self.focus()
 
     def end_edit(self) -> QueueItem | None:
-        """Put back what was in the line before; return the message that was edited."""
-        item, self.edited = self.edited, None
+        """Restore the text from before the edit and return the edited message."""
+        item, self.edited_item = self.edited_item, None
         if item is not None and self.text != item.text:
-            self.take()  # Up brings it back, whatever becomes of it
-        self.put(self.stashed)
-        self.stashed = ""
+            self.pop_text()  # Up restores the edited text, even if it can't be saved
+        self.set_text(self.stashed_text)
+        self.stashed_text = ""
         return item
 
-    def before_cursor(self) -> str:
+    def text_before_cursor(self) -> str:
         """Return the text of the cursor's line before the cursor."""
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
 
     async def _on_key(self, event: events.Key) -> None:
-        act = self._act(event)
-        if act:
-            self._press(act, event.time)
-        elif event.key in (self._newline, "shift+enter", "alt+enter"):
+        action = self._action_for_key(event)
+        if action:
+            self._send_action(action, event.time)
+        elif event.key in (self._newline_key, "shift+enter", "alt+enter"):
             self.insert("\n")
-        elif event.key == "enter":  # behind a backslash
+        elif event.key == "enter":  # after a backslash
             row, column = self.cursor_location
             self.replace("\n", (row, column - 1), (row, column))
-        elif not self._walk(event.key) and not self._is_answer(event) and not await self._edit(event.key):
-            self._begin()
-            return  # Textual calls the text area's own way of taking it next
+        elif not (self._walk_history(event.key) or self._answer_with_key(event) or await self._run_binding(event.key)):
+            self._remember_question()
+            return  # Textual calls the text area's own handler next
         event.prevent_default()
         event.stop()
 
-    async def _edit(self, key: str) -> bool:
-        """Move or delete at once: Textual would when the key has come back to the app, behind the next letters."""
+    async def _run_binding(self, key: str) -> bool:
+        """Run a key's own binding immediately. Textual would run it only after the characters typed next."""
         bindings = self._bindings.key_to_bindings.get(key, [])
         for binding in bindings[:1]:
             await self.run_action(binding.action)
         return bool(bindings)
 
-    def _is_answer(self, event: events.Key) -> bool:
+    def _answer_with_key(self, event: events.Key) -> bool:
         key = event.character if event.is_printable and not self.text else None
-        choice = self._questions.choice(key) if key else None
+        choice = self._questions.choice_for_key(key) if key else None
         if choice is not None:
-            self._answer(choice)
+            self._send_answer(choice)
         return choice is not None
 
-    def _act(self, event: events.Key) -> str:
-        """Return what a key asks for, "" when it is one of the line's own."""
-        if self.has_choices and event.key in _CHOOSING:
-            return _CHOOSING[event.key]
+    def _action_for_key(self, event: events.Key) -> str:
+        """Return the action for a key, or "" if the input line itself handles the key."""
+        if self.has_completions and event.key in _COMPLETION_KEYS:
+            return _COMPLETION_KEYS[event.key]
         if event.key == "enter":
-            return "" if self.before_cursor().endswith("\\") else "send"
-        act = self._acts.get(event.key, "")
-        if act == "end" and self.text:
-            return ""  # Ctrl+D deletes to the right as long as there is something
-        return act
+            return "" if self.text_before_cursor().endswith("\\") else "send"
+        action = self._key_actions.get(event.key, "")
+        if action == "end" and self.text:
+            return ""  # Ctrl+D deletes to the right while the line has text
+        return action
 
     async def _on_paste(self, event: events.Paste) -> None:
-        self._begin()
+        self._remember_question()
 
-    def _begin(self) -> None:
+    def _remember_question(self) -> None:
         if not self.text:
-            self.typed_under = self._questions.takes_words
+            self.typed_for_question = self._questions.free_text_question
 
-    def _walk(self, key: str) -> bool:
-        """Go through what was sent before, from the first or the last line; False when the cursor moves instead."""
+    def _walk_history(self, key: str) -> bool:
+        """Show the adjacent history entry on Up in the first or Down in the last line. Return whether one was shown."""
         if key not in ("up", "down"):
             return False
-        self._begin()
+        self._remember_question()
         row, _ = self.cursor_location
         if key == "up" and row == 0:
-            text = self.history_of_sent.older(self.text)
+            text = self.sent_history.older(self.text)
         elif key == "down" and row == self.document.line_count - 1:
-            text = self.history_of_sent.newer()
+            text = self.sent_history.newer()
         else:
             return False
         if text is not None:
-            self.put(text)
+            self.set_text(text)
         return text is not None
 
 
-def joined(*texts: str) -> str:
-    """Return texts as one, each on lines of its own; the empty ones are left out."""
+def join_texts(*texts: str) -> str:
+    """Return the non-empty texts joined by line breaks."""
     return "\n".join(text for text in texts if text)

@@ -1,4 +1,4 @@
-"""Files that come with a message: checked before anything of them is used."""
+"""Validation of the files that are attached to a message."""
 
 import base64
 import binascii
@@ -10,65 +10,65 @@ from msgspec import Meta, Struct
 from hark.protocol.messages import Attachment
 from hark.surfaces.web.api.errors import ApiError
 
-MOST_ATTACHMENTS = 20
-NAME_CHARACTERS = 200
-MEDIA_TYPE = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}$"
+MAX_ATTACHMENTS = 20
+MAX_NAME_CHARACTERS = 200
+MEDIA_TYPE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,63}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,100}$"
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
-class SentAttachment(Struct, frozen=True):
-    """A file in base64. A path is never accepted: a client must not read the files of this machine."""
+class AttachmentUpload(Struct, frozen=True):
+    """A file in base64. Paths are not accepted, so that a client can't read the server's files."""
 
-    media_type: Annotated[str, Meta(examples=["image/png"], extra_json_schema={"pattern": MEDIA_TYPE})]
+    media_type: Annotated[str, Meta(examples=["image/png"], extra_json_schema={"pattern": MEDIA_TYPE_PATTERN})]
     data: Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64", "minLength": 4, "pattern": _BASE64})]
-    name: Annotated[str, Meta(extra_json_schema={"maxLength": NAME_CHARACTERS, "pattern": r"^[^/\\]*$"})] = ""
+    name: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_NAME_CHARACTERS, "pattern": r"^[^/\\]*$"})] = ""
 
 
-def checked(sent: SentAttachment) -> Attachment:
-    """Return a file that can be used.
+def validate_attachment(upload: AttachmentUpload) -> Attachment:
+    """Validate an uploaded file and return it as an attachment.
 
     Raises:
-        ApiError: Something is wrong with it.
+        ApiError: The media type, name or data is invalid.
     """
-    media_type = sent.media_type.partition(";")[0].strip().lower()
-    if not re.fullmatch(MEDIA_TYPE, media_type):
-        raise _bad(f"{sent.media_type[:80]!r} is no media type, such as image/png")
-    if sent.name and (len(sent.name) > NAME_CHARACTERS or not sent.name.isprintable()):
-        raise _bad(f"its name must be of at most {NAME_CHARACTERS} letters that can be printed")
-    if set(sent.name) & set("/\\") or sent.name in (".", ".."):
-        raise _bad("its name must not be a path")
-    if not sent.data:
-        raise _bad("it has no data")
+    media_type = upload.media_type.partition(";")[0].strip().lower()
+    if not re.fullmatch(MEDIA_TYPE_PATTERN, media_type):
+        raise _attachment_error(f"{upload.media_type[:80]!r} is not a media type such as image/png")
+    if upload.name and (len(upload.name) > MAX_NAME_CHARACTERS or not upload.name.isprintable()):
+        raise _attachment_error(f"its name must have at most {MAX_NAME_CHARACTERS} printable characters")
+    if set(upload.name) & set("/\\") or upload.name in (".", ".."):
+        raise _attachment_error("its name must not be a path")
+    if not upload.data:
+        raise _attachment_error("it has no data")
     try:
-        base64.b64decode(sent.data, validate=True)
+        base64.b64decode(upload.data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise _bad(f"its data is not base64: {error}") from error
-    return Attachment(media_type, sent.name, sent.data)
+        raise _attachment_error(f"its data is not base64: {error}") from error
+    return Attachment(media_type, upload.name, upload.data)
 
 
-def all_checked(sent: list[SentAttachment]) -> list[Attachment]:
-    """Return files that can be used.
-
-    Raises:
-        ApiError: There are too many, or something is wrong with one.
-    """
-    if len(sent) > MOST_ATTACHMENTS:
-        raise ApiError(400, "bad_attachment", f"A message may have {MOST_ATTACHMENTS} attachments at most.")
-    return [checked(one) for one in sent]
-
-
-def from_data_url(url: str, name: str = "") -> Attachment:
-    """Return the file that a URL holds.
+def validate_attachments(uploads: list[AttachmentUpload]) -> list[Attachment]:
+    """Validate the uploaded files and return them as attachments.
 
     Raises:
-        ApiError: It holds none: other addresses are not fetched.
+        ApiError: There are too many files, or one of them is invalid.
     """
-    found = _DATA_URL.fullmatch(url)
-    if found is None:
-        raise _bad("only data: URLs in base64 are taken; other addresses are not fetched")
-    return checked(SentAttachment(found[1] or "application/octet-stream", found[2], name))
+    if len(uploads) > MAX_ATTACHMENTS:
+        raise ApiError(400, "bad_attachment", f"A message can have at most {MAX_ATTACHMENTS} attachments.")
+    return [validate_attachment(upload) for upload in uploads]
 
 
-def _bad(why: str) -> ApiError:
-    return ApiError(400, "bad_attachment", f"An attachment can't be taken: {why}.")
+def attachment_from_data_url(url: str, name: str = "") -> Attachment:
+    """Return the file that a base64 data: URL contains.
+
+    Raises:
+        ApiError: The URL is not a base64 data: URL. Other URLs are never fetched.
+    """
+    match = _DATA_URL.fullmatch(url)
+    if match is None:
+        raise _attachment_error("only base64 data: URLs are accepted; other URLs are not fetched")
+    return validate_attachment(AttachmentUpload(match[1] or "application/octet-stream", match[2], name))
+
+
+def _attachment_error(reason: str) -> ApiError:
+    return ApiError(400, "bad_attachment", f"Invalid attachment: {reason}.")

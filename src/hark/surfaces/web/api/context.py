@@ -9,14 +9,14 @@ from starlette.requests import Request
 from hark.protocol.agent import Agent
 from hark.protocol.session import Session
 from hark.protocol.speech import Audio
-from hark.protocol.voice_messages import Ingress
+from hark.protocol.voice_messages import VoiceInbox
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.web.guard.access import Access
 from hark.surfaces.web.hooks import Hooks
 from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.metrics import Metrics
 
-SPOKEN_AT_ONCE = 4
+MAX_CONCURRENT_SPEECH = 4
 API = "api"
 PAGE = "page"
 SURFACE_HEADER = "X-Hark-Surface"  # our page sets it to "page"; everything else is the API
@@ -24,36 +24,36 @@ SURFACE_HEADER = "X-Hark-Surface"  # our page sets it to "page"; everything else
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """The agent, access control, the event feeds of its sessions, counters, and the inbox for voice messages.
+    """The services that the endpoints share: the agent, access control, event feeds, counters and the voice inbox.
 
-    `hooks` are the paths that belong to chat platforms. `speak`
-    converts a text to speech; None turns spoken replies off. `speakers` limits how many texts are spoken at once.
+    `hooks` are the paths that belong to chat platforms. `speak` converts text to speech; None turns spoken replies
+    off. `speech_limiter` limits the number of concurrent speech requests.
     """
 
     agent: Agent
     access: Access
     feeds: Feeds
     metrics: Metrics
-    ingress: Ingress
+    voice_inbox: VoiceInbox
     hooks: Hooks = field(default_factory=Hooks)
     speak: Callable[[str], Awaitable[Audio]] | None = None
     version: str = ""
-    speakers: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(SPOKEN_AT_ONCE))
+    speech_limiter: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(MAX_CONCURRENT_SPEECH))
 
     def session(self, request: Request) -> Session:
-        """Return the session that the path names.
+        """Return the session that the request's path names.
 
         Raises:
-            ApiError: A session can't have that name.
+            ApiError: The session name is invalid.
         """
         is_page = request.headers.get(SURFACE_HEADER) == PAGE
-        return self.named(request.path_params["session"], PAGE if is_page else API)
+        return self.session_named(request.path_params["session"], PAGE if is_page else API)
 
-    def named(self, name: str, surface: str = API) -> Session:
-        """Return the session of that name.
+    def session_named(self, name: str, surface: str = API) -> Session:
+        """Return the session named `name`.
 
         Raises:
-            ApiError: A session can't have it.
+            ApiError: The session name is invalid.
         """
         try:
             return self.agent.session(name, surface)

@@ -1,4 +1,4 @@
-"""A row of the endpoint table: a path, its handler, and the facts that the OpenAPI document adds."""
+"""One row of the endpoint table: a path, its handler, and details for the OpenAPI document."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,13 +15,17 @@ from hark.surfaces.web.api.errors import json_response
 
 @dataclass(frozen=True)
 class HttpEndpoint:
-    """One method of one path.
+    """One HTTP method of one path.
 
-    The handler's signature is the contract, and its docstring the summary. It takes the context and the request, and
-    `body` and `query` if it declares them: they are decoded to the declared structs. The struct that it returns is
-    encoded with the first of `statuses`. A handler that builds its own Response has `response`, the struct in it, or
-    `content`, its media types. `errors` are its own error statuses. `headers` are the request headers that it reads.
-    `accepts` are the media types of a body that is not JSON.
+    The handler's signature defines the request and the response, and its docstring is the summary. The handler takes
+    the
+    context and the request, and `body` and `query` if it declares them; both are decoded into the declared structs.
+    The
+    returned struct is sent with the first of `statuses`. If the handler builds its own Response, `response` is the
+    struct
+    in it, or `content` lists its media types. `errors` are the error statuses of this endpoint only. `headers` are
+    the
+    request headers that it reads. `accepts` are the media types of a body that is not JSON.
     """
 
     method: str
@@ -37,22 +41,24 @@ class HttpEndpoint:
 
     @cached_property
     def types(self) -> dict[str, Any]:
-        """The declared types of the handler: `body` and `query` if it takes them, and `return` if that is JSON."""
+        """The handler's declared types: `body` and `query` if it takes them, and `return` if the response is JSON."""
         hints = get_type_hints(self.handler, include_extras=True)
         hints["return"] = hints["return"] if self.response is None else self.response
         return {name: hints[name] for name in ("body", "query", "return") if hints.get(name, Response) is not Response}
 
-    async def respond(self, web: WebContext, request: Request) -> Response:
-        """Decode the request, call the handler, and encode what it returns.
+    async def handle(self, web: WebContext, request: Request) -> Response:
+        """Decode the request, call the handler, and encode the returned value.
 
         Raises:
             ApiError: The request is invalid, or the handler refuses it.
         """
-        inputs: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if "query" in self.types:
-            inputs["query"] = read_query(request, self.types["query"])
+            arguments["query"] = read_query(request, self.types["query"])
         if "body" in self.types:
-            most = web.access.max_body
-            inputs["body"] = await read_json(request, self.types["body"], most, may_be_empty=self.is_body_optional)
-        answer = await self.handler(web, request, **inputs)
-        return answer if isinstance(answer, Response) else json_response(answer, self.statuses[0])
+            max_bytes = web.access.max_body_bytes
+            arguments["body"] = await read_json(
+                request, self.types["body"], max_bytes, may_be_empty=self.is_body_optional
+            )
+        result = await self.handler(web, request, **arguments)
+        return result if isinstance(result, Response) else json_response(result, self.statuses[0])

@@ -1,4 +1,4 @@
-"""JSON responses and errors: `{"error": {"code", "message"}}`, with OpenAI's fields below /v1."""
+"""JSON responses and errors: `{"error": {"code", "message"}}`, with OpenAI's fields for paths below /v1."""
 
 import logging
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _SCHEDULE_STATUSES = {"bad_schedule": 400, "unknown": 404, "exists": 409, "over"
 
 
 class ErrorDetails(Struct, frozen=True):
-    """An error: a stable code, and a message that says what to do. `type` and `param` exist below /v1 only."""
+    """An error: a stable code, and a message that suggests a solution. `type` and `param` exist only below /v1."""
 
     code: str
     message: str
@@ -29,13 +29,13 @@ class ErrorDetails(Struct, frozen=True):
 
 
 class ErrorResponse(Struct, frozen=True):
-    """The body of every error."""
+    """The body of every error response."""
 
     error: ErrorDetails
 
 
 class ApiError(Exception):
-    """Ends a request with an error response."""
+    """An error that ends a request with an error response."""
 
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -46,17 +46,17 @@ class ApiError(Exception):
 
 
 def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a value as JSON that must not be cached."""
+    """Return a value as a JSON response that must not be cached."""
     body = msgspec.json.encode(value)
     return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, "application/json")
 
 
 def error_body(status: int, code: str, message: str, path: str) -> ErrorResponse:
-    """Return the body of an error."""
+    """Return the body of an error response. Below /v1 it includes OpenAI's fields."""
     if not path.startswith(OPENAI_PATH):
         return ErrorResponse(ErrorDetails(code, message))
-    usual = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
-    return ErrorResponse(ErrorDetails(code, message, _OPENAI_TYPES.get(status, usual), None))
+    default_type = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "api_error"
+    return ErrorResponse(ErrorDetails(code, message, _OPENAI_TYPES.get(status, default_type), None))
 
 
 def error_response(error: ApiError, path: str) -> Response:
@@ -65,26 +65,26 @@ def error_response(error: ApiError, path: str) -> Response:
 
 
 async def on_error(request: Request, error: Exception) -> Response:
-    """Return the response for any exception. This is the boundary of the surface: an unexpected one is logged."""
+    """Return the error response for any exception. Unexpected exceptions are logged."""
     match error:
         case ApiError():
-            found = error
+            api_error = error
         case HTTPException(status_code=404):
-            words = "There is nothing under this address; /openapi.json tells what there is."
-            found = ApiError(404, "not_found", words)
+            message = "There is nothing at this path. /openapi.json lists all paths."
+            api_error = ApiError(404, "not_found", message)
         case HTTPException(status_code=405):
-            words = f"{request.method} is not possible here."
-            found = ApiError(405, "method_not_allowed", words, dict(error.headers or {}))
+            message = f"This path does not support {request.method}."
+            api_error = ApiError(405, "method_not_allowed", message, dict(error.headers or {}))
         case HTTPException(status_code=status):
-            found = ApiError(status, "bad_request", HTTPStatus(status).phrase, dict(error.headers or {}))
+            api_error = ApiError(status, "bad_request", HTTPStatus(status).phrase, dict(error.headers or {}))
         case ScheduleRefused():
-            found = ApiError(_SCHEDULE_STATUSES[error.code], error.code, str(error))
+            api_error = ApiError(_SCHEDULE_STATUSES[error.code], error.code, str(error))
         case StoreError():  # nothing was accepted
-            found = ApiError(503, "store", str(error), {"Retry-After": "1"})
+            api_error = ApiError(503, "store", str(error), {"Retry-After": "1"})
         case _:
-            LOG.error("a request failed: %s %s", request.method, request.url.path, exc_info=error)
-            found = ApiError(500, "internal", "Something went wrong inside; the log of hark has the details.")
-    return error_response(found, request.url.path)
+            LOG.error("request failed: %s %s", request.method, request.url.path, exc_info=error)
+            api_error = ApiError(500, "internal", "Internal error. See the log of hark serve for details.")
+    return error_response(api_error, request.url.path)
 
 
 HANDLERS = dict.fromkeys((ApiError, HTTPException, ScheduleRefused, StoreError, Exception), on_error)

@@ -10,35 +10,35 @@ from hark.protocol.session import Session
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 
-MOST_POSITION = 1_000_000
-Position = Annotated[float, Meta(ge=1, le=MOST_POSITION, extra_json_schema={"multipleOf": 1})]
-SpokenText = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})]
+MAX_POSITION = 1_000_000
+Position = Annotated[float, Meta(ge=1, le=MAX_POSITION, extra_json_schema={"multipleOf": 1})]
+NonBlankText = Annotated[str, Meta(extra_json_schema={"pattern": r"\S"})]
 
 
-class SentChange(Struct, frozen=True):
-    """A change of a queued message: another text, another position (from 1), or both."""
+class QueuedMessageChange(Struct, frozen=True):
+    """A change to a queued message: a new text, a new position (from 1), or both."""
 
-    text: SpokenText | None = None
+    text: NonBlankText | None = None
     position: Position | None = None
 
     def __post_init__(self) -> None:
         if self.text is None and self.position is None:
-            raise ApiError(400, "bad_request", "Say the new text or the new position, from 1.")
+            raise ApiError(400, "bad_request", "Send the new text, the new position (from 1), or both.")
         if self.position is not None and self.position % 1:
-            raise ApiError(400, "bad_request", "position must be a whole number from 1 on.")
+            raise ApiError(400, "bad_request", "position must be a whole number of at least 1.")
         if self.text is not None and not self.text.strip():
-            raise ApiError(400, "empty", "The new text is empty; DELETE takes the message out of the queue.")
+            raise ApiError(400, "empty", "The new text is empty. Use DELETE to remove the message from the queue.")
 
 
-class SentAnswer(Struct, frozen=True):
-    """An answer to a question: one of its choices, or a text. Exactly one of both."""
+class AnswerRequest(Struct, frozen=True):
+    """An answer to a question: either one of its choices or a text, not both."""
 
-    choice: SpokenText | None = None
-    text: SpokenText | None = None
+    choice: NonBlankText | None = None
+    text: NonBlankText | None = None
 
     def __post_init__(self) -> None:
         if (self.choice is None) == (self.text is None):
-            raise ApiError(400, "bad_request", "Say either a choice or a text.")
+            raise ApiError(400, "bad_request", "Send either a choice or a text.")
         if not (self.choice or self.text or "").strip():
             raise ApiError(400, "empty", "The answer is empty.")
 
@@ -56,48 +56,48 @@ class AnsweredQuestion(Struct, frozen=True):
     answer: str
 
 
-async def show(web: WebContext, request: Request) -> SessionQueue:
+async def list_queue(web: WebContext, request: Request) -> SessionQueue:
     """List the queued messages."""
     return SessionQueue(await web.session(request).queue())
 
 
-async def change(web: WebContext, request: Request, body: SentChange) -> SessionQueue:
+async def change_queued_message(web: WebContext, request: Request, body: QueuedMessageChange) -> SessionQueue:
     """Edit or move a queued message."""
     session, message = web.session(request), request.path_params["message"]
     if body.text is not None:
-        await _check(session, message, await session.edit(message, body.text))
+        await _raise_if_refused(session, message, await session.edit(message, body.text))
     if body.position is not None:
-        await _check(session, message, await session.move(message, int(body.position)))
+        await _raise_if_refused(session, message, await session.move(message, int(body.position)))
     return SessionQueue(await session.queue())
 
 
-async def withdraw(web: WebContext, request: Request) -> SessionQueue:
+async def withdraw_message(web: WebContext, request: Request) -> SessionQueue:
     """Remove a message from the queue."""
     session, message = web.session(request), request.path_params["message"]
-    await _check(session, message, await session.withdraw(message))
+    await _raise_if_refused(session, message, await session.withdraw(message))
     return SessionQueue(await session.queue())
 
 
-async def answer(web: WebContext, request: Request, body: SentAnswer) -> AnsweredQuestion:
+async def answer_question(web: WebContext, request: Request, body: AnswerRequest) -> AnsweredQuestion:
     """Answer an open question."""
     session, question = web.session(request), request.path_params["question"]
     text = body.choice or body.text or ""
-    feed = web.feeds.known(session.id)
+    feed = web.feeds.get(session.id)
     if feed is not None:
-        await feed.level()
-    asked = feed.questions.get(question) if feed else None
-    if body.choice and asked is not None and asked.choices and text not in asked.choices:
-        raise ApiError(400, "bad_choice", f"The choices are: {', '.join(asked.choices)}.")
+        await feed.catch_up()
+    open_question = feed.questions.get(question) if feed else None
+    if body.choice and open_question is not None and open_question.choices and text not in open_question.choices:
+        raise ApiError(400, "bad_choice", f"The choices are: {', '.join(open_question.choices)}.")
     refusal = await session.answer(question, text)
     if refusal is not None:
         raise ApiError(503 if refusal.code == "store" else 409, refusal.code, refusal.message)
     return AnsweredQuestion(question, text)
 
 
-async def _check(session: Session, message: str, refusal: Refusal | None) -> None:
+async def _raise_if_refused(session: Session, message: str, refusal: Refusal | None) -> None:
     if refusal is None:
         return
     if refusal.code == "store":
         raise ApiError(503, "store", refusal.message, {"Retry-After": "1"})
-    status = 409 if await session.has_known(message) else 404
+    status = 409 if await session.has_message(message) else 404
     raise ApiError(status, refusal.code, refusal.message)

@@ -1,32 +1,32 @@
-"""Schedules over HTTP: list, add, change, remove, and run one now."""
+"""Schedules over HTTP: list, add, pause, resume, remove, or run immediately."""
 
 from msgspec import Struct
 from starlette.requests import Request
 
 from hark.protocol.receipts import Receipt
-from hark.protocol.schedules import TEXT_CHARACTERS, ScheduleOrder, ScheduleRow
-from hark.surfaces.web.api.body import checked_text
+from hark.protocol.schedules import MAX_TEXT_CHARACTERS, ScheduleInfo, ScheduleRequest
+from hark.surfaces.web.api.body import validate_text
 from hark.surfaces.web.api.context import WebContext
 
 
-class SentScheduleChange(Struct, frozen=True):
-    """A change of a schedule: pause it, or resume it."""
+class ScheduleChangeRequest(Struct, frozen=True):
+    """A change to a schedule: pause or resume it."""
 
     paused: bool
 
 
 class ScheduleList(Struct, frozen=True):
-    """All schedules, by name."""
+    """All schedules, sorted by name."""
 
-    schedules: list[ScheduleRow]
+    schedules: list[ScheduleInfo]
 
 
-async def show(web: WebContext, request: Request) -> ScheduleList:
+async def list_schedules(web: WebContext, request: Request) -> ScheduleList:
     """List the schedules."""
-    return ScheduleList(await web.agent.schedules.rows())
+    return ScheduleList(await web.agent.schedules.all())
 
 
-async def add(web: WebContext, request: Request, body: ScheduleOrder) -> ScheduleRow:
+async def add_schedule(web: WebContext, request: Request, body: ScheduleRequest) -> ScheduleInfo:
     """Add a schedule."""
     for name, text in (
         ("when", body.when),
@@ -34,25 +34,25 @@ async def add(web: WebContext, request: Request, body: ScheduleOrder) -> Schedul
         ("timezone", body.timezone),
         ("session", body.session),
     ):
-        checked_text(text, name, TEXT_CHARACTERS)
+        validate_text(text, name, MAX_TEXT_CHARACTERS)
     return await web.agent.schedules.add(body)
 
 
-async def change(web: WebContext, request: Request, body: SentScheduleChange) -> ScheduleRow:
+async def pause_or_resume_schedule(web: WebContext, request: Request, body: ScheduleChangeRequest) -> ScheduleInfo:
     """Pause or resume a schedule."""
     schedules = web.agent.schedules
-    return await (schedules.pause if body.paused else schedules.resume)(_name(request))
+    return await (schedules.pause if body.paused else schedules.resume)(_schedule_name(request))
 
 
-async def remove(web: WebContext, request: Request) -> ScheduleRow:
+async def remove_schedule(web: WebContext, request: Request) -> ScheduleInfo:
     """Remove a schedule."""
-    return await web.agent.schedules.remove(_name(request))
+    return await web.agent.schedules.remove(_schedule_name(request))
 
 
-async def run(web: WebContext, request: Request) -> Receipt:
+async def run_schedule(web: WebContext, request: Request) -> Receipt:
     """Run a schedule immediately."""
-    return await web.agent.schedules.run(_name(request))
+    return await web.agent.schedules.run(_schedule_name(request))
 
 
-def _name(request: Request) -> str:
-    return checked_text(request.path_params["name"], "name", TEXT_CHARACTERS)
+def _schedule_name(request: Request) -> str:
+    return validate_text(request.path_params["name"], "name", MAX_TEXT_CHARACTERS)

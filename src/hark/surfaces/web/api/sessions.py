@@ -1,4 +1,4 @@
-"""Reading: sessions, transcripts, search, a turn's timeline, health and status."""
+"""Read-only endpoints: sessions, transcripts, search, a turn's timeline, health and status."""
 
 import time
 from typing import Annotated, Any
@@ -8,37 +8,37 @@ from msgspec import Meta, Struct, structs
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from hark.protocol.agent import GatewayState, Lag, RouteRow, ServerRow
+from hark.protocol.agent import GatewayState, LagStats, McpServerStatus, RouteStatus
 from hark.protocol.messages import AssistantMessage, Message
 from hark.protocol.session import RunningTurn
-from hark.protocol.store import Hit, SessionLine
+from hark.protocol.store import SearchHit, SessionListEntry
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError, json_response
 from hark.surfaces.web.metrics import TEXT_FORMAT
 
-MOST_SESSIONS = 1_000
-USUAL_SESSIONS = 200
-_ROW = {
+MAX_SESSIONS = 1_000
+DEFAULT_SESSIONS = 200
+_MESSAGE_SCHEMA = {
     "required": ["role", "text", "turn"],
     "properties": {name: {"type": "string"} for name in ("role", "text", "turn")},
 }
 
 
-class SessionQuery(Struct, frozen=True):
-    """Which sessions to list: words of the name or title, and how many at most."""
+class SessionListFilter(Struct, frozen=True):
+    """Filters for the session list: words in the name or title, and the maximum number of sessions."""
 
-    q: Annotated[str, Meta(max_length=500, description="Words that must all occur")] = ""
-    limit: Annotated[int, Meta(ge=1, le=MOST_SESSIONS)] = USUAL_SESSIONS
+    q: Annotated[str, Meta(max_length=500, description="Words that must all occur in the text")] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_SESSIONS)] = DEFAULT_SESSIONS
 
 
-class MessageQuery(SessionQuery, frozen=True):
-    """Which messages to find."""
+class MessageQuery(SessionListFilter, frozen=True):
+    """The words to search for, and the maximum number of results."""
 
-    limit: Annotated[int, Meta(ge=1, le=USUAL_SESSIONS)] = 50
+    limit: Annotated[int, Meta(ge=1, le=DEFAULT_SESSIONS)] = 50
 
 
 class SessionRow(Struct, frozen=True):
-    """A session in a list. `is_open`: a turn of it has begun and not ended; `is_waiting`: a message may run."""
+    """A session in a list. `is_open`: a turn has started but not ended. `is_waiting`: a queued message can run."""
 
     session: str
     title: str
@@ -49,37 +49,37 @@ class SessionRow(Struct, frozen=True):
 
 
 class SessionList(Struct, frozen=True):
-    """Sessions, the last changed first."""
+    """Sessions, most recently changed first."""
 
     sessions: list[SessionRow]
 
 
 class SearchHits(Struct, frozen=True):
-    """Messages with all the words, newest first."""
+    """The messages that contain all the words, newest first."""
 
-    hits: list[Hit]
+    hits: list[SearchHit]
 
 
 class SessionTranscript(Struct, frozen=True):
-    """The messages and the running turn. The events after `seq` continue exactly here.
+    """The messages and the running turn. The transcript includes all events up to `seq`.
 
-    `cut` names the turns that a restart cut and that `/continue` would resume.
+    `cut` lists the turns that a restart interrupted and that `/continue` would resume.
     """
 
-    messages: list[Annotated[dict[str, Any], Meta(extra_json_schema=_ROW)]]
+    messages: list[Annotated[dict[str, Any], Meta(extra_json_schema=_MESSAGE_SCHEMA)]]
     running: RunningTurn | None
     seq: int | None
     cut: list[str]
 
 
 class HealthStatus(Struct, frozen=True):
-    """Whether new turns are started."""
+    """Whether the server starts new turns."""
 
     status: GatewayState
 
 
 class AgentStatus(Struct, frozen=True):
-    """The state of the process and its counters since the start."""
+    """The state of the process, and its counters since it started."""
 
     status: GatewayState
     version: str
@@ -89,112 +89,114 @@ class AgentStatus(Struct, frozen=True):
     turns: dict[str, int]
     messages: dict[str, int]
     interrupts: dict[str, Any]
-    routes: list[RouteRow]
-    mcp: list[ServerRow]
-    lag_ms: Lag
+    routes: list[RouteStatus]
+    mcp: list[McpServerStatus]
+    lag_ms: LagStats
     tokens: dict[str, int]
     cost_usd: dict[str, float]
 
 
-async def show(web: WebContext, request: Request, query: SessionQuery) -> SessionList:
-    """List the sessions, the last changed first."""
+async def list_sessions(web: WebContext, request: Request, query: SessionListFilter) -> SessionList:
+    """List the sessions, most recently changed first."""
     return SessionList([_session_row(line) for line in await web.agent.sessions(query.q, query.limit)])
 
 
-async def search(web: WebContext, request: Request, query: MessageQuery) -> SearchHits:
+async def search_messages(web: WebContext, request: Request, query: MessageQuery) -> SearchHits:
     """Find the messages that contain all the words."""
     return SearchHits(await web.agent.search(query.q, query.limit))
 
 
-async def transcript(web: WebContext, request: Request) -> SessionTranscript:
+async def get_transcript(web: WebContext, request: Request) -> SessionTranscript:
     """Return the messages of a session and its running turn."""
     session = web.session(request)
-    feed = web.feeds.known(session.id)
+    feed = web.feeds.get(session.id)
     if feed is not None:
-        await feed.level()
-    running = session.running()
+        await feed.catch_up()
+    running = session.running_turn()
     if feed is not None:
-        asked = tuple(feed.questions.values())
-        running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, asked)
-    seq = feed.kept.last if feed is not None else None
-    past = await session.history()
-    said = list(zip(past.messages, past.turns, strict=True))
-    running = drop_repeated_reply(said, running)
-    rows = [_message_row(message, turn) for message, turn in said]
-    return SessionTranscript(rows, running, seq, list(past.cut))
+        questions = tuple(feed.questions.values())
+        running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, questions)
+    seq = feed.buffer.last_seq if feed is not None else None
+    history = await session.history()
+    messages = list(zip(history.messages, history.turns, strict=True))
+    running = drop_repeated_reply(messages, running)
+    rows = [_message_row(message, turn) for message, turn in messages]
+    return SessionTranscript(rows, running, seq, list(history.cut))
 
 
-def drop_repeated_reply(said: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:
-    """Return the running turn without a reply that the history has already.
+def drop_repeated_reply(messages: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:
+    """Return the running turn without a reply that is already in `messages`.
 
-    A reply is in the history a moment before its end is published. If its last pieces are still to be published as
-    events, it is taken out of `said` instead.
+    A reply enters the history a moment before its end is published. If its last deltas have not been published,
+    the reply is removed from `messages` instead.
     """
     if running is None or not running.text:
         return running
     replies = [
-        place for place, (one, turn) in enumerate(said) if turn == running.turn and isinstance(one, AssistantMessage)
+        index
+        for index, (item, turn) in enumerate(messages)
+        if turn == running.turn and isinstance(item, AssistantMessage)
     ]
-    reply = said[replies[-1]][0] if replies else None
+    reply = messages[replies[-1]][0] if replies else None
     if reply is None or not reply.text.startswith(running.text):
         return running
     if reply.text == running.text:
         return structs.replace(running, text="")
-    if replies[-1] == len(said) - 1:
-        said.pop()
+    if replies[-1] == len(messages) - 1:
+        messages.pop()
     return running
 
 
-async def timeline(web: WebContext, request: Request) -> dict[str, Any]:
-    """Show where a turn's time went."""
-    found = await web.agent.timeline(request.path_params["turn"])
-    if found is None:
-        raise ApiError(404, "unknown_turn", "There is no such turn; a turn's name is like demo.t4.")
-    return found
+async def get_timeline(web: WebContext, request: Request) -> dict[str, Any]:
+    """Return how long each part of a turn took."""
+    trace = await web.agent.timeline(request.path_params["turn"])
+    if trace is None:
+        raise ApiError(404, "unknown_turn", "No such turn. A turn's name looks like demo.t4.")
+    return trace
 
 
-async def health(web: WebContext, request: Request) -> Response:
-    """Report whether new turns are started: 200 if so, else 503."""
+async def get_health(web: WebContext, request: Request) -> Response:
+    """Report whether the server starts new turns: 200 if it does, else 503."""
     state = web.agent.state
     return json_response(HealthStatus(state), 200 if state is GatewayState.READY else 503)
 
 
-async def metrics(web: WebContext, request: Request) -> Response:
+async def get_metrics(web: WebContext, request: Request) -> Response:
     """Return the counters in Prometheus' text format."""
     return PlainTextResponse(web.metrics.text(web.agent), media_type=TEXT_FORMAT)
 
 
-async def status(web: WebContext, request: Request) -> AgentStatus:
+async def get_status(web: WebContext, request: Request) -> AgentStatus:
     """Report the state of the process, its routes and MCP servers, and its counters."""
     agent, counters = web.agent, web.metrics
-    busy = agent.busy()
+    busy = agent.running_turns()
     running = [{"session": session, "turn": turn} for session, turn in sorted(busy.turns.items())]
     return AgentStatus(
         status=agent.state,
         version=web.version,
         uptime_seconds=time.time() - counters.started_at,
         sessions={"open": busy.sessions, "running": len(busy.turns)},
-        running=running[:MOST_SESSIONS],
+        running=running[:MAX_SESSIONS],
         turns=counters.turns,
         messages=counters.messages,
-        interrupts=counters.interrupts_told(),
+        interrupts=counters.interrupt_summary(),
         routes=agent.routes(),
         mcp=agent.servers(),
-        lag_ms=agent.lag(),
+        lag_ms=agent.lag_stats(),
         tokens=counters.tokens,
         cost_usd={"since_start": counters.cost_usd, "today": await agent.cost_today()},
     )
 
 
-def _session_row(line: SessionLine) -> SessionRow:
-    summary = line.summary
+def _session_row(entry: SessionListEntry) -> SessionRow:
+    summary = entry.summary
     return SessionRow(
-        line.session, summary.title, summary.turns, summary.updated_at, summary.is_open, summary.is_waiting
+        entry.session, summary.title, summary.turns, summary.updated_at, summary.is_open, summary.is_waiting
     )
 
 
 def _message_row(message: Message, turn: str) -> dict[str, Any]:
-    """Return a message as programs read it, with the names of its files in place of their contents."""
+    """Return a message as JSON, with the media types and names of its files instead of their contents."""
     row: dict[str, Any] = {"text": "", **msgspec.to_builtins(message), "turn": turn}
     row.pop("reasoning", None)
     if "attachments" in row:

@@ -1,1 +1,1 @@
-"""Who may use the HTTP API."""
+"""Access control: tokens, login cookies, and the allowed hosts and origins."""

@@ -1,4 +1,4 @@
-"""Who may talk to the gateway: the token, and the names under which it is reached."""
+"""Access rules: the token, login cookies, and the host names of this server."""
 
 import hashlib
 import hmac
@@ -9,59 +9,60 @@ from ipaddress import IPv6Address, ip_address
 
 from hark.surfaces.web.settings import ServeSettings
 
-MOST_WRONG = 100
+MAX_WRONG_TOKENS = 100
 WINDOW_SECONDS = 60.0
-MOST_SENDERS = 10_000
-_NETWORK_BITS = 64  # who has one address of IPv6 has all of its network
+MAX_TRACKED_CLIENTS = 10_000
+_NETWORK_BITS = 64  # a client usually controls a whole /64 network of IPv6 addresses
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 named so that it can be refused without a token
+ALL_INTERFACES = ("", "0.0.0.0", "::")  # noqa: S104 listed so that they can be refused without a token
 COOKIE = "hark_login"
 LOGIN_SECONDS = 30 * 24 * 3600
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
-class Guesses:
-    """How often each sender was wrong in the current window.
+class WrongTokenCounter:
+    """Counts wrong tokens per client in the current time window.
 
-    Programs on this machine are not counted: a proxy among them stands for everybody, and one stranger would shut all
-    others out. It has to bound its own clients.
+    Loopback addresses are not counted: a local reverse proxy forwards the requests of all its users, so one attacker
+    would
+    lock them all out. The proxy has to limit its own clients.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._began = clock()
-        self._wrong: dict[str, int] = {}
+        self._window_start = clock()
+        self._wrong_tokens: dict[str, int] = {}
 
-    def wrong(self, address: str) -> None:
-        """Count a wrong token."""
-        sender = _sender(address)
-        if sender and (sender in self._wrong or len(self._wrong) < MOST_SENDERS):
-            self._wrong[sender] = self._wrong.get(sender, 0) + 1
+    def count_wrong_token(self, address: str) -> None:
+        """Count a wrong token from this address."""
+        client = _client_key(address)
+        if client and (client in self._wrong_tokens or len(self._wrong_tokens) < MAX_TRACKED_CLIENTS):
+            self._wrong_tokens[client] = self._wrong_tokens.get(client, 0) + 1
 
-    def wait_seconds(self, address: str) -> int:
-        """Return how long a sender has to wait before another try; 0 for not at all."""
-        left = self._began + WINDOW_SECONDS - self._clock()
-        if left <= 0:
-            self._began, left = self._clock(), WINDOW_SECONDS
-            self._wrong.clear()
-        return max(1, round(left)) if self._wrong.get(_sender(address), 0) >= MOST_WRONG else 0
+    def lockout_seconds(self, address: str) -> int:
+        """Return how many seconds the client must wait before the next attempt, or 0 if it need not wait."""
+        remaining = self._window_start + WINDOW_SECONDS - self._clock()
+        if remaining <= 0:
+            self._window_start, remaining = self._clock(), WINDOW_SECONDS
+            self._wrong_tokens.clear()
+        return max(1, round(remaining)) if self._wrong_tokens.get(_client_key(address), 0) >= MAX_WRONG_TOKENS else 0
 
 
-def _sender(address: str) -> str:
-    """Return who sends from an address; "" for this machine."""
+def _client_key(address: str) -> str:
+    """Return the key under which a client's wrong tokens are counted, or "" for loopback addresses."""
     try:
-        known = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address
-    if known.is_loopback:
+    if parsed.is_loopback:
         return ""
-    if isinstance(known, IPv6Address):
-        return _sender(str(known.ipv4_mapped)) if known.ipv4_mapped else str(int(known) >> (128 - _NETWORK_BITS))
+    if isinstance(parsed, IPv6Address):
+        return _client_key(str(parsed.ipv4_mapped)) if parsed.ipv4_mapped else str(int(parsed) >> (128 - _NETWORK_BITS))
     return address
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address is reached from this machine alone."""
+    """Return whether a host is reachable from this machine only."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -69,77 +70,77 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """The rules of who may come in. A reload of the settings changes them in place, for all who ask."""
+    """The access rules. Reloading the settings updates this object in place, so that all its users see the change."""
 
     def __init__(self, settings: ServeSettings, token: str = "") -> None:
-        self._is_everywhere = False
+        self._is_on_all_interfaces = False
         self._names: frozenset[str] = frozenset()
         self._token = b""
-        self.guesses = Guesses()
-        self.max_body = 0
-        self.change(settings, token)
+        self.wrong_tokens = WrongTokenCounter()
+        self.max_body_bytes = 0
+        self.update(settings, token)
 
-    def change(self, settings: ServeSettings, token: str) -> None:
-        """Follow these settings from now on."""
-        self._is_everywhere = settings.host in EVERYWHERE
+    def update(self, settings: ServeSettings, token: str) -> None:
+        """Apply new settings and a new token."""
+        self._is_on_all_interfaces = settings.host in ALL_INTERFACES
         self._names = frozenset(name.lower() for name in (*LOOPBACK_NAMES, settings.host, *settings.hosts) if name)
         self._token = token.encode()
-        self.max_body = round(settings.max_body_mb * 1_000_000)
+        self.max_body_bytes = round(settings.max_body_mb * 1_000_000)
 
     @property
     def needs_token(self) -> bool:
-        """True when only who knows the token may come in."""
+        """Whether requests need the token."""
         return bool(self._token)
 
     def new_cookie(self) -> str:
-        """Return what the page holds instead of the token after its login: it tells nothing of the token, and ends."""
-        return self._cookie(f"{int(time.time()) + LOGIN_SECONDS:x}")
+        """Return a login cookie. It expires, and does not reveal the token."""
+        return self._make_cookie(f"{int(time.time()) + LOGIN_SECONDS:x}")
 
-    def is_token(self, given: str) -> bool:
-        """Tell whether this is the token, in the same time whatever it is."""
-        return self.needs_token and secrets.compare_digest(given.encode(errors="surrogateescape"), self._token)
+    def is_valid_token(self, token: str) -> bool:
+        """Return whether `token` is the server's token. Compares in constant time."""
+        return self.needs_token and secrets.compare_digest(token.encode(errors="surrogateescape"), self._token)
 
-    def is_cookie(self, given: str) -> bool:
-        """Tell whether this is what a login gave, not too long ago."""
-        end = given.partition(".")[0]
+    def is_valid_cookie(self, cookie: str) -> bool:
+        """Return whether `cookie` is an unexpired login cookie of this server."""
+        expiry = cookie.partition(".")[0]
         is_ours = secrets.compare_digest(
-            given.encode(errors="surrogateescape"), self._cookie(end).encode(errors="surrogateescape")
+            cookie.encode(errors="surrogateescape"), self._make_cookie(expiry).encode(errors="surrogateescape")
         )
-        return self.needs_token and is_ours and int(end, 16) > time.time()
+        return self.needs_token and is_ours and int(expiry, 16) > time.time()
 
-    def _cookie(self, end: str) -> str:
-        proof = hmac.new(self._token, f"hark web login until {end}".encode(errors="surrogateescape"), hashlib.sha256)
-        return f"{end}.{proof.hexdigest()}"
+    def _make_cookie(self, expiry: str) -> str:
+        proof = hmac.new(self._token, f"hark web login until {expiry}".encode(errors="surrogateescape"), hashlib.sha256)
+        return f"{expiry}.{proof.hexdigest()}"
 
     def is_our_host(self, host: str) -> bool:
-        """Tell whether a Host header names us: a foreign name that leads here is an attack on the browser's rules.
+        """Return whether a Host header names this server. Other names are rejected to prevent DNS rebinding attacks.
 
-        An address is no name, so nobody can have it lead elsewhere: it is fine where we listen everywhere.
+        Any IP address is accepted if the server listens on all interfaces, because an IP address can't be rebound.
         """
         name = split_host(host)[0]
         if name in self._names:
             return True
         try:
-            return self._is_everywhere and bool(ip_address(name))
+            return self._is_on_all_interfaces and bool(ip_address(name))
         except ValueError:
             return False
 
     def is_same_origin(self, origin: str, host: str) -> bool:
-        """Tell whether a page of this origin was served by us, under the very name that it talks to."""
-        scheme, separator, place = origin.partition("://")
+        """Return whether an Origin header has the same host name and port as the request's Host header."""
+        scheme, separator, authority = origin.partition("://")
         if not separator or scheme not in _DEFAULT_PORTS:
             return False
-        usual = _DEFAULT_PORTS[scheme]
-        name, port = split_host(place)
+        default_port = _DEFAULT_PORTS[scheme]
+        name, port = split_host(authority)
         host_name, host_port = split_host(host)
-        return (name, port or usual) == (host_name, host_port or usual)
+        return (name, port or default_port) == (host_name, host_port or default_port)
 
 
 def split_host(host: str) -> tuple[str, str]:
-    """Return a Host header's name, in small letters and without brackets, and its port; "" where there is none."""
+    """Return the host name (lower case, without brackets) and the port of a Host header, or "" if it has no port."""
     host = host.strip().lower()
     if host.startswith("["):
-        name, _, rest = host[1:].partition("]")
-        return name, rest.removeprefix(":")
+        name, _, suffix = host[1:].partition("]")
+        return name, suffix.removeprefix(":")
     name, _, port = host.partition(":")
     return name.removesuffix("."), port

@@ -1,4 +1,4 @@
-"""The guard before every endpoint, and the page's login: the token once, then a cookie that scripts can't read."""
+"""The guard in front of every endpoint, and the page's login, which exchanges the token for an HttpOnly cookie."""
 
 from http.cookies import CookieError, SimpleCookie
 
@@ -21,7 +21,7 @@ CSP = (
     "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_ANSWER_HEADERS = {
+_RESPONSE_HEADERS = {
     "Content-Security-Policy": CSP,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -32,10 +32,10 @@ _ANSWER_HEADERS = {
 }
 
 
-class Guard:
-    """Lets a request through, or answers it with what is wrong.
+class AccessGuard:
+    """Middleware that rejects unauthorized requests and adds security headers to all responses.
 
-    What a platform sends to its hook comes without a token: its signature is checked there.
+    Requests to a platform's hook need no token: the hook checks their signature.
     """
 
     def __init__(self, app: ASGIApp, access: Access, hooks: Hooks) -> None:
@@ -44,16 +44,16 @@ class Guard:
         self._hooks = hooks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request; other things than requests are not for us."""
+        """Check and forward an HTTP request. Ignores everything else, such as WebSocket connections."""
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                answer = MutableHeaders(scope=message)
-                for name, value in _ANSWER_HEADERS.items():
-                    answer.setdefault(name, value)
+                response_headers = MutableHeaders(scope=message)
+                for name, value in _RESPONSE_HEADERS.items():
+                    response_headers.setdefault(name, value)
             await send(message)
 
         try:
@@ -67,33 +67,31 @@ class Guard:
         method, path = scope["method"], scope["path"]
         host = headers.get("host", "")
         if len(headers.getlist("host")) != 1 or not self._access.is_our_host(host):
-            raise ApiError(
-                403, "foreign_host", "That is no name of this server. [serve] hosts names those that it may have."
-            )
-        if path in self._hooks.known:
+            raise ApiError(403, "foreign_host", "This host name is not allowed. Add it to [serve] hosts.")
+        if path in self._hooks.by_path:
             return
-        is_ours = self._is_own_page(headers, host, is_page=path == "/")
+        is_own_page = self._is_own_page_request(headers, host, is_page=path == "/")
         if not self._access.needs_token or is_open_path(path):
             return
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and is_token(self._access, token.strip(), (scope.get("client") or ("",))[0]):
+        if scheme.lower() == "bearer" and check_token(self._access, token.strip(), (scope.get("client") or ("",))[0]):
             return
-        # A browser sends a cookie by itself, so that alone is no proof that our own page is asking.
-        if self._access.is_cookie(_cookie(headers)) and (method in SAFE_METHODS or is_ours):
+        # Browsers send cookies automatically, so a cookie alone doesn't prove that our own page sent the request.
+        if self._access.is_valid_cookie(_login_cookie(headers)) and (method in SAFE_METHODS or is_own_page):
             return
         raise ApiError(
             401, "unauthorized", "Send the token: Authorization: Bearer TOKEN.", {"WWW-Authenticate": "Bearer"}
         )
 
-    def _is_own_page(self, headers: Headers, host: str, *, is_page: bool) -> bool:
-        """Tell whether our own page surely asks.
+    def _is_own_page_request(self, headers: Headers, host: str, *, is_page: bool) -> bool:
+        """Return whether the headers prove that our own page sent the request.
 
         Raises:
-            ApiError: Another one does.
+            ApiError: A page from another origin or site sent the request.
         """
         origins = headers.getlist("origin")
         if any(not self._access.is_same_origin(origin, host) for origin in origins):
-            raise ApiError(403, "foreign_origin", "Pages of other origins may not talk to this server.")
+            raise ApiError(403, "foreign_origin", "Pages of other origins may not use this server.")
         site = headers.get("sec-fetch-site", "")
         if site in ("cross-site", "same-site") and not is_page:
             raise ApiError(403, "foreign_origin", "Pages of other sites may not use this server.")
@@ -105,22 +103,22 @@ def is_open_path(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(PAGE_PATH)
 
 
-def is_token(access: Access, token: str, address: str) -> bool:
-    """Return whether this is the token. Wrong ones are counted by address.
+def check_token(access: Access, token: str, address: str) -> bool:
+    """Return whether `token` is the server's token. Wrong tokens are counted by address.
 
     Raises:
         ApiError: The address sent too many wrong tokens.
     """
-    if seconds := access.guesses.wait_seconds(address):
-        words = f"Too many wrong tokens came from your address; try again in {seconds} s."
-        raise ApiError(429, "too_many_tries", words, {"Retry-After": str(seconds)})
-    is_right = access.is_token(token)
+    if seconds := access.wrong_tokens.lockout_seconds(address):
+        message = f"Too many wrong tokens from your address. Try again in {seconds} s."
+        raise ApiError(429, "too_many_tries", message, {"Retry-After": str(seconds)})
+    is_right = access.is_valid_token(token)
     if not is_right:
-        access.guesses.wrong(address)
+        access.wrong_tokens.count_wrong_token(address)
     return is_right
 
 
-def _cookie(headers: Headers) -> str:
+def _login_cookie(headers: Headers) -> str:
     try:
         cookies = SimpleCookie(headers.get("cookie", ""))
     except CookieError:
@@ -128,36 +126,36 @@ def _cookie(headers: Headers) -> str:
     return cookies[COOKIE].value if COOKIE in cookies else ""
 
 
-class SentLogin(Struct, frozen=True):
+class LoginRequest(Struct, frozen=True):
     """A login with the token."""
 
     token: str
 
 
-class LoginState(Struct, frozen=True):
+class LoginRequirement(Struct, frozen=True):
     """Whether this server needs a login."""
 
     login: bool
 
 
-async def log_in(web: WebContext, request: Request, body: SentLogin) -> Response:
+async def log_in(web: WebContext, request: Request, body: LoginRequest) -> Response:
     """Exchange the token for a cookie."""
     access = web.access
     if not access.needs_token:
-        return json_response(LoginState(False))
+        return json_response(LoginRequirement(False))
     address = request.client.host if request.client else ""
-    if not is_token(access, body.token, address):
-        raise ApiError(401, "unauthorized", "That is not the token of this server.")
-    answer = json_response(LoginState(True))
+    if not check_token(access, body.token, address):
+        raise ApiError(401, "unauthorized", "The token is wrong.")
+    response = json_response(LoginRequirement(True))
     is_secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
-    answer.set_cookie(
+    response.set_cookie(
         COOKIE, access.new_cookie(), LOGIN_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
     )
-    return answer
+    return response
 
 
 async def log_out(web: WebContext, request: Request) -> Response:
     """Delete the cookie."""
-    answer = json_response(LoginState(web.access.needs_token))
-    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
-    return answer
+    response = json_response(LoginRequirement(web.access.needs_token))
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return response

@@ -1,4 +1,4 @@
-"""Feeds: the recent events of each session, followed once for all its readers over HTTP."""
+"""Feeds: the recent events of each session, read once for all its HTTP clients."""
 
 import asyncio
 from collections.abc import Generator
@@ -20,111 +20,114 @@ from hark.protocol.events import (
     TurnStart,
 )
 from hark.protocol.session import Session
-from hark.surfaces.web.live.recent_events import KeptEvents, joined
+from hark.surfaces.web.live.recent_events import EventBuffer, merge_reply_deltas
 
-REST_SECONDS = 1.0
-LOOK_SECONDS = 2.0
-MOST_IDLE = 500
-PIECES = (ReplyDelta, ReasoningDelta, CallOutput)
+BATCH_SECONDS = 1.0
+CLEANUP_SECONDS = 2.0
+MAX_IDLE_FEEDS = 500
+DELTA_EVENTS = (ReplyDelta, ReasoningDelta, CallOutput)
 
 
 class Feed:
-    """Follows a session. Readers hold a place in it, so none of them holds another, nor the session."""
+    """Follows the events of one session.
+
+    Each reader has its own position, so a slow reader delays neither other readers nor the session.
+    """
 
     def __init__(self, session: Session) -> None:
-        """It follows from here on; what has begun before is asked for."""
-        self.kept = KeptEvents()
+        """Start to follow the session. The state of a turn that is already running is read from the session."""
+        self.buffer = EventBuffer()
         self.readers = 0
-        self.is_over = False
-        self.used_at = anyio.current_time()
+        self.is_closed = False
+        self.last_used_at = anyio.current_time()
         self.turn: str | None = None
         self.questions: dict[str, QuestionAsked] = {}
         self._reply: list[str] = []
         self._events = session.events()
-        running = session.running()
+        running = session.running_turn()
         if running is not None:
             self.turn = running.turn
             self.questions.update((asked.question, asked) for asked in running.questions)
             self._reply.append(running.text)
-        self._waiting: list[asyncio.Future[None]] = []
-        self._rest: asyncio.Future[None] | None = None
-        self._is_level = False
+        self._waiters: list[asyncio.Future[None]] = []
+        self._pause: asyncio.Future[None] | None = None
+        self._is_caught_up = False
 
     async def run(self) -> None:
-        """Follow until the session closes, or until cancelled.
+        """Follow the session until it closes, or until cancelled.
 
-        With nobody reading, it rests after a piece of text: those that follow are taken together, so that thousands
-        of sessions that nobody looks at cost next to nothing.
+        A feed without readers pauses after a delta and merges the deltas that follow, so that thousands of unwatched
+        sessions cost almost nothing.
         """
         try:
-            while events := await self._take():
-                for event in joined(events) if not self.readers else events:
-                    self.kept.add(event)
-                    self._note(event)
-                self._tell()
-                if not self.readers and isinstance(events[-1], PIECES):
-                    await self._rest_a_while()
+            while events := await self._next_events():
+                for event in merge_reply_deltas(events) if not self.readers else events:
+                    self.buffer.append(event)
+                    self._update_turn(event)
+                self._wake_readers()
+                if not self.readers and isinstance(events[-1], DELTA_EVENTS):
+                    await self._pause_until_reader()
         finally:
-            self.is_over = True
-            self._tell()
+            self.is_closed = True
+            self._wake_readers()
 
     def close(self) -> None:
-        """Follow no longer. No cancel: its traceback would hold all that was kept until garbage is collected."""
-        self.is_over = True
+        """Stop following. The task isn't cancelled, because its traceback would retain all buffered events."""
+        self.is_closed = True
         self._events.close()
-        if self._rest is not None:
-            _wake(self._rest)
+        if self._pause is not None:
+            _wake(self._pause)
 
-    async def _take(self) -> list[AnyEvent]:
-        """Return what came. Others see `_is_level` only while it waits: then all that came before is here."""
-        self._is_level = True
-        events = await self._events.take()
-        self._is_level = False
+    async def _next_events(self) -> list[AnyEvent]:
+        """Return the new events. While this waits, `_is_caught_up` is true: all earlier events are processed."""
+        self._is_caught_up = True
+        events = await self._events.next_batch()
+        self._is_caught_up = False
         return events
 
-    async def _rest_a_while(self) -> None:
-        """Return after a while, or when a reader comes."""
+    async def _pause_until_reader(self) -> None:
+        """Wait for `BATCH_SECONDS`, or until a reader arrives."""
         loop = asyncio.get_running_loop()
-        self._rest = loop.create_future()
-        timer = loop.call_later(REST_SECONDS, _wake, self._rest)
+        self._pause = loop.create_future()
+        timer = loop.call_later(BATCH_SECONDS, _wake, self._pause)
         try:
-            await self._rest
+            await self._pause
         finally:
             timer.cancel()
-            self._rest = None
+            self._pause = None
 
-    async def level(self) -> None:
-        """Return when all is here that was told before this call."""
+    async def catch_up(self) -> None:
+        """Wait until all events that were published before this call are in the buffer."""
         with self.reading():
-            await checkpoint()  # an event that has just come has woken `run`, which is before us in the line
-            while not self._is_level and not self.is_over:
+            await checkpoint()  # a new event has already scheduled `run`, which therefore runs first
+            while not self._is_caught_up and not self.is_closed:
                 await checkpoint()
 
     @property
     def reply(self) -> str:
-        """What the running step has said so far."""
+        """The part of the running step's reply that has been streamed so far."""
         return "".join(self._reply)
 
-    async def news(self) -> None:
-        """Return when there is an event more, or the end."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
-        await waiting
+    async def wait_for_event(self) -> None:
+        """Wait until another event arrives, or until the feed closes."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
 
     @contextmanager
     def reading(self) -> Generator[None]:
-        """Count a reader: the feed is kept for it."""
+        """Count a reader while the context is open. A feed with readers is not closed as idle."""
         self.readers += 1
-        if self._rest is not None:
-            _wake(self._rest)
+        if self._pause is not None:
+            _wake(self._pause)
         try:
             yield
         finally:
             self.readers -= 1
-            self.used_at = anyio.current_time()
+            self.last_used_at = anyio.current_time()
 
-    def _note(self, event: AnyEvent) -> None:
-        """Know what a reader that comes now has to be told of the running turn."""
+    def _update_turn(self, event: AnyEvent) -> None:
+        """Update the state of the running turn for readers that join later."""
         match event:
             case ReplyDelta(turn=turn, text=text):
                 self.turn = turn
@@ -136,7 +139,7 @@ class Feed:
                 self.turn = None
                 self._reply.clear()
                 self.questions.clear()
-                self.used_at = anyio.current_time()
+                self.last_used_at = anyio.current_time()
             case QuestionAsked(question=question):
                 self.questions[question] = event
             case QuestionClosed(question=question):
@@ -144,14 +147,14 @@ class Feed:
             case _:
                 pass
 
-    def _tell(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for reader in waiting:
+    def _wake_readers(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for reader in waiters:
             _wake(reader)
 
 
 class Feeds:
-    """The feeds of all sessions that are in use over HTTP."""
+    """The feeds of all sessions that are used over HTTP."""
 
     def __init__(self, idle_seconds: float = 300.0) -> None:
         self._idle_seconds = idle_seconds
@@ -159,44 +162,44 @@ class Feeds:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Own the feeds until cancelled; those that nobody uses are let go."""
+        """Run the feeds until cancelled, and close idle ones."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             task_status.started()
             while True:
-                await anyio.sleep(min(self._idle_seconds / 10, LOOK_SECONDS))
-                self.let_go()
+                await anyio.sleep(min(self._idle_seconds / 10, CLEANUP_SECONDS))
+                self.close_idle()
 
-    def of(self, session: Session) -> Feed:
-        """Return a session's feed; it follows from the first time on."""
-        found = self._feeds.get(session.id)
-        if found is not None and not found.is_over:
-            found.used_at = anyio.current_time()
-            return found
+    def get_or_start(self, session: Session) -> Feed:
+        """Return a session's feed, starting it on the first call."""
+        existing = self._feeds.get(session.id)
+        if existing is not None and not existing.is_closed:
+            existing.last_used_at = anyio.current_time()
+            return existing
         assert self._tasks is not None, "the feeds are not running"
         feed = self._feeds[session.id] = Feed(session)
-        self._tasks.start_soon(self._follow, session.id, feed)
+        self._tasks.start_soon(self._run_feed, session.id, feed)
         return feed
 
-    def known(self, session: str) -> Feed | None:
-        """Return a session's feed, if there is one."""
+    def get(self, session: str) -> Feed | None:
+        """Return a session's feed, or None."""
         return self._feeds.get(session)
 
-    async def _follow(self, session: str, feed: Feed) -> None:
+    async def _run_feed(self, session: str, feed: Feed) -> None:
         await feed.run()
         if self._feeds.get(session) is feed:
             del self._feeds[session]
 
-    def let_go(self) -> None:
-        """Forget the feeds that nobody has used for a while; of very many, all but those that were used last."""
-        before = anyio.current_time() - self._idle_seconds
+    def close_idle(self) -> None:
+        """Close the feeds that have been idle for too long, and the least recently used beyond `MAX_IDLE_FEEDS`."""
+        oldest_allowed = anyio.current_time() - self._idle_seconds
         idle = [feed for feed in self._feeds.values() if not feed.readers and feed.turn is None]
-        idle.sort(key=lambda feed: feed.used_at)
-        for place, feed in enumerate(idle):
-            if feed.used_at < before or place < len(idle) - MOST_IDLE:
+        idle.sort(key=lambda feed: feed.last_used_at)
+        for index, feed in enumerate(idle):
+            if feed.last_used_at < oldest_allowed or index < len(idle) - MAX_IDLE_FEEDS:
                 feed.close()
 
 
-def _wake(waiting: "asyncio.Future[None]") -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

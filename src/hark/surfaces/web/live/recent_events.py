@@ -1,4 +1,4 @@
-"""The last events of a session, bounded in number and bytes, each encoded once."""
+"""The latest events of a session, limited in number and bytes. Each is encoded once."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,53 +7,53 @@ import msgspec
 
 from hark.protocol.events import AnyEvent, CallEnd, CallOutput, CallStart, MessageAccepted, ReplyDelta, TurnEnd
 from hark.protocol.outcomes import Completed
-from hark.surfaces.web.live.stream import sse
+from hark.surfaces.web.live.stream import encode_sse
 
-KEPT_EVENTS = 4_096
-KEPT_BYTES = 1_000_000
-_EVENT_BYTES = 250  # about what an event takes without its text
+MAX_EVENTS = 4_096
+MAX_BYTES = 1_000_000
+_EVENT_BYTES = 250  # approximate size of an event without its text
 
 
-class KeptEvents:
-    """Events by their place: how many there were before. `end` is the place behind the last one."""
+class EventBuffer:
+    """A buffer of events. An event's position is the number of events added before it; `end` is the next position."""
 
     def __init__(self) -> None:
-        self._kept: deque[_Kept] = deque()
+        self._events: deque[_BufferedEvent] = deque()
         self._bytes = 0
         self.end = 0
 
-    def add(self, event: AnyEvent) -> None:
-        """Keep one more, and forget the oldest ones that are too many."""
-        kept = _Kept(event)
-        self._kept.append(kept)
-        self._bytes += kept.size
+    def append(self, event: AnyEvent) -> None:
+        """Append an event, and drop the oldest events if a limit is exceeded."""
+        buffered = _BufferedEvent(event)
+        self._events.append(buffered)
+        self._bytes += buffered.size
         self.end += 1
-        # One event that is larger than all may be stays: its reader is to get it.
-        while len(self._kept) > KEPT_EVENTS or (self._bytes > KEPT_BYTES and len(self._kept) > 1):
-            self._bytes -= self._kept.popleft().size
+        # A single event above the byte limit stays, because its reader must receive it.
+        while len(self._events) > MAX_EVENTS or (self._bytes > MAX_BYTES and len(self._events) > 1):
+            self._bytes -= self._events.popleft().size
 
     @property
-    def last(self) -> int | None:
-        """The number of the last event; None when none has come."""
-        return self._kept[-1].event.seq if self._kept else None
+    def last_seq(self) -> int | None:
+        """The `seq` of the last event, or None before the first event."""
+        return self._events[-1].event.seq if self._events else None
 
-    def place_behind(self, seq: int) -> int | None:
-        """Return the place behind the event of that number; None when that can't be told any more."""
-        for back, kept in enumerate(reversed(self._kept)):
-            if kept.event.seq <= seq:
-                return self.end - back if kept.event.seq == seq else None
-        return self.end - len(self._kept) if self._kept and self._kept[0].event.seq == seq + 1 else None
+    def position_after(self, seq: int) -> int | None:
+        """Return the position after the event with this `seq`, or None if that event is no longer known."""
+        for back, buffered in enumerate(reversed(self._events)):
+            if buffered.event.seq <= seq:
+                return self.end - back if buffered.event.seq == seq else None
+        return self.end - len(self._events) if self._events and self._events[0].event.seq == seq + 1 else None
 
-    def after(self, place: int) -> list[bytes] | None:
-        """Return the events from a place on; None when some of them are not kept any more."""
-        missing = self.end - place
-        if missing > len(self._kept):
+    def encoded_from(self, position: int) -> list[bytes] | None:
+        """Return the encoded events starting at `position`, or None if some of them were dropped."""
+        missing = self.end - position
+        if missing > len(self._events):
             return None
-        return [self._kept[-back].encoded() for back in range(missing, 0, -1)]
+        return [self._events[-back].encoded() for back in range(missing, 0, -1)]
 
 
-class _Kept:
-    """An event, and how it is sent: worked out once, when somebody reads it."""
+class _BufferedEvent:
+    """An event and its encoded form, which is computed when a client first reads it."""
 
     def __init__(self, event: AnyEvent) -> None:
         self.event = event
@@ -61,9 +61,9 @@ class _Kept:
         self._encoded = b""
 
     def encoded(self) -> bytes:
-        """Return it as it is sent."""
+        """Return the event as a server-sent event."""
         if not self._encoded:
-            self._encoded = sse(self.event.type, msgspec.json.encode(self.event), self.event.seq)
+            self._encoded = encode_sse(self.event.type, msgspec.json.encode(self.event), self.event.seq)
         return self._encoded
 
 
@@ -79,18 +79,18 @@ def _text_size(event: AnyEvent) -> int:
             return 0
 
 
-def joined(events: Sequence[AnyEvent]) -> list[AnyEvent]:
-    """Return the events with neighbouring pieces of a reply put together: the last one's number stands for all."""
-    together: list[AnyEvent] = []
+def merge_reply_deltas(events: Sequence[AnyEvent]) -> list[AnyEvent]:
+    """Merge adjacent reply deltas of a turn into one event, which has the `seq` of the last delta."""
+    merged: list[AnyEvent] = []
     pieces: list[str] = []
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         if isinstance(event, ReplyDelta):
             pieces.append(event.text)
-            following = events[place + 1] if place + 1 < len(events) else None
+            following = events[index + 1] if index + 1 < len(events) else None
             if isinstance(following, ReplyDelta) and following.turn == event.turn:
                 continue
             if len(pieces) > 1:
                 event = ReplyDelta(event.session, event.turn, event.seq, event.at, "".join(pieces))
             pieces.clear()
-        together.append(event)
-    return together
+        merged.append(event)
+    return merged

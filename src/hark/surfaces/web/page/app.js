@@ -1,4 +1,4 @@
-// The page: which session or view is open, and who is told of what.
+// The page: opens the session or view that the URL names, and connects the parts of the page.
 
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
@@ -7,7 +7,7 @@ import { find, isTyping, setText } from "./dom.js";
 import { askLogin } from "./login.js";
 import { SessionList } from "./sessions.js";
 import { Speaker } from "./speech.js";
-import { View } from "./view.js";
+import { SessionView } from "./view.js";
 import { VoiceRecorder } from "./voice.js";
 
 const PROBLEM_MS = 8000;
@@ -18,14 +18,14 @@ const sessions = new SessionList(showTitle);
 const dashboard = new Dashboard(find("dashboard"));
 const composer = new Composer({
   send: (text, delivery, files) => view.send(text, delivery, files),
-  press: (key) => view?.conversation.question?.press(key) ?? false,
-  complain,
+  answerByKey: (key) => view?.conversation.question?.answerByKey(key) ?? false,
+  showProblem,
 });
-const speaker = new Speaker({ changed: () => view?.changed(), complain });
-const recorder = new VoiceRecorder({ receiver: () => view, begun: () => speaker.cut(), complain });
+const speaker = new Speaker({ onChange: () => view?.updateControls(), showProblem });
+const recorder = new VoiceRecorder({ getReceiver: () => view, onStart: () => speaker.stop(), showProblem });
 
-/** Tell what went wrong, below the message field, for a while. */
-function complain(text) {
+/** Show an error below the message field for a few seconds. */
+function showProblem(text) {
   const node = find("problem");
   clearTimeout(problemTimer);
   setText(node, text);
@@ -33,31 +33,31 @@ function complain(text) {
   problemTimer = setTimeout(() => { node.hidden = true; }, PROBLEM_MS);
 }
 
-const newName = () => `web-${new Date().toISOString().slice(2, 16).replace(/[-:T]/g, "")}-${api.newId().slice(-4)}`;
+const newSessionName = () => `web-${new Date().toISOString().slice(2, 16).replace(/[-:T]/g, "")}-${api.newId().slice(-4)}`;
 
 function showTitle(title) {
   setText(find("title"), title);
   document.title = `${title} · Hark`;
 }
 
-function decoded(text) {
+function decodePart(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return ""; // somebody typed it
+    return ""; // a URL that was typed by hand
   }
 }
 
-/** Show what the address names. */
-function route() {
-  const [, kind, name, turn] = location.hash.split("/").map(decoded);
-  drawer(false);
+/** Show the session or view that the URL names. */
+function openUrl() {
+  const [, kind, name, turn] = location.hash.split("/").map(decodePart);
+  setDrawerOpen(false);
   const isDashboard = kind === "dashboard";
   find("chat").hidden = isDashboard;
   find("dashboard").hidden = !isDashboard;
   find("dashboard-link").toggleAttribute("aria-current", isDashboard);
   if (isDashboard) {
-    sessions.choose("");
+    sessions.select("");
     showTitle("Dashboard");
     view?.close();
     view = null;
@@ -67,9 +67,9 @@ function route() {
     return find("dashboard").focus();
   }
   dashboard.close();
-  if (kind !== "s" || !name) return location.replace(`#/s/${encodeURIComponent(localStorage.getItem("hark-session") || newName())}`);
+  if (kind !== "s" || !name) return location.replace(`#/s/${encodeURIComponent(localStorage.getItem("hark-session") || newSessionName())}`);
   openSession(name);
-  if (turn) view.goTo(turn);
+  if (turn) view.scrollToTurn(turn);
 }
 
 function openSession(name) {
@@ -77,18 +77,18 @@ function openSession(name) {
   view?.close();
   showTitle(name);
   find("log").replaceChildren();
-  view = new View(name, { complain, sessions, speaker });
-  composer.open(name);
-  sessions.choose(name);
+  view = new SessionView(name, { showProblem, sessions, speaker });
+  composer.openSession(name);
+  sessions.select(name);
   if (matchMedia("(pointer: fine)").matches) find("input").focus();
 }
 
-/** Open or close the list of sessions, where it is a drawer. */
-function drawer(isOpen) {
-  const wasOpen = document.body.classList.contains("drawn");
-  document.body.classList.toggle("drawn", isOpen);
-  find("shade").hidden = !isOpen;
-  find("stage").inert = isOpen;
+/** Open or close the session list. Has a visible effect on narrow screens only, where the list is a drawer. */
+function setDrawerOpen(isOpen) {
+  const wasOpen = document.body.classList.contains("drawer-open");
+  document.body.classList.toggle("drawer-open", isOpen);
+  find("drawer-backdrop").hidden = !isOpen;
+  find("content").inert = isOpen;
   find("open-drawer").setAttribute("aria-expanded", String(isOpen));
   if (isOpen) find("search").focus();
   else if (wasOpen) find("open-drawer").focus();
@@ -97,34 +97,34 @@ function drawer(isOpen) {
 function onKey(event) {
   if (event.isComposing) return;
   if (event.key === "Escape" && !find("login").open) {
-    if (document.body.classList.contains("drawn")) drawer(false);
+    if (document.body.classList.contains("drawer-open")) setDrawerOpen(false);
     else if (recorder.isRecording) recorder.stop(false);
-    else if (event.target !== find("search")) view?.stop(); // there it empties the field
+    else if (event.target !== find("search")) view?.stop(); // Escape in the search field clears that field
   } else if (!isTyping() && !event.ctrlKey && !event.altKey && !event.metaKey) {
-    if (view?.conversation.question?.press(event.key)) event.preventDefault();
+    if (view?.conversation.question?.answerByKey(event.key)) event.preventDefault();
     else if (event.key === "/") { event.preventDefault(); find("input").focus(); }
   }
 }
 
-api.onLogin(() => askLogin(() => {
+api.onLoginRequired(() => askLogin(() => {
   localStorage.setItem("hark-login", "yes");
   find("logout").hidden = false;
-  view?.stream.wake();
+  view?.stream.reconnect();
   sessions.refresh();
 }));
 find("stop").addEventListener("click", () => view?.stop());
-find("new-session").addEventListener("click", () => { location.hash = `#/s/${newName()}`; });
-find("open-drawer").addEventListener("click", () => drawer(true));
-find("close-drawer").addEventListener("click", () => drawer(false));
-find("shade").addEventListener("click", () => drawer(false));
-find("latest").addEventListener("click", () => { view.conversation.isFollowing = true; view.conversation.follow(); });
+find("new-session").addEventListener("click", () => { location.hash = `#/s/${newSessionName()}`; });
+find("open-drawer").addEventListener("click", () => setDrawerOpen(true));
+find("close-drawer").addEventListener("click", () => setDrawerOpen(false));
+find("drawer-backdrop").addEventListener("click", () => setDrawerOpen(false));
+find("latest").addEventListener("click", () => { view.conversation.isFollowing = true; view.conversation.scrollToEnd(); });
 find("logout").addEventListener("click", async () => {
-  await api.logout();
+  await api.logOut();
   localStorage.removeItem("hark-login");
   location.reload();
 });
 find("logout").hidden = !localStorage.getItem("hark-login");
 addEventListener("beforeunload", (event) => { if (view?.queue.sending.size) event.preventDefault(); });
 document.addEventListener("keydown", onKey);
-addEventListener("hashchange", route);
-route();
+addEventListener("hashchange", openUrl);
+openUrl();

@@ -1,58 +1,58 @@
-// A tool call: a block to unfold, with its arguments, its output as it comes, and its result.
+// A tool call: a block that unfolds to its arguments, its live output and its result.
 
 import { isDiff, showOutput } from "./diff.js";
-import { make, plain, setText } from "./dom.js";
+import { make, plainText, setText } from "./dom.js";
 
-const LIVE_CHARACTERS = 100000;
-const EFFECTS = { completed: "done", cancelled: "cut", not_started: "not run", unknown: "effect unknown" };
+const MAX_LIVE_CHARACTERS = 100000;
+const EFFECT_LABELS = { completed: "done", cancelled: "stopped", not_started: "not run", unknown: "may have run: check before repeating" };
 
-export class Call {
+export class ToolCall {
   constructor(id, name, argumentsText) {
     this.id = id;
     this.name = name;
-    this.isOver = false;
-    this.live = "";
+    this.isFinished = false;
+    this.liveOutput = "";
     this.frame = 0;
-    this.state = make("span", { class: "state" }, "not ended yet");
+    this.state = make("span", { class: "state" }, "not finished");
     this.output = make("pre", { class: "output", tabindex: "0", "aria-label": `Output of ${name}` });
     this.node = make("details", { class: "call running" },
-      make("summary", {}, make("span", { class: "tool" }, name), make("span", { class: "what" }, titleOf(argumentsText)), this.state),
-      make("div", { class: "inside" }, argumentBlock(argumentsText), this.output));
+      make("summary", {}, make("span", { class: "tool" }, name), make("span", { class: "call-title" }, callTitle(argumentsText)), this.state),
+      make("div", { class: "call-details" }, argumentBlock(argumentsText), this.output));
     this.output.hidden = true;
   }
 
-  /** It runs. */
+  /** Show that the call is running. */
   start() {
-    if (!this.isOver) setText(this.state, "running …");
+    if (!this.isFinished) setText(this.state, "running…");
   }
 
-  /** Show more of what it prints. */
-  add(text) {
-    this.live = (this.live + text).slice(-LIVE_CHARACTERS);
+  /** Append to the live output. */
+  addOutput(text) {
+    this.liveOutput = (this.liveOutput + text).slice(-MAX_LIVE_CHARACTERS);
     this.node.open = true;
     this.start();
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
-      if (this.isOver) return;
+      if (this.isFinished) return;
       this.output.hidden = false;
-      this.output.textContent = plain(this.live);
+      this.output.textContent = plainText(this.liveOutput);
       this.output.scrollTop = this.output.scrollHeight;
     });
   }
 
-  /** Show what came of it. */
-  end({ effect, text, is_error: isError }) {
-    this.isOver = true;
+  /** Show the result. */
+  finish({ effect, text, is_error: isError }) {
+    this.isFinished = true;
     this.node.classList.remove("running");
-    this.node.classList.add(isError ? "bad" : effect);
-    setText(this.state, isError && effect === "completed" ? "failed" : EFFECTS[effect] ?? effect);
+    this.node.classList.add(isError ? "failed" : effect);
+    setText(this.state, isError && effect === "completed" ? "failed" : EFFECT_LABELS[effect] ?? effect);
     this.output.hidden = !text;
     showOutput(this.output, text);
     this.node.open = isDiff(text);
   }
 }
 
-function parsed(argumentsText) {
+function parseArguments(argumentsText) {
   try {
     const value = JSON.parse(argumentsText);
     return value !== null && typeof value === "object" ? value : {};
@@ -61,20 +61,20 @@ function parsed(argumentsText) {
   }
 }
 
-/** Return what a call is about, in a few words: its command, its file, or the first thing that it is given. */
-function titleOf(argumentsText) {
-  const given = parsed(argumentsText);
-  const first = given.command ?? given.path ?? given.file ?? given.query ?? given.url ?? Object.values(given).find((value) => typeof value === "string");
+/** Return a short title for a call: its command, file, query or URL, or its first text argument. */
+function callTitle(argumentsText) {
+  const values = parseArguments(argumentsText);
+  const first = values.command ?? values.path ?? values.file ?? values.query ?? values.url ?? Object.values(values).find((value) => typeof value === "string");
   return String(first ?? "").split("\n")[0].slice(0, 200);
 }
 
-/** Return what a call is given, by name. */
+/** Return the arguments of a call as a list of names and values. */
 export function argumentBlock(argumentsText) {
-  const rows = Object.entries(parsed(argumentsText)).map(([name, value]) => {
-    const words = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-    const shown = make("pre", { tabindex: "0" });
-    showOutput(shown, words);
-    return make("div", { class: "argument" }, make("span", {}, name), shown);
+  const rows = Object.entries(parseArguments(argumentsText)).map(([name, value]) => {
+    const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+    const node = make("pre", { tabindex: "0" });
+    showOutput(node, text);
+    return make("div", { class: "argument" }, make("span", {}, name), node);
   });
   return make("div", { class: "arguments" }, ...rows);
 }

@@ -1,11 +1,11 @@
-// The dashboard: how all of it stands, read every other second while somebody looks.
+// The dashboard: the server's status, refreshed every two seconds while the dashboard is open.
 
 import * as api from "./api.js";
 import { make } from "./dom.js";
-import { costWords, shortTurn, timeWords } from "./format.js";
+import { formatCost, formatDuration, shortTurnName } from "./format.js";
 
-const EVERY_MS = 2000;
-const ILL = ["waiting", "login", "parked"]; // of MCP servers; one that is idle is only not needed yet
+const REFRESH_MS = 2000;
+const UNHEALTHY_STATES = ["waiting", "login", "parked"]; // of MCP servers; an idle server is healthy and just not in use
 
 export class Dashboard {
   constructor(node) {
@@ -28,79 +28,79 @@ export class Dashboard {
     clearTimeout(this.timer);
     if (!this.isOpen) return;
     try {
-      const [status, { schedules }] = await Promise.all([api.status(), api.schedules()]);
+      const [status, { schedules }] = await Promise.all([api.getStatus(), api.listSchedules()]);
       if (this.isOpen) this.#draw(status, schedules);
     } catch (error) {
-      this.node.replaceChildren(make("p", { class: "problem", role: "alert" }, `${error.message} Trying again …`));
+      this.node.replaceChildren(make("p", { class: "problem", role: "alert" }, `${error.message} Trying again…`));
     }
-    this.timer = setTimeout(() => this.refresh(), EVERY_MS);
+    this.timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
   #draw(status, schedules) {
     const focused = this.node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     this.node.replaceChildren(
-      make("div", { class: "numbers" },
-        number("Status", status.status, `version ${status.version} · up ${timeWords(status.uptime_seconds * 1000)}`),
-        number("Sessions open", status.sessions.open, `${status.sessions.running} running`),
-        number("Turns", sum(status.turns), counts(status.turns)),
-        number("Messages", sum(status.messages), counts(status.messages)),
-        number("Cost today", costWords(status.cost_usd.today) || "$0", `${costWords(status.cost_usd.since_start) || "$0"} since the start`),
-        number("Tokens", sum(status.tokens).toLocaleString("en"), counts(status.tokens)),
-        number("Event-loop lag", timeWords(status.lag_ms.p99), `p99 of the last minute · p50 ${timeWords(status.lag_ms.p50)} · most ${timeWords(status.lag_ms.most)}`)),
+      make("div", { class: "metrics" },
+        metric("Status", status.status, `version ${status.version} · up ${formatDuration(status.uptime_seconds * 1000)}`),
+        metric("Sessions open", status.sessions.open, `${status.sessions.running} running`),
+        metric("Turns", sum(status.turns), formatCounts(status.turns)),
+        metric("Messages", sum(status.messages), formatCounts(status.messages)),
+        metric("Cost today", formatCost(status.cost_usd.today) || "$0", `${formatCost(status.cost_usd.since_start) || "$0"} since the server started`),
+        metric("Tokens", sum(status.tokens).toLocaleString("en"), formatCounts(status.tokens)),
+        metric("Event-loop lag", formatDuration(status.lag_ms.p99), `p99 of the last minute · p50 ${formatDuration(status.lag_ms.p50)} · max ${formatDuration(status.lag_ms.most)}`)),
       panel("Interrupts", histogram(status.interrupts)),
-      panel("Running turns", running(status.running)),
+      panel("Running turns", runningTurns(status.running)),
       panel("Schedules", table(["Name", "When", "Session", "Next", "Last"], schedules.map((row) =>
-        [row.name, `${row.when} · ${row.timezone}`, sessionLink(row.session), row.next ? clock(row.next) : row.state, lastRun(row.last)]), "Nothing is scheduled.")),
+        [row.name, `${row.when} · ${row.timezone}`, sessionLink(row.session), row.next ? formatLocalTime(row.next) : row.state, lastRun(row.last)]), "No schedules.")),
       panel("Routes", table(["Route", "Model", "Health", "Failures"], status.routes.map((row) =>
-        [row.name, row.model, health(row.is_well, row.is_well ? "well" : `rests for ${Math.ceil(row.rests_seconds)} s`), String(row.failures)]), "No routes.")),
+        [row.name, row.model, health(row.is_well, row.is_well ? "healthy" : `in cool-down for ${Math.ceil(row.rests_seconds)} s`), String(row.failures)]), "No routes.")),
       panel("MCP servers", table(["Server", "State", "Tools", "Restarts", "Last error"], status.mcp.map((row) =>
-        [row.name, health(!ILL.includes(row.state), row.state), String(row.tools), String(row.restarts), row.last_error]), "No MCP servers are configured.")));
+        [row.name, health(!UNHEALTHY_STATES.includes(row.state), row.state), String(row.tools), String(row.restarts), row.last_error]), "No MCP servers are configured.")));
     if (focused) this.node.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   }
 }
 
-const sum = (counted) => Object.values(counted).reduce((all, one) => all + one, 0);
-const counts = (counted) => Object.entries(counted).map(([name, count]) => `${count.toLocaleString("en")} ${name.replaceAll("_", " ")}`).join(" · ") || "none yet";
-const number = (name, value, more) => make("section", { class: "number" }, make("h2", {}, name), make("p", { class: "value" }, String(value)), make("p", { class: "more" }, more));
+const sum = (counts) => Object.values(counts).reduce((total, count) => total + count, 0);
+const formatCounts = (counts) => Object.entries(counts).map(([name, count]) => `${count.toLocaleString("en")} ${name.replaceAll("_", " ")}`).join(" · ") || "none yet";
+const metric = (name, value, details) => make("section", { class: "metric" }, make("h2", {}, name), make("p", { class: "value" }, String(value)), make("p", { class: "details" }, details));
 const panel = (name, body) => make("section", { class: "panel" }, make("h2", {}, name), body);
-const health = (isWell, words) => make("span", { class: isWell ? "health well" : "health ill" }, words);
+const health = (isHealthy, text) => make("span", { class: isHealthy ? "health healthy" : "health unhealthy" }, text);
 
 const sessionLink = (session) => make("a", { href: `#/s/${encodeURIComponent(session)}` }, session);
-const clock = (moment) => moment.slice(0, 16).replace("T", " "); // on the clocks of the schedule's own zone
-const moment = (at) => new Date(at * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+const formatLocalTime = (isoTime) => isoTime.slice(0, 16).replace("T", " "); // in the schedule's own time zone
+const formatTime = (at) => new Date(at * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
 
 function lastRun(run) {
   if (!run) return "";
-  const more = [run.detail, run.note].filter(Boolean).join("; ");
-  return health(!["failed", "missed", "limit_reached"].includes(run.state), `${moment(run.at)} ${run.state.replaceAll("_", " ")}${more ? ` (${more})` : ""}`);
+  const details = [run.detail, run.note].filter(Boolean).join("; ");
+  return health(!["failed", "missed", "limit_reached"].includes(run.state), `${formatTime(run.at)} ${run.state.replaceAll("_", " ")}${details ? ` (${details})` : ""}`);
 }
 
-function running(rows) {
-  if (!rows.length) return make("p", { class: "none" }, "Nothing runs.");
+function runningTurns(rows) {
+  if (!rows.length) return make("p", { class: "empty" }, "No turn is running.");
   return make("ul", { class: "rows" }, ...rows.map((row) => make("li", {}, make("a", { href: `#/s/${encodeURIComponent(row.session)}` },
-    make("span", { class: "title" }, row.session), make("span", { class: "more" }, shortTurn(row.turn))))));
+    make("span", { class: "title" }, row.session), make("span", { class: "details" }, shortTurnName(row.turn))))));
 }
 
-function table(heads, rows, none) {
-  if (!rows.length) return make("p", { class: "none" }, none);
+function table(headers, rows, emptyText) {
+  if (!rows.length) return make("p", { class: "empty" }, emptyText);
   return make("div", { class: "table" }, make("table", {},
-    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("thead", {}, make("tr", {}, ...headers.map((header) => make("th", { scope: "col" }, header)))),
     make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))))));
 }
 
-/** Show how long interrupts took: the buckets come as "at most so many", and are shown one by one. */
+/** Return a histogram of interrupt durations. The API's buckets are cumulative; the bars are not. */
 function histogram({ count, seconds, buckets }) {
-  if (!count) return make("p", { class: "none" }, "No turn was interrupted yet.");
-  const bars = buckets.map(({ le, count: upTo }, place) => ({ le, count: upTo - (buckets[place - 1]?.count ?? 0) }));
-  const most = Math.max(...bars.map((bar) => bar.count));
-  const nodes = bars.map(({ le, count: here }, place) => {
+  if (!count) return make("p", { class: "empty" }, "No turn has been interrupted yet.");
+  const bars = buckets.map(({ le, count: cumulative }, index) => ({ le, count: cumulative - (buckets[index - 1]?.count ?? 0) }));
+  const highest = Math.max(...bars.map((bar) => bar.count));
+  const nodes = bars.map(({ le, count: barCount }, index) => {
     const fill = make("span", { class: "fill" });
-    fill.style.blockSize = `${(100 * here) / most}%`;
-    const bound = le === "+Inf" ? `> ${timeWords(Number(buckets[place - 1].le) * 1000)}` : `≤ ${bareTime(Number(le) * 1000)}`;
-    return make("li", { "aria-label": `${here} of ${bound}` }, make("span", { class: "count" }, here ? String(here) : ""), make("span", { class: "track" }, fill), make("span", { class: "bound" }, bound));
+    fill.style.blockSize = `${(100 * barCount) / highest}%`;
+    const bound = le === "+Inf" ? `> ${formatDuration(Number(buckets[index - 1].le) * 1000)}` : `≤ ${formatBound(Number(le) * 1000)}`;
+    return make("li", { "aria-label": `${barCount} of ${bound}` }, make("span", { class: "count" }, barCount ? String(barCount) : ""), make("span", { class: "track" }, fill), make("span", { class: "bound" }, bound));
   });
-  return make("div", {}, make("p", { class: "more" }, `${count} ${count === 1 ? "interrupt" : "interrupts"}, ${timeWords((seconds / count) * 1000)} on average from the wish to the settled turn`),
+  return make("div", {}, make("p", { class: "details" }, `${count} ${count === 1 ? "interrupt" : "interrupts"}, ${formatDuration((seconds / count) * 1000)} on average from the request to the end of the turn`),
     make("ol", { class: "histogram" }, ...nodes));
 }
 
-const bareTime = (milliseconds) => (milliseconds < 1000 ? `${milliseconds} ms` : `${milliseconds / 1000} s`);
+const formatBound = (milliseconds) => (milliseconds < 1000 ? `${milliseconds} ms` : `${milliseconds / 1000} s`);

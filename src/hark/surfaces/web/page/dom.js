@@ -1,43 +1,43 @@
-// Building and finding nodes. Text always becomes a text node: nothing here reads HTML.
+// Helpers for DOM nodes. Text always becomes a text node and is never parsed as HTML.
 
 export const find = (id) => document.getElementById(id);
 
-// Colours of a terminal, signs that nobody sees, and those that turn the order of letters around: a name or a command must
-// read as what it is.
-const SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff]/g;
+// Terminal escape sequences, invisible characters and text direction overrides are removed, so that names and commands
+// can't be displayed as something else.
+const ESCAPE_SEQUENCES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g;
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff]/g;
 
-/** Return a text as it may be shown. */
-export const plain = (text) => String(text).replaceAll("\r\n", "\n").replace(SEQUENCES, "").replace(UNSEEN, "");
+/** Return a text without escape sequences, invisible characters and direction overrides. */
+export const plainText = (text) => String(text).replaceAll("\r\n", "\n").replace(ESCAPE_SEQUENCES, "").replace(INVISIBLE, "");
 
-/** Return a new element: attributes by name, `on` for listeners; children are nodes or texts. */
+/** Return a new element. `attributes.on` has event listeners; children are nodes or texts, and null is skipped. */
 export function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
-    if (name === "on") for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
+    if (name === "on") for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
     else if (name === "text") node.textContent = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : plain(child))));
+  node.append(...children.filter((child) => child !== null && child !== undefined).map((child) => (child instanceof Node ? child : plainText(child))));
   return node;
 }
 
-/** Return a button that does something. */
-export const button = (text, act, attributes = {}) => make("button", { type: "button", on: { click: act }, ...attributes }, text);
+/** Return a button with a click listener. */
+export const button = (text, onClick, attributes = {}) => make("button", { type: "button", on: { click: onClick }, ...attributes }, text);
 
-/** Set a text only when it is another one, so that screen readers hear changes alone. */
+/** Set a node's text only if it differs, so that screen readers announce changes only. */
 export function setText(node, text) {
-  const shown = plain(text);
-  if (node.textContent !== shown) node.textContent = shown;
+  const plain = plainText(text);
+  if (node.textContent !== plain) node.textContent = plain;
 }
 
-/** Tell whether keys typed now belong to a field. */
+/** Return whether an input field has the focus. */
 export function isTyping() {
   const node = document.activeElement;
   return node instanceof HTMLTextAreaElement || node instanceof HTMLInputElement || node instanceof HTMLSelectElement;
 }
 
-/** Have a screen reader say something: when it has time, or at once. */
+/** Have screen readers announce a text, politely or immediately. */
 export const announce = (text) => { find("announcer").textContent = text; };
-export const alarm = (text) => { find("alarm").textContent = text; };
+export const announceUrgently = (text) => { find("urgent-announcer").textContent = text; };

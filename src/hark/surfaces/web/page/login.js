@@ -1,20 +1,20 @@
-// The login: asked once, whatever is refused meanwhile.
+// The login dialog. It opens once, even if several requests are refused at the same time.
 
 import * as api from "./api.js";
 import { find, setText } from "./dom.js";
 
-/** Ask for the token until it is right, then go on. */
-export function askLogin(then) {
+/** Ask for the token until it is right, then call `onSuccess`. */
+export function askLogin(onSuccess) {
   const dialog = find("login"), problem = find("login-problem"), field = find("token");
   if (dialog.open) return;
   find("login-form").onsubmit = async (event) => {
     event.preventDefault();
     try {
-      await api.login(field.value);
+      await api.logIn(field.value);
       field.value = "";
       problem.hidden = true;
       dialog.close();
-      then();
+      onSuccess();
     } catch (error) {
       setText(problem, error.message);
       problem.hidden = false;

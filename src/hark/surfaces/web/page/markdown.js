@@ -1,169 +1,170 @@
-// Markdown as DOM nodes, block by block: while a text grows, only the blocks that changed are made anew.
+// Markdown as DOM nodes. While a text grows, only the blocks that changed are rebuilt.
 
-import { make, plain } from "./dom.js";
+import { make, plainText } from "./dom.js";
 import { codeBlock } from "./diff.js";
-import { inline } from "./markdown_inline.js";
+import { renderInline } from "./markdown_inline.js";
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`\n]*)$/;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])( +|$)/;
-const TABLE_LINE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
-const MOST_DEPTH = 8;
+const TABLE_DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const MAX_DEPTH = 8;
 
-/** Show a text in a node, whose children are its blocks. */
+/** Render a Markdown text into a node, one child per block. */
 export function showMarkdown(node, text) {
-  const blocks = split(plain(text));
-  blocks.forEach((block, place) => {
-    const old = node.childNodes[place];
+  const blocks = splitBlocks(plainText(text));
+  blocks.forEach((block, index) => {
+    const old = node.childNodes[index];
     const source = `${block.kind}\n${block.lines.join("\n")}`;
     if (old?.source === source) return;
-    const made = build(block, 0);
-    made.source = source;
-    if (old) old.replaceWith(made);
-    else node.append(made);
+    const rendered = renderBlock(block, 0);
+    rendered.source = source;
+    if (old) old.replaceWith(rendered);
+    else node.append(rendered);
   });
   while (node.childNodes.length > blocks.length) node.lastChild.remove();
 }
 
-/** Return the blocks of a text: `{kind, lines}`. */
-function split(text) {
+/** Split a text into blocks: `{kind, lines}`. */
+function splitBlocks(text) {
   const lines = text.replaceAll("\t", "    ").split("\n");
   const blocks = [];
-  let place = 0;
-  while (place < lines.length) {
-    if (!lines[place].trim()) { place++; continue; }
-    const [kind, end] = extent(lines, place);
-    blocks.push({ kind, lines: lines.slice(place, end) });
-    place = end;
+  let start = 0;
+  while (start < lines.length) {
+    if (!lines[start].trim()) { start++; continue; }
+    const [kind, end] = findBlockEnd(lines, start);
+    blocks.push({ kind, lines: lines.slice(start, end) });
+    start = end;
   }
   return blocks;
 }
 
-/** Return the kind of the block that begins at a line, and where it ends. */
-function extent(lines, place) {
-  const line = lines[place];
-  const fence = FENCE.exec(line);
-  if (fence) return ["code", fenceEnd(lines, place, fence[2])];
-  if (HEADING.test(line)) return ["heading", place + 1];
-  if (RULE.test(line)) return ["rule", place + 1];
-  if (QUOTE.test(line)) return ["quote", runEnd(lines, place, (one) => QUOTE.test(one))];
-  if (ITEM.test(line)) return ["list", listEnd(lines, place)];
-  if (isTable(lines, place)) return ["table", runEnd(lines, place, (one) => one.includes("|"))];
-  return ["paragraph", paragraphEnd(lines, place)];
+/** Return the kind of the block that starts at a line, and the index after its last line. */
+function findBlockEnd(lines, start) {
+  const first = lines[start];
+  const fence = FENCE.exec(first);
+  if (fence) return ["code", findFenceEnd(lines, start, fence[2])];
+  if (HEADING.test(first)) return ["heading", start + 1];
+  if (RULE.test(first)) return ["rule", start + 1];
+  if (QUOTE.test(first)) return ["quote", findRunEnd(lines, start, (line) => QUOTE.test(line))];
+  if (ITEM.test(first)) return ["list", findListEnd(lines, start)];
+  if (isTable(lines, start)) return ["table", findRunEnd(lines, start, (line) => line.includes("|"))];
+  return ["paragraph", findParagraphEnd(lines, start)];
 }
 
-function runEnd(lines, place, belongs) {
-  while (place < lines.length && belongs(lines[place])) place++;
-  return place;
+function findRunEnd(lines, start, isInside) {
+  let end = start;
+  while (end < lines.length && isInside(lines[end])) end++;
+  return end;
 }
 
-function fenceEnd(lines, place, mark) {
-  for (let end = place + 1; end < lines.length; end++) {
+function findFenceEnd(lines, start, fence) {
+  for (let end = start + 1; end < lines.length; end++) {
     const line = lines[end].trim();
-    if (line.startsWith(mark) && !line.replaceAll(mark[0], "")) return end + 1;
+    if (line.startsWith(fence) && !line.replaceAll(fence[0], "")) return end + 1;
   }
   return lines.length;
 }
 
-function listEnd(lines, place) {
-  let end = place + 1;
-  for (let line = end; line < lines.length; line++) {
-    const isInside = ITEM.test(lines[line]) || /^ {2,}\S/.test(lines[line]);
-    if (!lines[line].trim()) continue;
-    if (!isInside && (line > end || startsBlock(lines, line))) break;
-    if (RULE.test(lines[line]) && !/^ /.test(lines[line])) break;
-    end = line + 1;
+function findListEnd(lines, start) {
+  let end = start + 1;
+  for (let index = end; index < lines.length; index++) {
+    const isInside = ITEM.test(lines[index]) || /^ {2,}\S/.test(lines[index]);
+    if (!lines[index].trim()) continue;
+    if (!isInside && (index > end || startsBlock(lines, index))) break;
+    if (RULE.test(lines[index]) && !/^ /.test(lines[index])) break;
+    end = index + 1;
   }
   return end;
 }
 
-function paragraphEnd(lines, place) {
-  let end = place + 1;
+function findParagraphEnd(lines, start) {
+  let end = start + 1;
   while (end < lines.length && lines[end].trim() && !startsBlock(lines, end)) end++;
   return end;
 }
 
-const startsBlock = (lines, place) => extentIsOther(lines[place]) || isTable(lines, place);
-const extentIsOther = (line) => [FENCE, HEADING, RULE, QUOTE, ITEM].some((pattern) => pattern.test(line));
-const isTable = (lines, place) => lines[place].includes("|") && TABLE_LINE.test(lines[place + 1] ?? "") && lines[place + 1].includes("-");
+const startsBlock = (lines, index) => startsMarkedBlock(lines[index]) || isTable(lines, index);
+const startsMarkedBlock = (line) => [FENCE, HEADING, RULE, QUOTE, ITEM].some((pattern) => pattern.test(line));
+const isTable = (lines, index) => lines[index].includes("|") && TABLE_DIVIDER.test(lines[index + 1] ?? "") && lines[index + 1].includes("-");
 
-function build({ kind, lines }, depth) {
+function renderBlock({ kind, lines }, depth) {
   switch (kind) {
-    case "code": return fenced(lines);
-    case "heading": return heading(lines[0]);
+    case "code": return renderCode(lines);
+    case "heading": return renderHeading(lines[0]);
     case "rule": return make("hr");
-    case "quote": return make("blockquote", {}, ...within(lines.map((line) => line.replace(QUOTE, "")), depth));
-    case "list": return list(lines, depth);
-    case "table": return table(lines);
-    default: return make("p", {}, ...inline(lines.map((line) => line.trimStart()).join("\n").trimEnd()));
+    case "quote": return make("blockquote", {}, ...renderNested(lines.map((line) => line.replace(QUOTE, "")), depth));
+    case "list": return renderList(lines, depth);
+    case "table": return renderTable(lines);
+    default: return make("p", {}, ...renderInline(lines.map((line) => line.trimStart()).join("\n").trimEnd()));
   }
 }
 
-/** Return the blocks inside of a block. */
-function within(lines, depth) {
-  if (depth >= MOST_DEPTH) return [make("p", {}, lines.join("\n"))];
-  return split(lines.join("\n")).map((block) => build(block, depth + 1));
+/** Return the nodes of the blocks inside a block. */
+function renderNested(lines, depth) {
+  if (depth >= MAX_DEPTH) return [make("p", {}, lines.join("\n"))];
+  return splitBlocks(lines.join("\n")).map((block) => renderBlock(block, depth + 1));
 }
 
-function fenced(lines) {
-  const [, indent, mark, language] = FENCE.exec(lines[0]);
+function renderCode(lines) {
+  const [, indent, fence, language] = FENCE.exec(lines[0]);
   const last = lines.at(-1).trim();
-  const isClosed = lines.length > 1 && last.startsWith(mark) && !last.replaceAll(mark[0], "");
+  const isClosed = lines.length > 1 && last.startsWith(fence) && !last.replaceAll(fence[0], "");
   const body = lines.slice(1, isClosed ? -1 : undefined);
   return codeBlock(body.map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line)).join("\n"), language.trim().split(/\s/)[0]);
 }
 
-function heading(line) {
-  const [, marks, words] = HEADING.exec(line);
-  return make(`h${Math.min(6, marks.length + 2)}`, {}, ...inline(words));
+function renderHeading(line) {
+  const [, hashes, text] = HEADING.exec(line);
+  return make(`h${Math.min(6, hashes.length + 2)}`, {}, ...renderInline(text));
 }
 
-function list(lines, depth) {
-  const [, , mark] = ITEM.exec(lines[0]);
-  const isOrdered = /\d/.test(mark);
-  const node = make(isOrdered ? "ol" : "ul", isOrdered && parseInt(mark, 10) !== 1 ? { start: parseInt(mark, 10) } : {});
-  for (const item of items(lines)) node.append(listItem(item, depth));
+function renderList(lines, depth) {
+  const [, , marker] = ITEM.exec(lines[0]);
+  const isOrdered = /\d/.test(marker);
+  const node = make(isOrdered ? "ol" : "ul", isOrdered && parseInt(marker, 10) !== 1 ? { start: parseInt(marker, 10) } : {});
+  for (const item of splitItems(lines)) node.append(renderItem(item, depth));
   return node;
 }
 
-/** Return the lines of each item, without what stands before its words. */
-function items(lines) {
-  const all = [];
+/** Return the lines of each list item, without its marker and indentation. */
+function splitItems(lines) {
+  const items = [];
   const margin = ITEM.exec(lines[0])[1].length;
   let width = 0;
   for (const line of lines) {
-    const found = ITEM.exec(line);
-    if (found && found[1].length <= margin + 1) {
-      width = found[0].length;
-      all.push([line.slice(width)]);
+    const match = ITEM.exec(line);
+    if (match && match[1].length <= margin + 1) {
+      width = match[0].length;
+      items.push([line.slice(width)]);
     } else {
-      all.at(-1).push(line.slice(Math.min(width, line.length - line.trimStart().length)));
+      items.at(-1).push(line.slice(Math.min(width, line.length - line.trimStart().length)));
     }
   }
-  return all;
+  return items;
 }
 
-function listItem(lines, depth) {
+function renderItem(lines, depth) {
   const task = /^\[([ xX])\]\s+/.exec(lines[0]);
   if (task) lines = [lines[0].slice(task[0].length), ...lines.slice(1)];
-  const blocks = within(lines, depth);
+  const blocks = renderNested(lines, depth);
   const first = blocks[0];
   const children = first?.tagName === "P" ? [...first.childNodes, ...blocks.slice(1)] : blocks;
-  const box = task && make("input", { type: "checkbox", disabled: true, checked: task[1] !== " ", "aria-label": task[1] === " " ? "open" : "done" });
-  return make("li", task ? { class: "task" } : {}, box, ...children);
+  const checkbox = task && make("input", { type: "checkbox", disabled: true, checked: task[1] !== " ", "aria-label": task[1] === " " ? "open" : "done" });
+  return make("li", task ? { class: "task" } : {}, checkbox, ...children);
 }
 
-function table(lines) {
-  const sides = cells(lines[1]).map((cell) => (/^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "right" : null));
-  const row = (line, tag) => make("tr", {}, ...cells(line).map((cell, place) => make(tag, { class: sides[place] }, ...inline(cell))));
-  const body = lines.slice(2).map((line) => row(line, "td"));
+function renderTable(lines) {
+  const alignments = splitCells(lines[1]).map((cell) => (/^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "right" : null));
+  const renderRow = (line, tag) => make("tr", {}, ...splitCells(line).map((cell, index) => make(tag, { class: alignments[index] }, ...renderInline(cell))));
+  const body = lines.slice(2).map((line) => renderRow(line, "td"));
   return make("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" },
-    make("table", {}, make("thead", {}, row(lines[0], "th")), make("tbody", {}, ...body)));
+    make("table", {}, make("thead", {}, renderRow(lines[0], "th")), make("tbody", {}, ...body)));
 }
 
-function cells(line) {
+function splitCells(line) {
   const inside = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
   return inside.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
 }

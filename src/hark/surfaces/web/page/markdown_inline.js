@@ -1,123 +1,124 @@
-// Markdown within a line, as DOM nodes: code, bold, italic, struck, links, addresses. Nothing of the text is read as HTML.
+// Inline Markdown as DOM nodes: code, bold, italic, strikethrough, links and bare URLs. HTML in the text stays text.
 
 import { make } from "./dom.js";
 
-const SAFE = ["http:", "https:", "mailto:"];
+const SAFE_PROTOCOLS = ["http:", "https:", "mailto:"];
 const ESCAPABLE = "\\`*_{}[]()#+-.!~|<>";
-const ADDRESS = /^https?:\/\/[^\s<>"'`]+/;
+const BARE_URL = /^https?:\/\/[^\s<>"'`]+/;
 const LINK = /^\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\(\s*<?([^\s<>()]*(?:\([^\s()]*\)[^\s<>()]*)*)>?(?:\s+["'(][^\n]*?["')])?\s*\)/;
-const MOST_DEPTH = 12;
-const MOST_REACH = 4000; // how far apart two marks of emphasis may be: a bound on the work, not on the words
+const MAX_DEPTH = 12;
+const MAX_EMPHASIS_CHARACTERS = 4000; // limits the search for a closing marker
 
-/** Return the address if a link may lead there, else null. */
-export function safeAddress(text) {
+/** Return the normalized URL if a link to it is safe, else null. */
+export function safeUrl(text) {
   let url;
   try {
     url = new URL(text);
   } catch {
-    return null; // also addresses without a scheme: the page has no place of its own to lead to
+    return null; // also for relative URLs, which would point into this page
   }
-  return SAFE.includes(url.protocol) ? url.href : null;
+  return SAFE_PROTOCOLS.includes(url.protocol) ? url.href : null;
 }
 
 /** Return the nodes of a line or paragraph. */
-export function inline(text, depth = 0) {
+export function renderInline(text, depth = 0) {
   const nodes = [];
   let plain = "";
-  let place = 0;
+  let index = 0;
   const flush = () => {
     if (plain) nodes.push(document.createTextNode(plain));
     plain = "";
   };
-  while (place < text.length) {
-    const found = depth < MOST_DEPTH ? piece(text, place, depth) : null;
-    if (found) {
+  while (index < text.length) {
+    const element = depth < MAX_DEPTH ? parseElement(text, index, depth) : null;
+    if (element) {
       flush();
-      nodes.push(found.node);
-      place = found.end;
-    } else if (text[place] === "\\" && ESCAPABLE.includes(text[place + 1] ?? " ")) {
-      plain += text[place + 1];
-      place += 2;
+      nodes.push(element.node);
+      index = element.end;
+    } else if (text[index] === "\\" && ESCAPABLE.includes(text[index + 1] ?? " ")) {
+      plain += text[index + 1];
+      index += 2;
     } else {
-      plain += text[place++];
+      plain += text[index++];
     }
   }
   flush();
   return nodes;
 }
 
-function piece(text, place, depth) {
-  const rest = () => text.slice(place);
-  switch (text[place]) {
-    case "`": return code(text, place);
-    case "*": return emphasis(text, place, "**", "strong", depth) ?? emphasis(text, place, "*", "em", depth);
-    case "_": return isWord(text[place - 1]) ? null : emphasis(text, place, "__", "strong", depth) ?? emphasis(text, place, "_", "em", depth);
-    case "~": return emphasis(text, place, "~~", "del", depth);
-    case "!": return text[place + 1] === "[" ? picture(text.slice(place + 1), place + 1) : null;
-    case "[": return link(rest(), place, depth);
-    case "<": return bracketed(rest(), place);
-    case "h": return isWord(text[place - 1]) ? null : bare(rest(), place);
-    case "\n": return { node: make("br"), end: place + 1 };
+/** Return the element that starts at an index, as `{node, end}`, or null. */
+function parseElement(text, index, depth) {
+  const remaining = () => text.slice(index);
+  switch (text[index]) {
+    case "`": return parseCode(text, index);
+    case "*": return parseEmphasis(text, index, "**", "strong", depth) ?? parseEmphasis(text, index, "*", "em", depth);
+    case "_": return isWordCharacter(text[index - 1]) ? null : parseEmphasis(text, index, "__", "strong", depth) ?? parseEmphasis(text, index, "_", "em", depth);
+    case "~": return parseEmphasis(text, index, "~~", "del", depth);
+    case "!": return text[index + 1] === "[" ? parseImage(text.slice(index + 1), index + 1) : null;
+    case "[": return parseLink(remaining(), index, depth);
+    case "<": return parseAutolink(remaining(), index);
+    case "h": return isWordCharacter(text[index - 1]) ? null : parseBareUrl(remaining(), index);
+    case "\n": return { node: make("br"), end: index + 1 };
     default: return null;
   }
 }
 
-const isWord = (letter) => letter !== undefined && /[\p{L}\p{N}_]/u.test(letter);
+const isWordCharacter = (character) => character !== undefined && /[\p{L}\p{N}_]/u.test(character);
 
-function code(text, place) {
+function parseCode(text, index) {
   let ticks = 1;
-  while (text[place + ticks] === "`") ticks++;
-  const mark = "`".repeat(ticks);
-  let end = text.indexOf(mark, place + ticks);
+  while (text[index + ticks] === "`") ticks++;
+  const marker = "`".repeat(ticks);
+  let end = text.indexOf(marker, index + ticks);
   while (end !== -1 && text[end + ticks] === "`") {
     while (text[end] === "`") end++;
-    end = text.indexOf(mark, end);
+    end = text.indexOf(marker, end);
   }
-  if (end === -1) return { node: document.createTextNode(mark), end: place + ticks };
-  const inside = text.slice(place + ticks, end).replaceAll("\n", " ");
+  if (end === -1) return { node: document.createTextNode(marker), end: index + ticks };
+  const inside = text.slice(index + ticks, end).replaceAll("\n", " ");
   return { node: make("code", {}, /^ .*\S.* $/.test(inside) ? inside.slice(1, -1) : inside), end: end + ticks };
 }
 
-function emphasis(text, place, mark, tag, depth) {
-  const from = place + mark.length;
-  if (!text.startsWith(mark, place) || /\s/.test(text[from] ?? " ")) return null;
-  for (let end = text.indexOf(mark, from + 1); end !== -1 && end - from < MOST_REACH; end = text.indexOf(mark, end + 1)) {
+function parseEmphasis(text, index, marker, tag, depth) {
+  const start = index + marker.length;
+  if (!text.startsWith(marker, index) || /\s/.test(text[start] ?? " ")) return null;
+  for (let end = text.indexOf(marker, start + 1); end !== -1 && end - start < MAX_EMPHASIS_CHARACTERS; end = text.indexOf(marker, end + 1)) {
     if (/[\s\\]/.test(text[end - 1])) continue;
-    if (mark.length === 1 && (text[end + 1] === mark || text[end - 1] === mark)) { end++; continue; }
-    while (mark.length === 2 && text[end + 2] === mark[0]) end++;
-    if (mark[0] === "_" && isWord(text[end + mark.length])) continue;
-    return { node: make(tag, {}, ...inline(text.slice(from, end), depth + 1)), end: end + mark.length };
+    if (marker.length === 1 && (text[end + 1] === marker || text[end - 1] === marker)) { end++; continue; }
+    while (marker.length === 2 && text[end + 2] === marker[0]) end++;
+    if (marker[0] === "_" && isWordCharacter(text[end + marker.length])) continue;
+    return { node: make(tag, {}, ...renderInline(text.slice(start, end), depth + 1)), end: end + marker.length };
   }
   return null;
 }
 
-/** Return an anchor that tells the other side nothing; the words alone where it may not lead. */
-function anchor(address, children) {
-  const safe = safeAddress(address);
-  if (safe === null) return make("span", { class: "no-link", title: "This link leads nowhere safe" }, ...children);
+/** Return a link that sends no referrer. An unsafe URL becomes plain text with a warning. */
+function makeLink(url, children) {
+  const safe = safeUrl(url);
+  if (safe === null) return make("span", { class: "unsafe-link", title: "This link is not safe to open" }, ...children);
   return make("a", { href: safe, rel: "noopener noreferrer nofollow", target: "_blank" }, ...children);
 }
 
-function link(rest, place, depth) {
-  const found = LINK.exec(rest);
-  return found && { node: anchor(found[2], inline(found[1], depth + 1)), end: place + found[0].length };
+function parseLink(remaining, index, depth) {
+  const match = LINK.exec(remaining);
+  return match && { node: makeLink(match[2], renderInline(match[1], depth + 1)), end: index + match[0].length };
 }
 
-/** A picture elsewhere is not loaded: that would tell its server who reads what. It is a link to it. */
-function picture(rest, place) {
-  const found = LINK.exec(rest);
-  return found && { node: anchor(found[2], [`🖼 ${found[1] || found[2]}`]), end: place + found[0].length };
+/** Return an image as a link. Loading it would reveal the reader to the image's server. */
+function parseImage(remaining, index) {
+  const match = LINK.exec(remaining);
+  return match && { node: makeLink(match[2], [`🖼 ${match[1] || match[2]}`]), end: index + match[0].length };
 }
 
-function bracketed(rest, place) {
-  const found = /^<((?:https?:\/\/|mailto:)[^\s<>]+)>/.exec(rest);
-  return found && { node: anchor(found[1], [found[1]]), end: place + found[0].length };
+function parseAutolink(remaining, index) {
+  const match = /^<((?:https?:\/\/|mailto:)[^\s<>]+)>/.exec(remaining);
+  return match && { node: makeLink(match[1], [match[1]]), end: index + match[0].length };
 }
 
-function bare(rest, place) {
-  let found = ADDRESS.exec(rest)?.[0];
-  if (!found) return null;
-  found = found.replace(/[.,;:!?*_~]+$/, "");
-  while (found.endsWith(")") && found.split("(").length < found.split(")").length) found = found.slice(0, -1);
-  return { node: anchor(found, [found]), end: place + found.length };
+function parseBareUrl(remaining, index) {
+  let url = BARE_URL.exec(remaining)?.[0];
+  if (!url) return null;
+  url = url.replace(/[.,;:!?*_~]+$/, "");
+  while (url.endsWith(")") && url.split("(").length < url.split(")").length) url = url.slice(0, -1);
+  return { node: makeLink(url, [url]), end: index + url.length };
 }

@@ -1,77 +1,82 @@
-// What a turn asks its person: answered by a button, a key or words; withdrawn for all to see.
+// A question or approval request of a turn. The user answers with a button, a key or a text; a stop withdraws it.
 
 import * as api from "./api.js";
-import { alarm, button, make, setText } from "./dom.js";
+import { announceUrgently, button, make, setText } from "./dom.js";
 import { argumentBlock } from "./call.js";
 import { showOutput } from "./diff.js";
 
-const SETTLE_MS = 500; // a key that was meant for something else must not answer what has just come up
-const WORDS = { yes: "Yes", session: "Yes, for this session", always: "Always", no: "No" };
-const RUN = /^Run (\S+) with (\{.*\})\?(?:\n([^]*))?$/; // how an approval is asked for in one text, for surfaces that have no more
-const KEYS = { yes: "y", session: "s", always: "a", no: "n" };
+const KEY_DELAY_MS = 500; // a key pressed for another purpose must not answer a question that has just appeared
+const CHOICE_LABELS = { yes: "Allow once", session: "Allow for this session", always: "Always allow", no: "Don't allow" };
+const APPROVAL_TEXT = /^Run (\S+) with (\{.*\})\?(?:\n([^]*))?$/; // the text of an approval request: tool, arguments, reasons
+const CHOICE_KEYS = { yes: "y", session: "s", always: "a", no: "n" };
 
 export class Question {
-  constructor(session, asked) {
+  constructor(session, question) {
     this.session = session;
-    this.id = asked.question;
-    this.choices = asked.choices ?? [];
-    this.kind = asked.kind ?? "question";
+    this.id = question.question;
+    this.choices = question.choices ?? [];
+    this.kind = question.kind ?? "question";
     this.isOpen = true;
-    this.given = "";
+    this.answerText = "";
     this.shownAt = performance.now();
     this.state = make("p", { class: "state", role: "status" });
-    this.acts = make("div", { class: "acts" }, ...this.choices.map((choice, place) => this.#choice(choice, place)));
-    this.form = this.kind === "question" ? this.#form() : null;
-    const run = this.kind === "approval" && RUN.exec(asked.text);
-    const title = run ? `May Hark run ${run[1]}?` : this.kind === "approval" ? "Hark asks for approval" : "Hark asks";
+    this.buttons = make("div", { class: "actions" }, ...this.choices.map((choice, index) => this.#choiceButton(choice, index)));
+    this.form = this.kind === "question" ? this.#answerForm() : null;
+    const request = this.kind === "approval" && APPROVAL_TEXT.exec(question.text);
+    const title = request ? approvalTitle(request[1]) : this.kind === "approval" ? "Hark asks for approval" : "Hark asks";
     this.node = make("section", { class: `question ${this.kind}`, role: "group", "aria-label": title },
-      make("h3", {}, title), ...(run ? whatRuns(run) : [inWords(asked.text)]), this.acts, this.form, this.state);
-    alarm(`${title}: ${asked.text.slice(0, 300)}`);
+      make("h3", {}, title), ...(request ? approvalDetails(request) : [questionText(question.text)]), this.buttons, this.form, this.state);
+    announceUrgently(`${title}: ${question.text.slice(0, 300)}`);
   }
 
-  /** Answer by a single key; false when it is none of the choices. */
-  press(key) {
-    if (!this.isOpen || performance.now() - this.shownAt < SETTLE_MS) return false;
-    const choice = this.choices.find((one, place) => key === String(place + 1) || (this.kind === "approval" && key === KEYS[one]));
-    if (choice === undefined) return false;
-    this.answer({ choice });
+  /** Answer with a single key. Return false if the key selects no choice. */
+  answerByKey(key) {
+    if (!this.isOpen || performance.now() - this.shownAt < KEY_DELAY_MS) return false;
+    const selected = this.choices.find((choice, index) => key === String(index + 1) || (this.kind === "approval" && key === CHOICE_KEYS[choice]));
+    if (selected === undefined) return false;
+    this.answer({ choice: selected });
     return true;
   }
 
-  async answer(given) {
+  /** Send an answer: `{choice}` or `{text}`. */
+  async answer(answer) {
     if (!this.isOpen) return;
-    this.given = given.choice ?? given.text;
-    this.#lock(true);
-    setText(this.state, "sending …");
+    this.answerText = answer.choice === undefined ? answer.text : this.#choiceLabel(answer.choice);
+    this.#setDisabled(true);
+    setText(this.state, "Sending…");
     try {
-      await api.answer(this.session, this.id, given);
+      await api.answerQuestion(this.session, this.id, answer);
     } catch (error) {
       setText(this.state, error.message);
-      this.#lock(!this.isOpen);
+      this.#setDisabled(!this.isOpen);
     }
   }
 
-  /** It is answered, here or elsewhere, or taken back. */
+  /** Close the question: `reason` is "answered" (here or elsewhere), "unanswered" or "withdrawn". */
   close(reason) {
     if (!this.isOpen) return;
     this.isOpen = false;
-    this.#lock(true);
+    this.#setDisabled(true);
     this.node.classList.add("closed", reason);
-    const ends = { answered: `✓ answered${this.given ? `: ${this.given}` : ""}`, unanswered: "nobody answered in time: refused" };
-    setText(this.state, ends[reason] ?? "withdrawn: the turn was stopped");
+    const results = { answered: `✓ Answered${this.answerText ? `: ${this.answerText}` : ""}`, unanswered: "Not answered in time: refused" };
+    setText(this.state, results[reason] ?? "Withdrawn: the turn was stopped");
   }
 
-  #lock(isLocked) {
-    for (const node of this.node.querySelectorAll("button, input")) node.disabled = isLocked;
+  #setDisabled(isDisabled) {
+    for (const node of this.node.querySelectorAll("button, input")) node.disabled = isDisabled;
   }
 
-  #choice(choice, place) {
-    const key = this.kind === "approval" && KEYS[choice] ? KEYS[choice] : String(place + 1);
-    const words = this.kind === "approval" ? WORDS[choice] ?? choice : choice;
-    return button(words, () => this.answer({ choice }), { "data-choice": choice, "data-key": key, class: place ? "" : "main", "aria-keyshortcuts": key });
+  #choiceLabel(choice) {
+    return this.kind === "approval" ? CHOICE_LABELS[choice] ?? choice : choice;
   }
 
-  #form() {
+  #choiceButton(choice, index) {
+    const key = this.kind === "approval" && CHOICE_KEYS[choice] ? CHOICE_KEYS[choice] : String(index + 1);
+    const attributes = { "data-choice": choice, "data-key": key, class: index ? "" : "main", "aria-keyshortcuts": key };
+    return button(this.#choiceLabel(choice), () => this.answer({ choice }), attributes);
+  }
+
+  #answerForm() {
     const field = make("input", { type: "text", "aria-label": "Your answer", placeholder: "Or in your own words" });
     const send = (event) => {
       event.preventDefault();
@@ -81,13 +86,15 @@ export class Question {
   }
 }
 
-/** Return what a call would do: what it is given, and why that is asked about. */
-function whatRuns([, , given, why]) {
-  return [argumentBlock(given), why ? make("p", { class: "why" }, why) : null];
+const approvalTitle = (tool) => (tool === "shell" ? "Allow this command?" : `Allow ${tool}?`);
+
+/** Return the arguments of the call and the reasons for asking. */
+function approvalDetails([, , argumentsText, reasons]) {
+  return [argumentBlock(argumentsText), reasons ? make("p", { class: "reasons" }, reasons) : null];
 }
 
-function inWords(text) {
-  const node = make("pre", { class: "asked" });
+function questionText(text) {
+  const node = make("pre", { class: "question-text" });
   showOutput(node, text);
   return node;
 }

@@ -1,67 +1,69 @@
-// The panel of waiting messages: what is being sent, steers, interrupts, waits or is held; edited, moved, withdrawn.
+// The panel of waiting messages, which are being sent, interrupting, steering, queued or on hold. Users edit, move or delete them.
 
 import * as api from "./api.js";
 import { announce, button, find, make } from "./dom.js";
-import { receiptWords } from "./format.js";
+import { formatReceipt } from "./format.js";
 
 export class QueuePanel {
-  constructor(session, texts, complain) {
+  constructor(session, texts, showProblem) {
     this.session = session;
     this.texts = texts;
-    this.complain = complain;
+    this.showProblem = showProblem;
     this.items = [];
-    this.sending = new Map(); // messages that the server has not answered for, by id
-    this.editing = "";
-    this.isReading = false;
+    this.sending = new Map(); // messages without a response of the server, by id
+    this.editedId = "";
+    this.isLoading = false;
     this.isStale = false;
     this.isClosed = false;
     this.node = find("queue");
     this.draw();
   }
 
-  /** Show a queue as the server told it. */
-  show(items) {
+  /** Show a queue that was loaded from the server. */
+  showItems(items) {
     this.items = items;
     for (const item of items) this.texts.set(item.id, item.text);
     this.draw();
   }
 
-  /** Read the queue again; calls while it is read become one more. */
+  /** Load the queue again. Calls during a load cause one more load. */
   async refresh() {
     this.isStale = true;
-    if (this.isReading) return;
-    this.isReading = true;
+    if (this.isLoading) return;
+    this.isLoading = true;
     try {
       while (this.isStale) {
         this.isStale = false;
-        this.show((await api.queue(this.session)).queue);
+        this.showItems((await api.getQueue(this.session)).queue);
       }
     } catch {
-      // The stream tells of a lost connection, and has all of it read anew.
+      // The stream reports a lost connection, and loads everything again afterwards.
     } finally {
-      this.isReading = false;
+      this.isLoading = false;
     }
   }
 
-  /** Show a message that is on its way. */
-  send(id, text) {
-    this.sending.set(id, { text, problem: "", again: null });
+  /** Show a message that is being sent. */
+  addSending(id, text) {
+    this.sending.set(id, { text, problem: "", retry: null });
     this.draw();
   }
 
-  /** The messages that are on their way to the server. */
-  get onTheirWay() {
+  /** The ids of the messages that are being sent and have not failed. */
+  get sendingIds() {
     return [...this.sending].filter(([, { problem }]) => !problem).map(([id]) => id);
   }
 
-  sent(id) {
+  /** Remove a message that was being sent. */
+  removeSending(id) {
     this.sending.delete(id);
     this.draw();
   }
 
-  failed(id, problem, again) {
+  /** Show that a message could not be sent. `retry` sends it again. */
+  markFailed(id, problem, retry) {
     const item = this.sending.get(id);
-    if (item) Object.assign(item, { problem, again });
+    if (item) Object.assign(item, { problem, retry });
     this.draw();
   }
 
@@ -69,84 +71,86 @@ export class QueuePanel {
     this.isClosed = true;
   }
 
-  /** Send again what did not reach the server: the same id is taken once. */
-  sendAgain() {
-    for (const { again } of [...this.sending.values()]) again?.();
+  /** Send all failed messages again. The server ignores a message whose id it already has. */
+  retryFailed() {
+    for (const { retry } of [...this.sending.values()]) retry?.();
   }
 
   draw() {
     if (this.isClosed) return;
-    const known = new Set(this.items.map((item) => item.id));
-    const waiting = this.items.map((item, place) => this.#waiting(item, place));
-    const leaving = [...this.sending].filter(([id]) => !known.has(id)).map(([id, item]) => this.#leaving(id, item));
-    this.node.hidden = !waiting.length && !leaving.length;
-    if (this.editing && known.has(this.editing)) return; // what is being typed stays
-    this.editing = "";
-    const focused = document.activeElement?.closest("#queue li")?.dataset.id;
-    const act = document.activeElement?.dataset.act;
-    this.node.replaceChildren(make("h2", {}, `Waiting (${waiting.length + leaving.length})`), make("ol", {}, ...waiting, ...leaving));
-    if (focused) this.#focus(focused, act);
+    const ids = new Set(this.items.map((item) => item.id));
+    const queuedRows = this.items.map((item, index) => this.#queuedRow(item, index));
+    const sendingRows = [...this.sending].filter(([id]) => !ids.has(id)).map(([id, item]) => this.#sendingRow(id, item));
+    this.node.hidden = !queuedRows.length && !sendingRows.length;
+    if (this.editedId && ids.has(this.editedId)) return; // a redraw would discard the text being edited
+    this.editedId = "";
+    const focusedId = document.activeElement?.closest("#queue li")?.dataset.id;
+    const action = document.activeElement?.dataset.action;
+    this.node.replaceChildren(make("h2", {}, `${queuedRows.length + sendingRows.length} waiting`), make("ol", {}, ...queuedRows, ...sendingRows));
+    if (focusedId) this.#focus(focusedId, action);
   }
 
-  #focus(id, act) {
+  #focus(id, action) {
     const row = this.node.querySelector(`li[data-id="${CSS.escape(id)}"]`);
-    const next = row?.querySelector(`[data-act="${act}"]:not(:disabled)`) ?? row?.querySelector("button:not(:disabled)") ?? find("input");
-    next.focus();
+    const target = row?.querySelector(`[data-action="${action}"]:not(:disabled)`) ?? row?.querySelector("button:not(:disabled)") ?? find("input");
+    target.focus();
   }
 
-  #waiting(item, place) {
-    const mine = (label, sign, name, run, isOff = false) =>
-      button(sign, run, { class: "icon", "data-act": name, "aria-label": `${label}: ${item.text.slice(0, 60)}`, title: label, disabled: isOff });
+  #queuedRow(item, index) {
+    const actionButton = (label, glyph, action, run, isDisabled = false) =>
+      button(glyph, run, { class: "icon", "data-action": action, "aria-label": `${label}: ${item.text.slice(0, 60)}`, title: label, disabled: isDisabled });
     const row = make("li", { "data-id": item.id, class: item.state },
-      make("div", { class: "words" }, item.text || "(attachment)"),
-      make("p", { class: "receipt" }, receiptWords({ state: item.state, position: place + 1 })),
-      make("div", { class: "acts" },
-        mine("Move up", "↑", "up", () => this.#change(item.id, { position: place }), place === 0),
-        mine("Move down", "↓", "down", () => this.#change(item.id, { position: place + 2 }), place === this.items.length - 1),
-        mine("Edit", "✎", "edit", () => this.#edit(row, item)),
-        mine("Withdraw", "✕", "withdraw", () => this.#act(() => api.withdraw(this.session, item.id), "withdrawn"))));
+      make("div", { class: "text" }, item.text || "(attachment)"),
+      make("p", { class: "receipt" }, formatReceipt({ state: item.state, position: index + 1 })),
+      make("div", { class: "actions" },
+        actionButton("Move up", "↑", "up", () => this.#change(item.id, { position: index }), index === 0),
+        actionButton("Move down", "↓", "down", () => this.#change(item.id, { position: index + 2 }), index === this.items.length - 1),
+        actionButton("Edit", "✎", "edit", () => this.#edit(row, item)),
+        actionButton("Delete", "✕", "delete", () => this.#run(() => api.withdrawMessage(this.session, item.id), "Waiting message deleted."))));
     return row;
   }
 
-  #leaving(id, { text, problem, again }) {
-    const state = make("p", { class: problem ? "receipt problem" : "receipt" }, problem || "sending …");
-    const acts = problem && make("div", { class: "acts" }, button("Try again", again), button("Drop", () => this.sent(id)));
-    return make("li", { "data-id": id, class: "sending" }, make("div", { class: "words" }, text || "(attachment)"), state, acts || null);
+  #sendingRow(id, { text, problem, retry }) {
+    const state = make("p", { class: problem ? "receipt problem" : "receipt" }, problem || "Sending…");
+    const actions = problem && make("div", { class: "actions" }, button("Try again", retry), button("Discard", () => this.removeSending(id)));
+    return make("li", { "data-id": id, class: "sending" }, make("div", { class: "text" }, text || "(attachment)"), state, actions || null);
   }
 
   #edit(row, item) {
-    this.editing = item.id;
+    this.editedId = item.id;
     const field = make("textarea", { "aria-label": "Edit the waiting message", rows: "2" });
     field.value = item.text;
-    const stop = () => {
-      this.editing = "";
+    const close = () => {
+      this.editedId = "";
       this.draw();
       this.#focus(item.id, "edit");
     };
     const save = () => {
       const text = field.value.trim();
-      stop();
+      close();
       if (text && text !== item.text) this.#change(item.id, { text });
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { event.stopPropagation(); stop(); }
+      if (event.key === "Escape") { event.stopPropagation(); close(); }
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); save(); }
     });
-    row.replaceChildren(field, make("div", { class: "acts" }, button("Save", save, { class: "main" }), button("Cancel", stop)));
+    row.replaceChildren(field, make("div", { class: "actions" }, button("Save", save, { class: "main" }), button("Cancel", close)));
     field.focus();
   }
 
-  #change(id, what) {
-    return this.#act(() => api.change(this.session, id, what), "text" in what ? "edited" : `moved to ${what.position}`);
+  #change(id, change) {
+    const announcement = "text" in change ? "Waiting message edited." : `Moved to ${change.position} of ${this.items.length}.`;
+    return this.#run(() => api.changeQueuedMessage(this.session, id, change), announcement);
   }
 
-  async #act(run, done) {
+  /** Make a change on the server and announce it. */
+  async #run(request, announcement) {
     try {
-      this.show((await run()).queue);
-      announce(`Waiting message ${done}.`);
+      await request();
+      announce(announcement);
     } catch (error) {
-      this.complain(error.message);
-      this.refresh();
+      this.showProblem(error.message);
     }
+    this.refresh(); // the queue in a late response may be older than the one shown
   }
 }

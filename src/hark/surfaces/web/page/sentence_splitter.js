@@ -1,53 +1,53 @@
-// A text that grows, cut where its sentences end: what can be spoken before all of it is there.
+// Splits a growing text into sentences, so that each one can be spoken before the whole text has arrived.
 
 const END = /[.!?:;…]["'”’)]*\s+|[。！？]|\n/g;
 const FENCE = /^[ \t]*(```|~~~)/;
 
-/** Each piece has its text, and where it starts and ends in the whole. A block of code is one piece. */
-export class Sentences {
+/** Each sentence has its text, and its start and end in the whole text. A code block is one sentence. */
+export class SentenceSplitter {
   constructor() {
     this.text = "";
-    this.place = 0;
+    this.position = 0;
   }
 
-  /** Take more text; return the pieces that are whole now. */
+  /** Append a text. Return the sentences that are now complete. */
   add(text) {
     this.text += text;
-    return this.#pieces(false);
+    return this.#takeSentences(false);
   }
 
-  /** Return what is left: no more comes. */
+  /** Return the remaining text as sentences. */
   end() {
-    return this.#pieces(true);
+    return this.#takeSentences(true);
   }
 
-  #pieces(isOver) {
-    const pieces = [];
-    for (let piece = this.#next(isOver); piece; piece = this.#next(isOver)) {
-      this.place = piece.end;
-      if (piece.text.trim()) pieces.push(piece);
+  #takeSentences(isEnd) {
+    const sentences = [];
+    for (let sentence = this.#next(isEnd); sentence; sentence = this.#next(isEnd)) {
+      this.position = sentence.end;
+      if (sentence.text.trim()) sentences.push(sentence);
     }
-    return pieces;
+    return sentences;
   }
 
-  #next(isOver) {
-    const rest = this.text.slice(this.place);
-    if (!rest) return null;
-    const fence = FENCE.exec(rest);
-    const size = fence ? fenceSize(rest, fence[1]) : sentenceSize(rest);
-    if (!size && !isOver) return null;
-    const end = this.place + (size || rest.length);
-    return { text: fence ? `${fence[1]}\n${fence[1]}` : this.text.slice(this.place, end), start: this.place, end };
+  #next(isEnd) {
+    const remaining = this.text.slice(this.position);
+    if (!remaining) return null;
+    const fence = FENCE.exec(remaining);
+    const length = fence ? codeLength(remaining, fence[1]) : sentenceLength(remaining);
+    if (!length && !isEnd) return null;
+    const end = this.position + (length || remaining.length);
+    return { text: fence ? `${fence[1]}\n${fence[1]}` : this.text.slice(this.position, end), start: this.position, end };
   }
 }
 
-function sentenceSize(rest) {
+function sentenceLength(text) {
   END.lastIndex = 0;
-  return END.exec(rest) ? END.lastIndex : 0;
+  return END.exec(text) ? END.lastIndex : 0;
 }
 
-function fenceSize(rest, mark) {
-  const begins = rest.indexOf("\n");
-  const close = begins < 0 ? null : new RegExp(`\\n[ \\t]*${mark}[ \\t]*\\n`).exec(rest.slice(begins));
-  return close ? begins + close.index + close[0].length : 0;
+function codeLength(text, fence) {
+  const firstLineEnd = text.indexOf("\n");
+  const close = firstLineEnd < 0 ? null : new RegExp(`\\n[ \\t]*${fence}[ \\t]*\\n`).exec(text.slice(firstLineEnd));
+  return close ? firstLineEnd + close.index + close[0].length : 0;
 }

@@ -1,73 +1,73 @@
-// The list of sessions, and the search in them.
+// The session list and the search.
 
 import * as api from "./api.js";
 import { find, make } from "./dom.js";
-import { agoWords } from "./format.js";
+import { formatAge } from "./format.js";
 
-const EVERY_MS = 5000;
+const REFRESH_MS = 5000;
 const TYPING_MS = 150;
 
 export class SessionList {
-  /** `titled(title)` is told what the open session is called. */
-  constructor(titled) {
-    this.titled = titled;
+  /** `onTitle(title)` is called with the title of the open session. */
+  constructor(onTitle) {
+    this.onTitle = onTitle;
     this.current = "";
     this.node = find("session-list");
-    this.field = find("search");
+    this.searchField = find("search");
     this.timer = 0;
-    this.asked = 0;
-    this.field.addEventListener("input", () => this.soon(TYPING_MS));
-    document.addEventListener("visibilitychange", () => document.hidden || this.soon(0));
+    this.requests = 0;
+    this.searchField.addEventListener("input", () => this.refreshSoon(TYPING_MS));
+    document.addEventListener("visibilitychange", () => document.hidden || this.refreshSoon(0));
   }
 
-  choose(session) {
+  select(session) {
     this.current = session;
     this.refresh();
   }
 
-  /** Read the list again in a moment. */
-  soon(milliseconds = TYPING_MS) {
+  /** Load the list again after a short delay. */
+  refreshSoon(milliseconds = TYPING_MS) {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.refresh(), milliseconds);
   }
 
   async refresh() {
     clearTimeout(this.timer);
-    const number = ++this.asked;
-    const words = this.field.value.trim();
+    const request = ++this.requests;
+    const query = this.searchField.value.trim();
     try {
-      const [{ sessions }, { hits }] = await Promise.all([api.sessions(words), words ? api.search(words) : { hits: [] }]);
-      if (number === this.asked) this.#draw(sessions, hits, words);
+      const [{ sessions }, { hits }] = await Promise.all([api.listSessions(query), query ? api.searchMessages(query) : { hits: [] }]);
+      if (request === this.requests) this.#draw(sessions, hits, query);
     } catch {
-      // Shown by the stream; the list is read again soon.
+      // The stream reports the lost connection, and the list is loaded again soon.
     }
-    if (number === this.asked && !document.hidden) this.soon(EVERY_MS);
+    if (request === this.requests && !document.hidden) this.refreshSoon(REFRESH_MS);
   }
 
-  #draw(sessions, hits, words) {
+  #draw(sessions, hits, query) {
     const focused = this.node.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    const here = sessions.find((row) => row.session === this.current);
-    if (here?.title) this.titled(here.title);
-    const isNew = this.current && !words && !here;
-    const rows = sessions.map((row) => this.#row(row));
-    if (isNew) rows.unshift(this.#row({ session: this.current, title: "New session" }));
-    const parts = [make("ul", { class: "rows" }, ...rows)];
-    if (hits.length) parts.push(make("h2", {}, "In messages"), make("ul", { class: "rows hits" }, ...hits.map((hit) => this.#hit(hit))));
-    if (!rows.length && !hits.length) parts.push(make("p", { class: "none" }, words ? "Nothing was found." : "No sessions yet."));
-    this.node.replaceChildren(...parts);
+    const current = sessions.find((row) => row.session === this.current);
+    if (current?.title) this.onTitle(current.title);
+    const isNew = this.current && !query && !current;
+    const rows = sessions.map((row) => this.#sessionRow(row));
+    if (isNew) rows.unshift(this.#sessionRow({ session: this.current, title: "New session" }));
+    const nodes = [make("ul", { class: "rows" }, ...rows)];
+    if (hits.length) nodes.push(make("h2", {}, "In messages"), make("ul", { class: "rows hits" }, ...hits.map((hit) => this.#hitRow(hit))));
+    if (!rows.length && !hits.length) nodes.push(make("p", { class: "empty" }, query ? `Nothing found for “${query}”.` : "No sessions yet."));
+    this.node.replaceChildren(...nodes);
     if (focused) this.node.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  #row(row) {
+  #sessionRow(row) {
     const state = row.is_open ? "running" : row.is_waiting ? "waiting" : "";
-    const isHere = row.session === this.current;
-    return make("li", {}, make("a", { href: `#/s/${encodeURIComponent(row.session)}`, class: state, "aria-current": isHere ? "page" : null },
+    const isCurrent = row.session === this.current;
+    return make("li", {}, make("a", { href: `#/s/${encodeURIComponent(row.session)}`, class: state, "aria-current": isCurrent ? "page" : null },
       make("span", { class: "title" }, row.title || row.session),
-      make("span", { class: "more" }, state && make("span", { class: "dot" }, state), row.updated_at ? agoWords(row.updated_at) : "")));
+      make("span", { class: "details" }, state && make("span", { class: "session-state" }, state), row.updated_at ? formatAge(row.updated_at) : "")));
   }
 
-  #hit(hit) {
+  #hitRow(hit) {
     return make("li", {}, make("a", { href: `#/s/${encodeURIComponent(hit.session)}/${encodeURIComponent(hit.turn)}` },
-      make("span", { class: "title" }, hit.snippet), make("span", { class: "more" }, `${hit.session} · ${agoWords(hit.at)}`)));
+      make("span", { class: "title" }, hit.snippet), make("span", { class: "details" }, `${hit.session} · ${formatAge(hit.at)}`)));
   }
 }

@@ -1,164 +1,164 @@
-// Replies aloud, where the person wants it: sentence by sentence while they stream, and cut the instant the person speaks up.
+// Speaks replies sentence by sentence while they stream, if the user turned this on. Stops as soon as the user acts.
 
 import * as api from "./api.js";
 import { find } from "./dom.js";
-import { Sentences } from "./sentence_splitter.js";
+import { SentenceSplitter } from "./sentence_splitter.js";
 
-const KEPT = "hark-speak";
-const AHEAD = 3; // sentences that are made before they are needed
+const STORAGE_KEY = "hark-speak";
+const MAX_PREFETCHED = 3; // sentences whose audio is requested in advance
 
 export class Speaker {
-  /** `changed()` is called when sound begins or ends; `complain(text)` tells what went wrong. */
-  constructor({ changed, complain }) {
-    this.act = { changed, complain };
-    this.isOn = localStorage.getItem(KEPT) === "yes";
-    this.sound = new Audio();
+  /** `onChange()` is called when speech starts or stops; `showProblem(text)` shows an error. */
+  constructor({ onChange, showProblem }) {
+    this.callbacks = { onChange, showProblem };
+    this.isOn = localStorage.getItem(STORAGE_KEY) === "yes";
+    this.player = new Audio();
     this.turn = "";
     this.step = 0;
-    this.sentences = new Sentences();
-    this.line = []; // what is to be heard: { step, text, start, end, audio }
+    this.splitter = new SentenceSplitter();
+    this.pending = []; // sentences to play, the current one first: { step, text, start, end, audio }
     this.aborter = new AbortController();
-    this.mark = null; // { turn, step, characters }: where the sound was cut
-    this.release = () => {};
-    this.button = find("speak");
-    this.button.addEventListener("click", () => this.#turn(!this.isOn));
-    this.#show();
+    this.stoppedAt = null; // { turn, step, characters }: where speech was stopped
+    this.finishPlaying = () => {};
+    this.button = find("speak-replies");
+    this.button.addEventListener("click", () => this.#setOn(!this.isOn));
+    this.#updateButton();
   }
 
-  get isSounding() {
-    return this.line.length > 0;
+  get isSpeaking() {
+    return this.pending.length > 0;
   }
 
-  /** Say aloud what an event brings. */
-  take(event) {
+  /** Speak the text of an event. */
+  handleEvent(event) {
     if (!this.isOn) return;
     switch (event.type) {
-      case "turn.started": return this.#begin(event.turn);
-      case "step.started": return this.#next();
-      case "reply.restarted": return this.#again();
+      case "turn.started": return this.#startTurn(event.turn);
+      case "step.started": return this.#startStep();
+      case "reply.restarted": return this.#restartStep();
       case "reply.delta":
-        if (event.turn !== this.turn) this.#begin(event.turn);
-        return this.#queue(this.sentences.add(event.text));
+        if (event.turn !== this.turn) this.#startTurn(event.turn);
+        return this.#enqueue(this.splitter.add(event.text));
       case "turn.ended":
-        if (event.outcome.type === "completed") this.#queue(this.sentences.end());
-        else this.cut();
+        if (event.outcome.type === "completed") this.#enqueue(this.splitter.end());
+        else this.stop();
     }
   }
 
-  /** Be silent, now, and for the rest of this turn. */
-  cut() {
-    if (!this.isOn || !this.turn || this.mark?.turn === this.turn) return;
-    const heard = this.sentences.text.slice(0, this.#heard());
-    this.mark = { turn: this.turn, step: this.step, characters: Array.from(heard).length }; // as the server counts
+  /** Stop speaking for the rest of this turn. */
+  stop() {
+    if (!this.isOn || !this.turn || this.stoppedAt?.turn === this.turn) return;
+    const spoken = this.splitter.text.slice(0, this.#spokenLength());
+    this.stoppedAt = { turn: this.turn, step: this.step, characters: Array.from(spoken).length }; // code points, as the server counts
     this.#silence();
   }
 
-  /** How much of the last reply was heard before it was cut: { turn, characters }; null when it was not cut. */
-  get heard() {
-    if (this.mark === null) return null;
-    return { turn: this.mark.turn, characters: this.mark.step === this.step ? this.mark.characters : 0 };
+  /** How much of the last reply was spoken before it was stopped: { turn, characters }. Null if it was not stopped. */
+  get progress() {
+    if (this.stoppedAt === null) return null;
+    return { turn: this.stoppedAt.turn, characters: this.stoppedAt.step === this.step ? this.stoppedAt.characters : 0 };
   }
 
-  #begin(turn) {
-    this.#queue(this.sentences.end());
+  #startTurn(turn) {
+    this.#enqueue(this.splitter.end());
     this.turn = turn;
     this.step = 0;
-    this.mark = null;
-    this.sentences = new Sentences();
+    this.stoppedAt = null;
+    this.splitter = new SentenceSplitter();
   }
 
-  #next() {
-    this.#queue(this.sentences.end());
+  #startStep() {
+    this.#enqueue(this.splitter.end());
     this.step++;
-    this.sentences = new Sentences();
+    this.splitter = new SentenceSplitter();
   }
 
-  /** What this step said is taken back: it comes again. */
-  #again() {
-    const [first] = this.line;
-    if (first?.step === this.step) this.#silence();
-    else this.line = this.line.filter((piece) => piece.step !== this.step);
-    this.sentences = new Sentences();
+  /** Discard the sentences of this step, whose reply starts again. */
+  #restartStep() {
+    const [current] = this.pending;
+    if (current?.step === this.step) this.#silence();
+    else this.pending = this.pending.filter((sentence) => sentence.step !== this.step);
+    this.splitter = new SentenceSplitter();
   }
 
-  #queue(pieces) {
-    if (this.mark?.turn === this.turn) return;
-    const isAtRest = !this.line.length;
-    for (const piece of pieces) this.line.push({ ...piece, step: this.step, audio: null });
-    if (isAtRest && this.line.length) this.#play(this.aborter.signal);
+  #enqueue(sentences) {
+    if (this.stoppedAt?.turn === this.turn) return;
+    const wasSilent = !this.pending.length;
+    for (const sentence of sentences) this.pending.push({ ...sentence, step: this.step, audio: null });
+    if (wasSilent && this.pending.length) this.#playPending(this.aborter.signal);
   }
 
-  async #play(signal) {
-    this.act.changed();
-    while (this.line.length) {
-      const [piece] = this.line;
-      for (const one of this.line.slice(0, AHEAD)) one.audio ??= this.#spoken(one, signal);
-      const audio = await piece.audio;
+  async #playPending(signal) {
+    this.callbacks.onChange();
+    while (this.pending.length) {
+      const [current] = this.pending;
+      for (const sentence of this.pending.slice(0, MAX_PREFETCHED)) sentence.audio ??= this.#synthesize(sentence, signal);
+      const audio = await current.audio;
       if (signal.aborted) return;
-      if (audio) await this.#hear(audio, signal);
+      if (audio) await this.#play(audio, signal);
       if (signal.aborted) return;
-      this.line.shift();
+      this.pending.shift();
     }
-    this.act.changed();
+    this.callbacks.onChange();
   }
 
-  async #spoken(piece, signal) {
+  async #synthesize(sentence, signal) {
     try {
-      return await api.speech(piece.text, signal);
+      return await api.synthesizeSpeech(sentence.text, signal);
     } catch (error) {
       if (signal.aborted) return null;
-      this.#turn(false);
-      this.act.complain(error.message);
+      this.#setOn(false);
+      this.callbacks.showProblem(error.message);
       return null;
     }
   }
 
-  #hear(audio, signal) {
-    const address = URL.createObjectURL(audio);
+  #play(audio, signal) {
+    const url = URL.createObjectURL(audio);
     return new Promise((resolve) => {
-      this.release = () => { URL.revokeObjectURL(address); resolve(); };
-      this.sound.onended = this.sound.onerror = this.release;
-      this.sound.src = address;
-      this.sound.play().catch((error) => {
-        if (!signal.aborted) this.act.complain(`The reply can't be played: ${error.message}`);
-        this.release();
+      this.finishPlaying = () => { URL.revokeObjectURL(url); resolve(); };
+      this.player.onended = this.player.onerror = this.finishPlaying;
+      this.player.src = url;
+      this.player.play().catch((error) => {
+        if (!signal.aborted) this.callbacks.showProblem(`The reply can't be played: ${error.message}`);
+        this.finishPlaying();
       });
     });
   }
 
-  /** How many characters of the running step were heard, to the last whole word. */
-  #heard() {
-    const [piece] = this.line;
-    if (!piece) return this.sentences.place;
-    if (piece.step !== this.step) return 0;
-    const { currentTime, duration } = this.sound;
-    const share = duration > 0 && !this.sound.ended && this.sound.currentSrc ? Math.min(1, currentTime / duration) : 0;
-    const reached = piece.start + Math.floor((piece.end - piece.start) * share);
-    const space = this.sentences.text.lastIndexOf(" ", reached);
-    return reached === piece.end ? reached : Math.max(piece.start, space);
+  /** Return how much of the running step was spoken, up to the last complete word. */
+  #spokenLength() {
+    const [sentence] = this.pending;
+    if (!sentence) return this.splitter.position;
+    if (sentence.step !== this.step) return 0;
+    const { currentTime, duration } = this.player;
+    const share = duration > 0 && !this.player.ended && this.player.currentSrc ? Math.min(1, currentTime / duration) : 0;
+    const reached = sentence.start + Math.floor((sentence.end - sentence.start) * share);
+    const space = this.splitter.text.lastIndexOf(" ", reached);
+    return reached === sentence.end ? reached : Math.max(sentence.start, space);
   }
 
   #silence() {
     this.aborter.abort();
     this.aborter = new AbortController();
-    this.line = [];
-    this.sound.pause();
-    this.release();
-    this.sound.removeAttribute("src");
-    this.act.changed();
+    this.pending = [];
+    this.player.pause();
+    this.finishPlaying();
+    this.player.removeAttribute("src");
+    this.callbacks.onChange();
   }
 
-  #turn(isOn) {
+  #setOn(isOn) {
     this.isOn = isOn;
-    localStorage.setItem(KEPT, isOn ? "yes" : "no");
+    localStorage.setItem(STORAGE_KEY, isOn ? "yes" : "no");
     this.#silence();
     this.turn = "";
-    this.mark = null;
-    this.sentences = new Sentences();
-    this.#show();
+    this.stoppedAt = null;
+    this.splitter = new SentenceSplitter();
+    this.#updateButton();
   }
 
-  #show() {
+  #updateButton() {
     this.button.classList.toggle("on", this.isOn);
     this.button.setAttribute("aria-pressed", String(this.isOn));
   }

@@ -1,36 +1,37 @@
-// Where a turn's time went: live from its events, then as it was measured, with the interrupt and its latency.
+// The timeline of a turn: built from live events while the turn runs, then loaded from the server.
 
 import { make, setText } from "./dom.js";
-import { timeWords } from "./format.js";
+import { formatDuration } from "./format.js";
 
-const NAMED = { prompt: "asked", steer: "steered", interrupt: "interrupted by", queue: "queued" };
+const ARRIVAL_LABELS = { prompt: "asked", steer: "steered", interrupt: "interrupted by", queue: "queued" };
 
-/** The parts of a running turn, as far as its events tell them. */
-export class LiveParts {
-  constructor(at) {
-    this.began = at;
+/** The parts of a running turn, collected from its events. */
+export class LiveTimeline {
+  constructor(startedAt) {
+    this.startedAt = startedAt;
     this.parts = [];
     this.open = new Map();
   }
 
-  take(event) {
-    const at = (event.at - this.began) * 1000;
+  handleEvent(event) {
+    const at = (event.at - this.startedAt) * 1000;
     switch (event.type) {
-      case "step.started": return this.#begin("model", "model", `step ${event.step}`, at);
-      case "call.started": this.#end("model", at); return this.#begin(event.call, "tool", event.name, at);
+      case "step.started": return this.#start("model", "model", `step ${event.step}`, at);
+      case "call.started": this.#end("model", at); return this.#start(event.call, "tool", event.name, at);
       case "call.ended": return this.#end(event.call, at);
-      case "question.asked": this.#end("model", at); return this.#begin(event.question, "question", "question", at);
+      case "question.asked": this.#end("model", at); return this.#start(event.question, "question", "question", at);
       case "question.closed": return this.#end(event.question, at);
       case "turn.ended": return this.open.forEach((part) => { part.end = at; });
     }
   }
 
-  story() {
-    const total = Date.now() - this.began * 1000;
+  /** Return the parts so far, in the format of the API's timeline. */
+  snapshot() {
+    const total = Date.now() - this.startedAt * 1000;
     return { total, parts: this.parts.map((part) => ({ ...part, end: part.end ?? total })), arrivals: [] };
   }
 
-  #begin(key, kind, name, start) {
+  #start(key, kind, name, start) {
     this.#end(key, start);
     const part = { kind, name, start };
     this.parts.push(part);
@@ -44,23 +45,23 @@ export class LiveParts {
   }
 }
 
-/** Show a story in a node. */
-export function showTimeline(node, story) {
-  const total = Math.max(1, story.total, ...story.parts.map((part) => part.end));
-  const rows = story.parts.map((part) => bar(part, total, story.interrupted_at));
-  const notes = story.arrivals.filter((arrival) => arrival.how !== "prompt").map((arrival) => arrivalRow(arrival));
-  const cut = story.interrupted_at == null ? null : make("p", { class: "cut" },
-    `■ interrupted at ${timeWords(story.interrupted_at)}, settled in ${timeWords(story.settle)}`);
+/** Draw a timeline into a node. */
+export function showTimeline(node, timeline) {
+  const total = Math.max(1, timeline.total, ...timeline.parts.map((part) => part.end));
+  const rows = timeline.parts.map((part) => partRow(part, total, timeline.interrupted_at));
+  const arrivals = timeline.arrivals.filter((arrival) => arrival.how !== "prompt").map((arrival) => arrivalRow(arrival));
+  const interrupt = timeline.interrupted_at == null ? null : make("p", { class: "interrupt-summary" },
+    `■ Interrupted at ${formatDuration(timeline.interrupted_at)}, ended ${formatDuration(timeline.settle)} later`);
   node.replaceChildren(
-    make("div", { class: "scale", "aria-hidden": "true" }, ...[0, 0.25, 0.5, 0.75, 1].map((part) => make("span", {}, part ? timeWords(total * part) : "0"))),
-    make("ul", { class: "bars" }, ...rows), ...notes, ...(cut ? [cut] : []));
+    make("div", { class: "scale", "aria-hidden": "true" }, ...[0, 0.25, 0.5, 0.75, 1].map((share) => make("span", {}, share ? formatDuration(total * share) : "0"))),
+    make("ul", { class: "bars" }, ...rows), ...arrivals, ...(interrupt ? [interrupt] : []));
 }
 
-function bar(part, total, interruptedAt) {
-  const took = part.end - part.start;
-  const fill = make("span", { class: `fill is-${part.kind}${part.is_bad ? " bad" : ""}` });
+function partRow(part, total, interruptedAt) {
+  const duration = part.end - part.start;
+  const fill = make("span", { class: `fill is-${part.kind}${part.is_bad ? " failed" : ""}` });
   fill.style.insetInlineStart = `${(100 * part.start) / total}%`;
-  fill.style.inlineSize = `max(3px, ${(100 * took) / total}%)`;
+  fill.style.inlineSize = `max(3px, ${(100 * duration) / total}%)`;
   const track = make("span", { class: "track", "aria-hidden": "true" }, fill);
   if (part.settle > 0) {
     const settle = make("span", { class: "fill settle" });
@@ -69,43 +70,43 @@ function bar(part, total, interruptedAt) {
     track.append(settle);
   }
   if (interruptedAt != null) {
-    const line = make("span", { class: "mark" });
+    const line = make("span", { class: "interrupt-line" });
     line.style.insetInlineStart = `${(100 * interruptedAt) / total}%`;
     track.append(line);
   }
-  const words = `${timeWords(took)}${part.settle > 0 ? ` (${timeWords(part.settle)} to stop)` : ""}`;
+  const text = `${formatDuration(duration)}${part.settle > 0 ? ` (${formatDuration(part.settle)} to stop)` : ""}`;
   return make("li", { title: part.note || null },
-    make("span", { class: "name" }, `${"  ".repeat(part.depth ?? 0)}${part.name}${part.title ? ` ${part.title}` : ""}`), track, make("span", { class: "took" }, words));
+    make("span", { class: "name" }, `${"  ".repeat(part.depth ?? 0)}${part.name}${part.title ? ` ${part.title}` : ""}`), track, make("span", { class: "duration" }, text));
 }
 
 function arrivalRow(arrival) {
-  return make("p", { class: "arrival" }, `${timeWords(Math.max(0, arrival.at))} · ${NAMED[arrival.how] ?? arrival.how}: “${arrival.text.slice(0, 120)}”`);
+  return make("p", { class: "arrival" }, `${formatDuration(Math.max(0, arrival.at))} · ${ARRIVAL_LABELS[arrival.how] ?? arrival.how}: “${arrival.text.slice(0, 120)}”`);
 }
 
-/** The fold below a turn. It is live while the turn runs; then it is read when somebody looks. */
+/** The folded timeline below a turn. It is live while the turn runs, and loaded when the user opens it afterwards. */
 export class TimelineFold {
-  constructor(turn, read) {
+  constructor(turn, load) {
     this.turn = turn;
-    this.read = read;
+    this.load = load;
     this.live = null;
     this.timer = 0;
-    this.isMeasured = false;
+    this.isLoaded = false;
     this.summary = make("summary", {}, "Timeline");
     this.body = make("div", { class: "timeline-body" });
     this.node = make("details", { class: "timeline", on: { toggle: () => this.refresh() } }, this.summary, this.body);
   }
 
-  begin(at) {
-    this.live = new LiveParts(at);
+  start(at) {
+    this.live = new LiveTimeline(at);
   }
 
-  take(event) {
-    this.live?.take(event);
-    if (event.type === "turn.ended") this.settle();
+  handleEvent(event) {
+    this.live?.handleEvent(event);
+    if (event.type === "turn.ended") this.end();
     else this.refresh();
   }
 
-  settle() {
+  end() {
     this.live = null;
     this.refresh();
   }
@@ -114,14 +115,14 @@ export class TimelineFold {
     clearTimeout(this.timer);
     if (!this.node.open) return;
     if (this.live) {
-      showTimeline(this.body, this.live.story());
+      showTimeline(this.body, this.live.snapshot());
       this.timer = setTimeout(() => this.node.isConnected && this.refresh(), 250);
-    } else if (!this.isMeasured) {
-      this.isMeasured = true;
+    } else if (!this.isLoaded) {
+      this.isLoaded = true;
       try {
-        showTimeline(this.body, await this.read(this.turn));
+        showTimeline(this.body, await this.load(this.turn));
       } catch (error) {
-        this.isMeasured = false;
+        this.isLoaded = false;
         setText(this.body, error.message);
       }
     }

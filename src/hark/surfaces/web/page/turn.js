@@ -1,15 +1,15 @@
-// One turn on the page: what was asked, what was said and done, and how it ended.
+// One turn on the page: its messages, replies, calls and questions, and how it ended.
 
 import * as api from "./api.js";
-import { Call } from "./call.js";
+import { ToolCall } from "./call.js";
 import { announce, button, make, setText } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 import { Question } from "./question.js";
 import { TimelineFold } from "./timeline.js";
-import { costWords, outcomeWords, shortTurn, timeWords, tokenWords } from "./format.js";
+import { formatCost, formatDuration, formatOutcome, formatTokens, shortTurnName } from "./format.js";
 
-/** A piece of Markdown that grows; it is drawn once a frame. */
-class Reply {
+/** A growing Markdown text. It is rendered at most once per frame. */
+class GrowingText {
   constructor(className) {
     this.text = "";
     this.frame = 0;
@@ -33,39 +33,39 @@ export class Turn {
     this.session = session;
     this.id = id;
     this.isRunning = false;
-    this.isWhole = false; // false when its beginning was not seen: then its end has all of it read anew
-    this.reply = null; // the piece of this step that grows
+    this.isComplete = false; // false if the page missed the turn's start; then its end reloads the conversation
+    this.reply = null; // the reply text of the current step
     this.replies = [];
-    this.thought = null;
+    this.reasoning = null;
     this.calls = new Map();
     this.questions = new Map();
     this.body = make("div", { class: "turn-body" });
-    this.timeline = new TimelineFold(id, api.timeline);
-    this.ending = make("span", { class: "ending" });
-    this.timeline.summary.replaceChildren(this.ending, make("span", { class: "unfold" }, "timeline"));
-    this.node = make("section", { class: "turn", "data-turn": id, "aria-label": `Turn ${shortTurn(id)}` },
-      make("h2", { class: "unseen" }, `Turn ${shortTurn(id)}`), this.body, this.timeline.node);
+    this.timeline = new TimelineFold(id, api.getTimeline);
+    this.status = make("span", { class: "turn-status" });
+    this.timeline.summary.replaceChildren(this.status, make("span", { class: "timeline-label" }, "timeline"));
+    this.node = make("section", { class: "turn", "data-turn": id, "aria-label": `Turn ${shortTurnName(id)}` },
+      make("h2", { class: "visually-hidden" }, `Turn ${shortTurnName(id)}`), this.body, this.timeline.node);
   }
 
-  /** The turn runs. */
-  begin(at) {
+  /** Show that the turn is running. */
+  start(at) {
     this.isRunning = true;
     this.node.classList.add("running");
     this.body.setAttribute("aria-busy", "true");
-    this.timeline.begin(at);
-    setText(this.ending, "working …");
+    this.timeline.start(at);
+    setText(this.status, "working…");
   }
 
-  /** Put something at its end. What is said next is a new piece. */
+  /** Append a node. Later reply text starts a new block after it. */
   append(node) {
     this.reply = null;
-    this.thought = null;
+    this.reasoning = null;
     this.body.append(node);
   }
 
-  say(text) {
+  addReplyText(text) {
     if (this.reply === null) {
-      const reply = new Reply("reply");
+      const reply = new GrowingText("reply");
       this.append(reply.node);
       this.reply = reply;
       this.replies.push(reply);
@@ -73,31 +73,33 @@ export class Turn {
     this.reply.add(text);
   }
 
-  call(id, name, argumentsText) {
+  /** Return the call with that id. Adds it if it is unknown. */
+  getCall(id, name, argumentsText) {
     if (this.calls.has(id)) return this.calls.get(id);
-    const call = new Call(id, name, argumentsText);
+    const call = new ToolCall(id, name, argumentsText);
     this.calls.set(id, call);
     this.append(call.node);
     return call;
   }
 
-  ask(asked) {
-    if (this.questions.has(asked.question)) return;
-    const question = new Question(this.session, asked);
-    this.questions.set(asked.question, question);
+  /** Show a question, once. */
+  ask(event) {
+    if (this.questions.has(event.question)) return;
+    const question = new Question(this.session, event);
+    this.questions.set(event.question, question);
     this.append(question.node);
   }
 
-  take(event) {
-    this.timeline.take(event);
+  handleEvent(event) {
+    this.timeline.handleEvent(event);
     switch (event.type) {
-      case "step.started": this.reply = null; this.thought = null; return;
-      case "reply.delta": return this.say(event.text);
-      case "reply.restarted": return this.#restart();
-      case "reasoning.delta": return this.#think(event.text);
-      case "call.started": return this.call(event.call, event.name, event.arguments).start();
-      case "call.output": return this.calls.get(event.call)?.add(event.text);
-      case "call.ended": return this.call(event.call, event.name, "{}").end(event);
+      case "step.started": this.reply = null; this.reasoning = null; return;
+      case "reply.delta": return this.addReplyText(event.text);
+      case "reply.restarted": return this.#removeReply();
+      case "reasoning.delta": return this.#addReasoning(event.text);
+      case "call.started": return this.getCall(event.call, event.name, event.arguments).start();
+      case "call.output": return this.calls.get(event.call)?.addOutput(event.text);
+      case "call.ended": return this.getCall(event.call, event.name, "{}").finish(event);
       case "question.asked": return this.ask(event);
       case "question.closed": return this.questions.get(event.question)?.close(event.reason);
       case "turn.ended": return this.end(event);
@@ -110,48 +112,48 @@ export class Turn {
     this.node.classList.add(outcome.type);
     this.body.removeAttribute("aria-busy");
     for (const question of this.questions.values()) question.close("withdrawn");
-    const words = [outcomeWords(outcome, timings), timings?.total && timeWords(timings.total), tokenWords(usage), costWords(cost)];
-    setText(this.ending, words.filter(Boolean).join(" · "));
-    this.#tell(outcome);
+    const parts = [formatOutcome(outcome, timings), timings?.total && formatDuration(timings.total), formatTokens(usage), formatCost(cost)];
+    setText(this.status, parts.filter(Boolean).join(" · "));
+    this.#showOutcome(outcome);
   }
 
-  /** Offer to go on with it, since the program's own end cut it. */
-  offer(act) {
-    this.withdrawOffer();
-    const go = button("▶ Go on", () => { go.disabled = true; act(); }, { class: "go-on", "aria-label": `Go on with turn ${shortTurn(this.id)}` });
-    this.node.append(go);
+  /** Show a Continue button, for a turn that ended because the program did. */
+  offerContinue(onClick) {
+    this.removeContinueOffer();
+    const node = button("▶ Continue", () => { node.disabled = true; onClick(); }, { class: "continue-turn", "aria-label": `Continue turn ${shortTurnName(this.id)}` });
+    this.node.append(node);
   }
 
-  withdrawOffer() {
-    this.node.querySelector(".go-on")?.remove();
+  removeContinueOffer() {
+    this.node.querySelector(".continue-turn")?.remove();
   }
 
-  /** Say whether what was shown is what the turn ended with. */
-  isTrue(outcome) {
-    if (!this.isWhole) return false;
+  /** Return whether the page shows the reply that the turn ended with. */
+  matchesOutcome(outcome) {
+    if (!this.isComplete) return false;
     return outcome.type !== "completed" || outcome.text === (this.replies.at(-1)?.text ?? "");
   }
 
-  #tell(outcome) {
-    const said = this.replies.at(-1)?.text ?? "";
+  #showOutcome(outcome) {
+    const reply = this.replies.at(-1)?.text ?? "";
     if (outcome.type === "failed") this.append(make("p", { class: "problem" }, outcome.error.message));
     if (outcome.type === "limit_reached") this.append(make("p", { class: "problem" }, outcome.message));
     if (outcome.left_running?.length) this.append(make("p", { class: "problem" }, `Still running: ${outcome.left_running.join(", ")}`));
-    announce(outcome.type === "completed" ? `Hark: ${said}` : `The turn ended: ${this.ending.textContent}. ${said}`);
+    announce(outcome.type === "completed" ? `Hark: ${reply}` : `The turn ended: ${this.status.textContent}. ${reply}`);
   }
 
-  #restart() {
+  #removeReply() {
     this.reply?.node.remove();
     this.replies = this.replies.filter((reply) => reply !== this.reply);
     this.reply = null;
   }
 
-  #think(text) {
-    if (this.thought === null) {
-      const thought = new Reply("thought");
-      this.append(make("details", { class: "thinking" }, make("summary", {}, "Thinking"), thought.node));
-      this.thought = thought;
+  #addReasoning(text) {
+    if (this.reasoning === null) {
+      const reasoning = new GrowingText("reasoning-text");
+      this.append(make("details", { class: "reasoning" }, make("summary", {}, "Thinking"), reasoning.node));
+      this.reasoning = reasoning;
     }
-    this.thought.add(text);
+    this.reasoning.add(text);
   }
 }

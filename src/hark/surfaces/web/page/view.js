@@ -1,39 +1,39 @@
-// One open session: its stream, its conversation, its queue, and what is sent into it.
+// The open session: its event stream, its conversation, its queue, and the messages that are sent to it.
 
 import * as api from "./api.js";
-import { keepDraft } from "./composer.js";
+import { addToDraft } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { announce, find, setText } from "./dom.js";
 import { QueuePanel } from "./queue.js";
-import { Stream } from "./stream.js";
-import { receiptWords, shortTurn } from "./format.js";
+import { EventStream } from "./stream.js";
+import { formatReceipt, shortTurnName } from "./format.js";
 
-const QUEUE_CHANGES = ["receipt", "turn.started", "turn.ended"];
+const QUEUE_EVENTS = ["receipt", "turn.started", "turn.ended"];
 
-export class View {
-  /** `complain(text)` tells what went wrong; `sessions` is the list, to be read again when something changed; `speaker` speaks. */
-  constructor(session, { complain, sessions, speaker }) {
+export class SessionView {
+  /** `showProblem(text)` shows an error, `sessions` is the session list, and `speaker` speaks replies. */
+  constructor(session, { showProblem, sessions, speaker }) {
     this.session = session;
-    this.complain = complain;
+    this.showProblem = showProblem;
     this.sessions = sessions;
     this.speaker = speaker;
     this.texts = new Map();
     this.authors = new Map();
     this.files = new Map();
     this.stopping = "";
-    this.begun = ""; // the turn of the last message, which the stream may not have told of yet
-    this.goal = "";
-    this.listening = 0; // recordings that are being turned into words
+    this.startedTurn = ""; // the turn of the last message, until its event arrives
+    this.targetTurn = "";
+    this.transcribing = 0; // recordings that the server is transcribing
     this.isClosed = false;
-    this.line = Promise.resolve(); // messages leave one after the other, so that they arrive in their order
-    this.queue = new QueuePanel(session, this.texts, complain);
+    this.lastSend = Promise.resolve(); // messages are sent one after another, so that they arrive in order
+    this.queue = new QueuePanel(session, this.texts, showProblem);
     this.conversation = new Conversation(find("log"), this);
-    this.stream = new Stream(session, this);
+    this.stream = new EventStream(session, this);
   }
 
   close() {
     this.isClosed = true;
-    this.speaker.cut();
+    this.speaker.stop();
     this.stream.close();
     this.queue.close();
     this.conversation.close();
@@ -43,152 +43,152 @@ export class View {
     return this.stream.resync();
   }
 
-  open(transcript, queue) {
+  show(transcript, queue) {
     localStorage.setItem("hark-session", this.session);
-    this.queue.show(queue);
-    this.conversation.open(transcript);
-    this.begun = "";
-    if (this.goal) this.goTo(this.goal);
-    this.changed();
-    this.sessions.soon();
+    this.queue.showItems(queue);
+    this.conversation.showTranscript(transcript);
+    this.startedTurn = "";
+    if (this.targetTurn) this.scrollToTurn(this.targetTurn);
+    this.updateControls();
+    this.sessions.refreshSoon();
   }
 
-  take(event) {
-    this.conversation.take(event);
-    if (event.type === "turn.started") this.begun = "";
-    this.speaker.take(event);
-    if (QUEUE_CHANGES.includes(event.type)) {
+  handleEvent(event) {
+    this.conversation.handleEvent(event);
+    if (event.type === "turn.started") this.startedTurn = "";
+    this.speaker.handleEvent(event);
+    if (QUEUE_EVENTS.includes(event.type)) {
       this.queue.refresh();
-      this.sessions.soon();
+      this.sessions.refreshSoon();
     }
-    this.changed();
+    this.updateControls();
   }
 
-  lost(isLost) {
+  setConnectionLost(isLost) {
     if (this.isClosed) return;
     find("connection").hidden = !isLost;
     if (isLost) return;
-    this.queue.sendAgain();
-    this.sessions.soon();
+    this.queue.retryFailed();
+    this.sessions.refreshSoon();
   }
 
-  refused(why) {
-    this.conversation.remark(why, "problem");
+  showRefusal(text) {
+    this.conversation.addLine(text, "problem");
   }
 
-  /** Show a turn, as soon as it is there. */
-  goTo(turn) {
-    this.goal = this.conversation.turns.has(turn) ? "" : turn;
-    this.conversation.goTo(turn);
+  /** Scroll to a turn, as soon as it is shown. */
+  scrollToTurn(turn) {
+    this.targetTurn = this.conversation.turns.has(turn) ? "" : turn;
+    this.conversation.scrollToTurn(turn);
   }
 
-  /** Show what can be done now. */
-  changed() {
+  /** Update the Stop button, the activity text and the other controls. */
+  updateControls() {
     if (this.isClosed) return;
     const turn = this.conversation.running;
-    const [sending] = this.queue.onTheirWay;
-    const isStopping = this.stopping !== "" && this.stopping === this.#toStop();
-    const { isSounding } = this.speaker;
-    const what = turn ? shortTurn(turn.id) : this.listening ? "listening" : sending ? "sending" : "speaking";
+    const [sending] = this.queue.sendingIds;
+    const isStopping = this.stopping !== "" && this.stopping === this.#stopTarget();
+    const { isSpeaking } = this.speaker;
+    const target = turn ? shortTurnName(turn.id) : this.transcribing ? "transcribing" : sending ? "sending" : "speaking";
     const stop = find("stop");
-    stop.hidden = !this.#toStop() && !isSounding;
+    stop.hidden = !this.#stopTarget() && !isSpeaking;
     stop.disabled = isStopping;
-    setText(stop, isStopping ? "Stopping …" : `■ Stop ${what}`);
-    const isAsked = this.conversation.question !== null;
-    setText(find("activity"), turn ? (isAsked ? "waits for you" : "working") : this.listening ? "listening" : isSounding ? "speaking" : "");
-    find("steer").hidden = find("queue-up").hidden = turn === null;
+    setText(stop, isStopping ? "Stopping…" : `■ Stop ${target}`);
+    const hasQuestion = this.conversation.question !== null;
+    setText(find("activity"), turn ? (hasQuestion ? "Waiting for your answer" : "Working") : this.transcribing ? "Transcribing" : isSpeaking ? "Speaking" : "");
+    find("steer").hidden = find("queue-message").hidden = turn === null;
     find("latest").hidden = this.conversation.isFollowing;
   }
 
-  /** Send a message; it stays on the page until the server has it. */
+  /** Send a message. The page shows it as waiting until the server has it. */
   send(text, delivery, files, id = api.newId()) {
-    this.queue.send(id, text);
-    this.changed();
+    this.queue.addSending(id, text);
+    this.updateControls();
     this.conversation.isFollowing = true;
-    this.conversation.follow();
+    this.conversation.scrollToEnd();
     if (files.length) this.files.set(id, files.map(({ name, media_type }) => ({ name, media_type })));
     const attachments = files.map(({ media_type, name, data }) => ({ media_type, name, data }));
-    const shown = delivery === "queue" ? null : this.#heard();
+    const shown = delivery === "queue" ? null : this.#stopSpeaking();
     const message = { id, text, ...(delivery && { delivery }), ...(attachments.length && { attachments }), ...(shown && { shown }) };
-    this.line = this.line.then(() => this.#leave(id, text, () => api.say(this.session, message), () => this.send(text, delivery, files, id)));
+    this.lastSend = this.lastSend.then(() => this.#post(id, text, () => api.postMessage(this.session, message), () => this.send(text, delivery, files, id)));
   }
 
-  /** Have the agent go on with a turn that a restart or a crash cut. */
-  goOn(turn) {
+  /** Continue a turn that a restart or a crash interrupted. */
+  continueTurn(turn) {
     this.send(`/continue ${turn}`, "", []);
   }
 
-  /** Send a recording; its words come back as a message. */
-  async hear(audio, id = api.newId()) {
-    const words = "🎙️ voice message";
-    const shown = this.#heard();
-    this.listening++;
-    this.queue.send(id, words);
-    this.changed();
-    await this.#leave(id, words, () => api.voice(this.session, id, audio, shown), () => this.hear(audio, id));
-    this.listening--;
-    this.changed();
+  /** Send a recording. Its transcript arrives as a message. */
+  async sendRecording(audio, id = api.newId()) {
+    const text = "🎙️ Voice message";
+    const shown = this.#stopSpeaking();
+    this.transcribing++;
+    this.queue.addSending(id, text);
+    this.updateControls();
+    await this.#post(id, text, () => api.postVoiceMessage(this.session, id, audio, shown), () => this.sendRecording(audio, id));
+    this.transcribing--;
+    this.updateControls();
   }
 
-  /** What a stop would end: the running turn, a recording that is being transcribed, or a message on its way. */
-  #toStop() {
-    return this.conversation.running?.id ?? (this.listening ? "voice" : this.queue.onTheirWay[0] ?? this.begun);
+  /** The target of a stop: the running turn, a recording that is being transcribed, or a message that is being sent. */
+  #stopTarget() {
+    return this.conversation.running?.id ?? (this.transcribing ? "voice" : this.queue.sendingIds[0] ?? this.startedTurn);
   }
 
-  /** Stop the running turn and the messages on their way, which the server may get only after the stop. */
+  /** Stop the running turn and the messages that are being sent, which may reach the server after the stop. */
   async stop() {
-    this.speaker.cut();
-    const what = this.#toStop();
-    const turn = this.conversation.running?.id ?? (what === this.begun ? what : undefined);
-    if (!what || this.stopping === what) return;
-    this.stopping = what;
-    this.changed();
+    this.speaker.stop();
+    const target = this.#stopTarget();
+    const turn = this.conversation.running?.id ?? (target === this.startedTurn ? target : undefined);
+    if (!target || this.stopping === target) return;
+    this.stopping = target;
+    this.updateControls();
     try {
-      const { heard } = this.speaker;
-      const messages = this.queue.onTheirWay.map((message) => ({ message }));
-      const named = { turn, shown: turn && heard?.turn === turn ? heard.characters : undefined };
-      // Without a name, a stop ends everything, recordings that are being transcribed included.
-      const stops = this.listening ? [{}, ...messages] : turn ? [named, ...messages] : messages;
+      const { progress } = this.speaker;
+      const messages = this.queue.sendingIds.map((message) => ({ message }));
+      const turnStop = { turn, shown: turn && progress?.turn === turn ? progress.characters : undefined };
+      // A stop without a turn or message stops everything, including recordings that are being transcribed.
+      const stops = this.transcribing ? [{}, ...messages] : turn ? [turnStop, ...messages] : messages;
       await Promise.all(stops.map((stop) => api.interrupt(this.session, stop)));
     } catch (error) {
-      this.complain(`Not stopped: ${error.message}`);
+      this.showProblem(`Not stopped: ${error.message}`);
     }
     this.stopping = "";
-    this.changed();
+    this.updateControls();
   }
 
-  /** Be silent, and return how much of the last reply was heard; null when it was not spoken. */
-  #heard() {
-    this.speaker.cut();
-    return this.speaker.heard;
+  /** Stop speaking. Return how much of the last reply was spoken, or null if it was not stopped. */
+  #stopSpeaking() {
+    this.speaker.stop();
+    return this.speaker.progress;
   }
 
-  async #leave(id, text, post, again) {
+  async #post(id, text, request, retry) {
     try {
-      const receipt = await post();
-      if (receipt.state === "started" && receipt.turn && !this.conversation.turns.has(receipt.turn)) this.begun = receipt.turn;
-      if (!receipt.turn && receipt.state === "started") this.conversation.remark(`› ${text}`, "command");
+      const receipt = await request();
+      if (receipt.state === "started" && receipt.turn && !this.conversation.turns.has(receipt.turn)) this.startedTurn = receipt.turn;
+      if (!receipt.turn && receipt.state === "started") this.conversation.addLine(`› ${text}`, "command");
       await this.queue.refresh();
-      this.queue.sent(id);
-      announce(`Your message: ${receiptWords(receipt)}`);
+      this.queue.removeSending(id);
+      announce(`Your message: ${formatReceipt(receipt)}`);
     } catch (error) {
       if (!(error instanceof api.ApiError)) throw error;
-      this.#notSent(id, text, error, again);
+      this.#onSendError(id, text, error, retry);
     }
-    this.changed();
+    this.updateControls();
   }
 
-  #notSent(id, text, error, again) {
-    const isAway = error.status === 0 || error.status === 401 || error.status >= 502;
+  #onSendError(id, text, error, retry) {
+    const isUnreachable = error.status === 0 || error.status === 401 || error.status >= 502;
     if (this.isClosed) {
-      keepDraft(this.session, text);
-      this.complain(`A message for ${this.session} was not sent: ${error.message} It is in its message field.`);
-    } else if (isAway) {
-      this.queue.failed(id, `Not sent: ${error.message}`, again);
+      addToDraft(this.session, text);
+      this.showProblem(`A message to ${this.session} was not sent: ${error.message} Its text is in that session's message field.`);
+    } else if (isUnreachable) {
+      this.queue.markFailed(id, `Not sent yet: ${error.message}`, retry);
     } else {
-      this.queue.sent(id);
+      this.queue.removeSending(id);
       if (!find("input").value && !text.startsWith("🎙️")) find("input").value = text;
-      this.complain(error.message);
+      this.showProblem(error.message);
     }
   }
 }

@@ -1,19 +1,19 @@
-// Voice: record, send, and show how long it has been; the words come back as a message like any other.
+// Records voice messages and shows the recording time. The transcript arrives as an ordinary message.
 
 import { announce, find, setText } from "./dom.js";
 
-const TYPES = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
+const AUDIO_TYPES = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
 export class VoiceRecorder {
-  /** `receiver()` is who a recording that begins now is for: its hear(audio) takes it; `begun()` is told that one begins. */
-  constructor({ receiver, begun, complain }) {
-    this.receiver = receiver;
-    this.begun = begun;
-    this.complain = complain;
+  /** `getReceiver()` returns the view whose sendRecording(audio) gets a recording that starts now; `onStart()` is called at its start. */
+  constructor({ getReceiver, onStart, showProblem }) {
+    this.getReceiver = getReceiver;
+    this.onStart = onStart;
+    this.showProblem = showProblem;
     this.recorder = null;
-    this.pieces = [];
+    this.chunks = [];
     this.timer = 0;
-    this.isKept = true;
+    this.isSent = true;
     this.button = find("record");
     this.status = find("recording");
     this.button.hidden = !navigator.mediaDevices || !window.MediaRecorder;
@@ -26,45 +26,45 @@ export class VoiceRecorder {
 
   async start() {
     let microphone;
-    this.begun();
+    this.onStart();
     try {
       microphone = await navigator.mediaDevices.getUserMedia({ audio: true });
     } catch (error) {
-      return this.complain(`The microphone can't be used: ${error.message}.`);
+      return this.showProblem(`The microphone can't be used: ${error.message}.`);
     }
     if (this.recorder) return microphone.getTracks().forEach((track) => track.stop());
-    const receiver = this.receiver();
-    const recorder = new MediaRecorder(microphone, { mimeType: TYPES.find((type) => MediaRecorder.isTypeSupported(type)) });
+    const receiver = this.getReceiver();
+    const recorder = new MediaRecorder(microphone, { mimeType: AUDIO_TYPES.find((type) => MediaRecorder.isTypeSupported(type)) });
     this.recorder = recorder;
-    this.pieces = [];
-    this.isKept = true;
-    const began = Date.now();
-    recorder.addEventListener("dataavailable", (event) => this.pieces.push(event.data));
-    recorder.addEventListener("stop", () => this.#over(microphone, receiver, recorder.mimeType));
+    this.chunks = [];
+    this.isSent = true;
+    const startedAt = Date.now();
+    recorder.addEventListener("dataavailable", (event) => this.chunks.push(event.data));
+    recorder.addEventListener("stop", () => this.#onStop(microphone, receiver, recorder.mimeType));
     recorder.start();
-    this.#show(true);
+    this.#updateButton(true);
     announce("Recording.");
-    this.timer = setInterval(() => setText(this.status, `recording ${Math.round((Date.now() - began) / 1000)} s · Esc drops it`), 200);
+    this.timer = setInterval(() => setText(this.status, `Recording ${Math.round((Date.now() - startedAt) / 1000)} s · Esc discards it`), 200);
   }
 
-  /** End the recording, and send it or not. */
-  stop(isKept) {
-    this.isKept = isKept;
+  /** End the recording, and send or discard it. */
+  stop(isSent) {
+    this.isSent = isSent;
     this.recorder?.stop();
   }
 
-  #over(microphone, receiver, type) {
+  #onStop(microphone, receiver, type) {
     for (const track of microphone.getTracks()) track.stop();
     clearInterval(this.timer);
     this.recorder = null;
-    this.#show(false);
+    this.#updateButton(false);
     setText(this.status, "");
-    if (this.isKept) receiver.hear(new Blob(this.pieces, { type }));
+    if (this.isSent) receiver.sendRecording(new Blob(this.chunks, { type }));
   }
 
-  #show(isOn) {
-    this.button.classList.toggle("on", isOn);
-    this.button.setAttribute("aria-pressed", String(isOn));
-    this.button.setAttribute("aria-label", isOn ? "Send the recording" : "Record a voice message");
+  #updateButton(isRecording) {
+    this.button.classList.toggle("on", isRecording);
+    this.button.setAttribute("aria-pressed", String(isRecording));
+    this.button.setAttribute("aria-label", isRecording ? "Send the recording" : "Record a voice message");
   }
 }

@@ -1,4 +1,4 @@
-"""What a patch says: which files become what, whatever the format it is written in."""
+"""A parsed patch: the changes to each file, independent of the patch format."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from hark.protocol.tool import ToolError
 
 
 class FileAction(StrEnum):
-    """What a patch does to a file."""
+    """The action that a patch performs on a file."""
 
     ADD = "add"
     UPDATE = "update"
@@ -16,9 +16,10 @@ class FileAction(StrEnum):
 
 
 class Hunk(Struct):
-    """Lines that belong together: each with a sign, `-` to remove, `+` to add, and a blank for one that stays.
+    """A group of adjacent lines, each with a sign: `-` to remove, `+` to add, and a space for an unchanged line.
 
-    `start` is the line where it should fit, if the patch says so; `headings` are lines that come somewhere before it.
+    `start` is the line number from the hunk's header, if there is one. `headings` are lines that occur somewhere
+    before the hunk. `is_old_unended` and `is_new_unended`: the last old or new line has no newline.
     """
 
     lines: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -30,23 +31,23 @@ class Hunk(Struct):
 
     @property
     def old(self) -> list[str]:
-        """The lines that must be there."""
+        """The lines that the file must contain before the patch is applied."""
         return [text for sign, text in self.lines if sign != "+"]
 
     @property
     def new(self) -> list[str]:
-        """The lines that will be there."""
+        """The lines that replace `old` when the patch is applied."""
         return [text for sign, text in self.lines if sign != "-"]
 
     def end_without_newline(self) -> None:
-        """The line before was said to have no newline at its end."""
+        """Record that the hunk's last line so far does not end with a newline."""
         sign = self.lines[-1][0] if self.lines else " "
         self.is_old_unended = self.is_old_unended or sign != "+"
         self.is_new_unended = self.is_new_unended or sign != "-"
 
 
 class FilePatch(Struct):
-    """What becomes of one file; with `new_path` it moves there. `is_executable`: None leaves that as it is."""
+    """The changes to one file. `new_path` is set if the file moves. If `is_executable` is None, the mode is kept."""
 
     kind: FileAction
     path: str
@@ -56,9 +57,9 @@ class FilePatch(Struct):
 
 
 class BadPatch(ToolError):
-    """It can't be read as a patch."""
+    """The text can't be parsed as a patch."""
 
 
-def paths_of(patches: list[FilePatch]) -> list[str]:
-    """Return all paths that would change, each once."""
+def changed_paths(patches: list[FilePatch]) -> list[str]:
+    """Return all paths that the patches would change, without duplicates."""
     return list(dict.fromkeys(path for patch in patches for path in (patch.path, patch.new_path) if path))

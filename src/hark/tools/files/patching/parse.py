@@ -1,4 +1,4 @@
-"""Reads the text of a patch, in whichever of two formats it is."""
+"""Parses patches in two formats: unified diffs, and sections after *** Begin Patch."""
 
 import re
 from collections.abc import Sequence
@@ -14,26 +14,26 @@ _MOVE = re.compile(r"\*\*\* Move to: (.+)")
 _NUMBERED = re.compile(r"-(\d+)(?:,\d+)? \+\d+(?:,\d+)?(?: @@)?")
 
 
-def parse_begin(lines: Sequence[str], first_number: int = 1) -> list[FilePatch]:
-    """Read the lines behind *** Begin Patch.
+def parse_begin_patch(lines: Sequence[str], first_number: int = 1) -> list[FilePatch]:
+    """Parse the lines after *** Begin Patch.
 
     Raises:
-        BadPatch: A line is not what it should be there.
+        BadPatch: A line is invalid at its position.
     """
     patches: list[FilePatch] = []
     for number, line in enumerate(lines, first_number):
         if line.strip() == _END:
             break
         try:
-            _take(line, patches)
+            _parse_line(line, patches)
         except BadPatch as problem:
             raise BadPatch(f"Line {number} of the patch, {line[:80]!r}: {problem}") from problem
     for patch in patches:
-        _finish(patch)
+        _remove_blank_ends(patch)
     return patches
 
 
-def _take(line: str, patches: list[FilePatch]) -> None:
+def _parse_line(line: str, patches: list[FilePatch]) -> None:
     if found := _FILE.fullmatch(line.rstrip()):
         kind = FileAction(found[1].lower())
         patches.append(FilePatch(kind, found[2].strip(), hunks=[Hunk()] if kind is FileAction.ADD else []))
@@ -45,39 +45,39 @@ def _take(line: str, patches: list[FilePatch]) -> None:
     patch = patches[-1]
     match patch.kind:
         case FileAction.ADD:
-            _take_added(line, patch.hunks[0])
+            _parse_added_line(line, patch.hunks[0])
         case FileAction.DELETE:
             if line.strip():
-                raise BadPatch("a deleted file has no lines; expected the next *** File or *** End Patch.")
+                raise BadPatch("a deleted file has no lines; expected another *** line.")
         case FileAction.UPDATE:
-            _take_update(line, patch)
+            _parse_update_line(line, patch)
 
 
-def _take_added(line: str, hunk: Hunk) -> None:
+def _parse_added_line(line: str, hunk: Hunk) -> None:
     if line.startswith("+"):
         hunk.lines.append(("+", line[1:]))
     elif line.strip():
-        raise BadPatch("each line of an added file begins with +.")
+        raise BadPatch("each line of an added file must begin with +.")
     else:
-        hunk.lines.append((" ", ""))  # an empty line, or the space between two files
+        hunk.lines.append((" ", ""))  # an empty line, or the gap between two files
 
 
-def _take_update(line: str, patch: FilePatch) -> None:
+def _parse_update_line(line: str, patch: FilePatch) -> None:
     if found := _MOVE.fullmatch(line.rstrip()):
         patch.new_path = found[1].strip()
     elif line.startswith("@@"):
-        _take_heading(line, patch)
+        _parse_heading(line, patch)
     elif line.strip() == _END_OF_FILE:
-        _open_hunk(patch).is_at_end = True
+        _current_hunk(patch).is_at_end = True
     elif line.startswith("\\"):
-        _open_hunk(patch).end_without_newline()
+        _current_hunk(patch).end_without_newline()
     elif line == "" or line[0] in " +-":
-        _open_hunk(patch).lines.append((line[:1] or " ", line[1:]))
+        _current_hunk(patch).lines.append((line[:1] or " ", line[1:]))
     else:
-        raise BadPatch("expected a line that begins with a blank, + or -, or with @@ or ***.")
+        raise BadPatch("expected a line that begins with a space, + or -, or with @@ or ***.")
 
 
-def _take_heading(line: str, patch: FilePatch) -> None:
+def _parse_heading(line: str, patch: FilePatch) -> None:
     if not patch.hunks or patch.hunks[-1].lines:
         patch.hunks.append(Hunk())
     hunk = patch.hunks[-1]
@@ -88,14 +88,14 @@ def _take_heading(line: str, patch: FilePatch) -> None:
         hunk.headings.append(heading.removesuffix("@@").strip())
 
 
-def _open_hunk(patch: FilePatch) -> Hunk:
+def _current_hunk(patch: FilePatch) -> Hunk:
     if not patch.hunks:
         patch.hunks.append(Hunk())
     return patch.hunks[-1]
 
 
-def _finish(patch: FilePatch) -> None:
-    """Leave out blank lines between sections, which were taken for context, and hunks that are empty by that."""
+def _remove_blank_ends(patch: FilePatch) -> None:
+    """Remove blank lines between sections, which were parsed as context, and hunks that become empty."""
     for hunk in patch.hunks:
         while hunk.lines and hunk.lines[-1] == (" ", ""):
             hunk.lines.pop()
@@ -104,25 +104,25 @@ def _finish(patch: FilePatch) -> None:
     patch.hunks = [hunk for hunk in patch.hunks if hunk.lines]
 
 
-def parse(text: str) -> list[FilePatch]:
-    """Read a patch, in whichever format it is.
+def parse_patch(text: str) -> list[FilePatch]:
+    """Parse a patch in either format.
 
     Raises:
-        BadPatch: It is in neither. The text says which line is wrong.
+        BadPatch: The text is in neither format. The message names the invalid line.
     """
-    lines = _without_fence(text.replace("\r\n", "\n").split("\n"))
+    lines = _remove_fence(text.replace("\r\n", "\n").split("\n"))
     begin = next((at for at, line in enumerate(lines) if line.strip() == BEGIN), None)
-    patches = parse_unified(lines) if begin is None else parse_begin(lines[begin + 1 :], begin + 2)
+    patches = parse_unified(lines) if begin is None else parse_begin_patch(lines[begin + 1 :], begin + 2)
     if not patches:
         raise BadPatch(
-            "There is no patch in the text. Give a unified diff (--- a/file, +++ b/file, @@ -1,3 +1,4 @@), "
-            "or *** Begin Patch with *** Update File: and the like."
+            "The text contains no patch. Give a unified diff (--- a/file, +++ b/file, @@ -1,3 +1,4 @@), "
+            "or *** Begin Patch with sections such as *** Update File: path."
         )
     return patches
 
 
-def _without_fence(lines: list[str]) -> list[str]:
-    """Leave out the fence that models like to put around code."""
+def _remove_fence(lines: list[str]) -> list[str]:
+    """Remove the code fence that models often put around a patch."""
     while lines and not lines[-1].strip():
         lines = lines[:-1]
     if len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```":

@@ -1,1 +1,1 @@
-"""HTML to Markdown that a model reads well."""
+"""Converts HTML to Markdown for a model."""
