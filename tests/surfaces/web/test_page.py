@@ -141,10 +141,29 @@ async def test_a_late_response_to_a_change_does_not_replace_a_newer_queue(chromi
         await other.click("#queue li:nth-child(2) [data-action=up]")
         await expect(page.locator("#queue .text")).to_have_text(["blue", "red"])
         responses.set()
-        await expect(page.locator("#announcer")).to_have_text("Waiting message deleted.")
+        await expect(page.locator("#announcer p").last).to_have_text("Waiting message deleted.")
         await expect(page.locator("#queue .text")).to_have_text(["blue", "red"])
         gate.set()
         await expect(page.locator(".reply")).to_have_text(["busy.", "blue", "red"])
+
+
+async def test_a_receipt_that_arrives_after_the_reply_is_not_announced(chromium: Browser, tmp_path: Path) -> None:
+    response_gate = asyncio.Event()
+    async with open_site(chromium, tmp_path, [echo()]) as site:
+        page = await site.open_page()
+
+        async def delay_response(route: Route) -> None:
+            response = await route.fetch()
+            await response_gate.wait()
+            await route.fulfill(response=response)
+
+        await page.route("**/messages", delay_response)
+        await send_message(page, "ping")
+        await expect(page.locator("#announcer p")).to_have_text(["Hark: ping"])
+        await expect(page.locator("#queue .sending")).to_have_count(1)
+        response_gate.set()
+        await expect(page.locator("#queue .sending")).to_have_count(0)
+        await expect(page.locator("#announcer p")).to_have_text(["Hark: ping"])
 
 
 async def test_a_steered_message_is_shown_in_the_turn_that_it_joined(chromium: Browser, tmp_path: Path) -> None:

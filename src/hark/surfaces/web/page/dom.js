@@ -38,6 +38,14 @@ export function isTyping() {
   return node instanceof HTMLTextAreaElement || node instanceof HTMLInputElement || node instanceof HTMLSelectElement;
 }
 
-/** Have screen readers announce a text, politely or immediately. */
-export const announce = (text) => { find("announcer").textContent = text; };
+const MAX_ANNOUNCEMENTS = 5;
+
+/** Have screen readers announce a text after the earlier ones. Replacing an earlier text would silence it. */
+export function announce(text) {
+  const announcer = find("announcer");
+  announcer.append(make("p", {}, text));
+  if (announcer.childElementCount > MAX_ANNOUNCEMENTS) announcer.firstElementChild.remove();
+}
+
+/** Have screen readers announce a text immediately. */
 export const announceUrgently = (text) => { find("urgent-announcer").textContent = text; };

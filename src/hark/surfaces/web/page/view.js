@@ -168,9 +168,11 @@ export class SessionView {
       const receipt = await request();
       if (receipt.state === "started" && receipt.turn && !this.conversation.turns.has(receipt.turn)) this.startedTurn = receipt.turn;
       if (!receipt.turn && receipt.state === "started") this.conversation.addLine(`› ${text}`, "command");
+      // A response can arrive after the end of its turn, when the reply has been announced.
+      const hasEnded = this.conversation.turns.get(receipt.turn)?.isRunning === false;
+      if (!hasEnded) announce(`Your message: ${formatReceipt(receipt)}`);
       await this.queue.refresh();
       this.queue.removeSending(id);
-      announce(`Your message: ${formatReceipt(receipt)}`);
     } catch (error) {
       if (!(error instanceof api.ApiError)) throw error;
       this.#onSendError(id, text, error, retry);
