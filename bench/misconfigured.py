@@ -24,7 +24,7 @@ CASES = {
 
 
 def measure(options: BenchOptions) -> list[Figure]:
-    """For each misconfiguration, send messages that fail, each after the previous one's error, and measure."""
+    """Send messages that fail, for each misconfiguration. Measure the time to each error, the CPU and the memory."""
     figures: list[Figure] = []
     with run_stream_server() as base_url:
         for name, (url, model, chats, extra_settings) in CASES.items():

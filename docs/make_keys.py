@@ -61,7 +61,7 @@ an answer only if the question was visible before its first character. All other
 TAIL = """
 ## Change keys
 
-In `config.toml`, with [Textual's key names](https://textual.textualize.io/guide/input/#key):
+Change keys in `config.toml`, with [Textual's key names](https://textual.textualize.io/guide/input/#key):
 
 ```toml
 [terminal]
@@ -72,8 +72,8 @@ steer = "ctrl+x"
 stop = "f9"
 ```
 
-`NO_COLOR` is honoured. A click on output, reasoning or a long message opens or folds it. Hold Shift to select text with
-the mouse. Esc takes effect after 25 ms; set `ESCDELAY` to a higher value on a slow connection.
+`NO_COLOR` is honoured. A click on output, reasoning or a long message expands or collapses it. Hold Shift to select
+text with the mouse. Esc takes effect after 25 ms; set `ESCDELAY` to a higher value on a slow connection.
 """
 
 

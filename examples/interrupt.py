@@ -1,4 +1,4 @@
-"""Interrupt, redirect and queue without a model: a scripted provider replaces it."""
+"""Interrupts a turn and queues a message, with a scripted provider instead of a model."""
 
 import asyncio
 import tempfile
@@ -10,7 +10,7 @@ COUNTING = [step for number in range(1, 301) for step in (f"{number} ", Pause(0.
 
 
 async def main() -> None:
-    """Count slowly, get interrupted, answer the new message, then the queued one."""
+    """Interrupt a slow count with a question, queue another question, and print how each turn ended."""
     provider = ScriptedProvider([COUNTING, [Pause(0.3), "Paris."], ["It has about two million people."]])
     with tempfile.TemporaryDirectory() as home:
         async with hark.open(home=home, routes=[{"name": "script", "provider": provider}]) as agent:

@@ -16,7 +16,7 @@ def tool_call(tool: str, arguments: str = "{}") -> list[CallChunk]:
     return [CallChunk(0, "c1", tool, arguments)]
 
 
-async def test_a_stop_during_an_mcp_call_settles_in_time_and_the_server_keeps_running(tmp_path: Path) -> None:
+async def test_a_stop_during_an_mcp_call_settles_within_a_second_and_the_server_keeps_running(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     provider = ScriptedProvider([tool_call("one__wait"), tool_call("one__pid"), ["done"]])
     mcp = {"servers": {"one": small_server_settings(env={"NOTES": str(notes)})}}

@@ -13,7 +13,7 @@ from hark.surfaces.chat.sender_policy import CODE_CHARACTERS, CODE_LENGTH, new_c
 from tests.cli.command_line import open_hark
 
 
-def test_codes_are_long_evenly_distributed_and_unique() -> None:
+def test_pairing_codes_are_long_evenly_distributed_and_unique() -> None:
     codes = [new_code() for _ in range(5_000)]
     assert len(set(codes)) == len(codes)
     assert len(set(CODE_CHARACTERS)) ** CODE_LENGTH >= 2**40

@@ -189,7 +189,7 @@ async def test_a_new_turn_cancels_the_sessions_reflection(tmp_path: Path) -> Non
         assert await (await fixture.wait_for_child_end()).idle() == Interrupted("behind the scenes")
 
 
-async def test_only_the_last_of_several_quick_exchanges_is_reflected_on(tmp_path: Path) -> None:
+async def test_only_the_last_of_several_quick_exchanges_triggers_a_reflection(tmp_path: Path) -> None:
     async with open_fixture(tmp_path, reply_with_note) as fixture:
         fixture.reflection.turn_ended("demo", "person: first")
         fixture.reflection.turn_ended("demo", "person: second")
@@ -198,7 +198,7 @@ async def test_only_the_last_of_several_quick_exchanges_is_reflected_on(tmp_path
         assert "person: second" in fixture.provider.requests[0].messages[0].text
 
 
-async def test_children_and_empty_exchanges_are_not_reflected_on(tmp_path: Path) -> None:
+async def test_child_sessions_and_empty_exchanges_trigger_no_reflection(tmp_path: Path) -> None:
     async with open_fixture(tmp_path, reply_with_note) as fixture:
         for name in ("demo.m-1", "demo.c-call1"):
             fixture.reflection.turn_ended(name, "person: x")
@@ -209,7 +209,7 @@ async def test_children_and_empty_exchanges_are_not_reflected_on(tmp_path: Path)
         assert [name.split(".")[0] for name in fixture.children] == ["last"]
 
 
-async def test_an_interrupted_turn_is_not_reflected_on(tmp_path: Path) -> None:
+async def test_an_interrupted_turn_triggers_no_reflection(tmp_path: Path) -> None:
     hang = Hang()
     async with open_fixture(tmp_path, reply_with_note) as fixture:
         fixture.provider._replies[0] = [hang]  # pyright: ignore[reportPrivateUsage]
@@ -264,7 +264,7 @@ async def test_a_reflection_child_that_needs_an_approval_is_stopped(tmp_path: Pa
 async def median_turn_seconds(
     home: Path, child_reply: MakeReply = reply_with_note, stuck_at: type[AnyEvent] | None = None
 ) -> float:
-    """Return the median turn duration. With `stuck_at`, each previous reflection hangs at that event type."""
+    """Return the median turn duration. With `stuck_at`, earlier reflections hang after that type of event."""
     async with open_fixture(home, child_reply, is_reflecting=stuck_at is not None) as fixture:
         session = fixture.session("demo")
         fixture.reflection.follow(session)

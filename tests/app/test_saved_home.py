@@ -76,19 +76,19 @@ async def run_command(saved_home: Path, *arguments: str) -> Any:
     return ended.json
 
 
-async def test_a_saved_home_lists_its_sessions(saved_home: Path) -> None:
+async def test_sessions_from_an_earlier_version_are_listed(saved_home: Path) -> None:
     assert await run_command(saved_home, "sessions", "list", "--json") == expected_json(saved_home, "sessions")
 
 
 @pytest.mark.parametrize("session", SESSIONS)
-async def test_a_saved_home_shows_the_same_transcript(saved_home: Path, session: str) -> None:
+async def test_transcripts_from_an_earlier_version_are_shown_unchanged(saved_home: Path, session: str) -> None:
     assert await run_command(saved_home, "sessions", "show", session, "--json") == expected_json(
         saved_home, f"{session}.show"
     )
 
 
 @pytest.mark.parametrize("session", TRACED)
-async def test_a_saved_home_shows_the_same_trace(saved_home: Path, session: str) -> None:
+async def test_traces_from_an_earlier_version_are_shown_unchanged(saved_home: Path, session: str) -> None:
     def segments(trace: Any) -> Any:
         [turn] = trace["turns"]
         parts = [[part[key] for key in ("kind", "name", "start", "end", "call")] for part in turn["parts"]]
@@ -99,7 +99,7 @@ async def test_a_saved_home_shows_the_same_trace(saved_home: Path, session: str)
     )
 
 
-async def test_a_saved_home_lists_its_schedules(saved_home: Path) -> None:
+async def test_schedules_from_an_earlier_version_are_listed(saved_home: Path) -> None:
     def without_next_times(answer: Any) -> Any:
         return [{key: value for key, value in row.items() if not key.startswith("next")} for row in answer["schedules"]]
 
@@ -108,7 +108,7 @@ async def test_a_saved_home_lists_its_schedules(saved_home: Path) -> None:
     )
 
 
-async def test_a_saved_home_holds_its_queued_messages_until_the_next_message(saved_home: Path) -> None:
+async def test_a_held_queue_from_an_earlier_version_runs_after_the_next_message(saved_home: Path) -> None:
     assert await run_command(saved_home, "queue", "held") == expected_json(saved_home, "held.queue")
     async with open_agent_on(saved_home) as agent:
         session = agent.session("held")
@@ -141,7 +141,7 @@ async def test_a_turn_left_open_by_a_kill_is_closed_and_the_queue_runs(saved_hom
         assert not (saved_home / "work" / "asked").exists()
 
 
-async def test_a_saved_grant_still_applies(saved_home: Path) -> None:
+async def test_a_grant_from_an_earlier_version_still_applies(saved_home: Path) -> None:
     (saved_home / "work" / "granted").unlink()
     async with open_agent_on(saved_home, approvals={"mode": "ask"}) as agent:
         session = agent.session("new")
@@ -152,7 +152,7 @@ async def test_a_saved_grant_still_applies(saved_home: Path) -> None:
     assert not [event async for event in events if isinstance(event, QuestionAsked)]
 
 
-async def test_saved_undo_steps_are_undone_one_by_one(saved_home: Path) -> None:
+async def test_undo_steps_from_an_earlier_version_are_undone_one_by_one(saved_home: Path) -> None:
     work = saved_home / "work"
     async with open_agent_on(saved_home) as agent:
         session = agent.session("work")
@@ -165,7 +165,7 @@ async def test_saved_undo_steps_are_undone_one_by_one(saved_home: Path) -> None:
         assert (work / "story.txt").read_text() == "once\nupon a time\n"
 
 
-async def test_pending_chat_messages_in_a_saved_home_are_delivered_once(saved_home: Path) -> None:
+async def test_pending_chat_messages_from_an_earlier_version_are_delivered_once(saved_home: Path) -> None:
     async with chat_platform(saved_home / "home", [echo] * 10) as (chat, _):
         await chat.until(lambda: any("echo: the text behind a button" in text for text in chat.texts))
         for again in (
@@ -198,7 +198,7 @@ async def test_a_message_from_a_disabled_surface_stays_pending(saved_home: Path)
     assert (entry.incoming.id, entry.incoming.author.name, entry.incoming.text) == ("p4", "Bob", "of another surface")
 
 
-async def test_notes_in_a_saved_home_are_included_in_the_prompt(saved_home: Path) -> None:
+async def test_notes_from_an_earlier_version_are_included_in_the_prompt(saved_home: Path) -> None:
     provider = ScriptedProvider([echo] * 10)
     routes = [{"provider": provider}]
     async with hark.open(home=saved_home / "home", workspace=saved_home / "work", routes=routes) as agent:
@@ -208,13 +208,13 @@ async def test_notes_in_a_saved_home_are_included_in_the_prompt(saved_home: Path
     assert "The user likes short answers." in request.system
 
 
-def test_pairings_in_a_saved_home_still_apply(saved_home: Path) -> None:
+def test_pairings_from_an_earlier_version_still_apply(saved_home: Path) -> None:
     pairing = PairingFile(saved_home / "home" / "pairing.json")
     assert pairing.is_paired("telegram", "77")
     assert not pairing.is_paired("telegram", "78")
 
 
-def test_the_ledger_identifies_a_message_by_its_tag_and_address(saved_home: Path) -> None:
+def test_ledger_entry_names_from_an_earlier_version_contain_tag_address_and_id(saved_home: Path) -> None:
     with closing(sqlite3.connect(saved_home / "home" / "gateway.db")) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM incoming")}
     address = '{"surface":"test","chat":"home"}'

@@ -117,7 +117,7 @@ async def test_a_signal_withdraws_the_prompt_and_does_not_stop_the_turn_of_anoth
         assert len(hark.server.requests) == 1
 
 
-async def test_a_signal_also_stops_a_queued_message_from_another_sender_that_this_process_runs(tmp_path: Path) -> None:
+async def test_a_signal_also_stops_the_turn_of_a_message_queued_by_another_process(tmp_path: Path) -> None:
     async with open_hark(tmp_path, [text(["mine"]), hanging(2)]) as hark:
         await hark.run("send", "demo", "for later", "--delivery", "queue")
         running = await hark.start("-p", "now", "--session", "demo")

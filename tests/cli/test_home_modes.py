@@ -144,7 +144,7 @@ async def use_all_features(home: PrivateHome, program: WebhookProgram, tmp_path:
 
 
 @pytest.mark.parametrize("umask", ["000", "022"])
-async def test_a_used_home_is_private_with_any_umask(tmp_path: Path, umask: str) -> None:
+async def test_the_home_is_private_after_using_all_features_with_any_umask(tmp_path: Path, umask: str) -> None:
     script = [shell_call(LONG_OUTPUT), memory_call("They like tea."), text(["noted"]), echo(), echo(), echo()]
     async with open_hark(tmp_path, script) as hark, program_server() as program:
         hark.folder = tmp_path / "work"
@@ -164,7 +164,7 @@ async def test_a_used_home_is_private_with_any_umask(tmp_path: Path, umask: str)
     assert (hark.folder / "notes.txt").stat().st_mode & 0o777 == 0o664  # a user's file keeps its mode
 
 
-async def test_all_other_files_in_the_home_are_created_private(tmp_path: Path) -> None:
+async def test_state_files_in_the_home_are_created_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         await write_other_files(tmp_path / "home", tmp_path)

@@ -83,7 +83,7 @@ def mcp_server_toml(notes: Path) -> str:
 
 
 @pytest.mark.parametrize("status", [401, 404, None])
-async def test_messages_fail_with_little_cpu_and_mcp_servers_start_once(tmp_path: Path, status: int | None) -> None:
+async def test_failing_turns_use_little_cpu_and_start_mcp_servers_only_once(tmp_path: Path, status: int | None) -> None:
     count = WARM_UP_MESSAGES + MESSAGES
     async with open_hark(tmp_path, [failing(status)] * count if status else []) as hark:
         url = hark.server.base_url if status else "http://127.0.0.1:9/v1"

@@ -65,7 +65,7 @@ async def test_without_an_owner_a_message_is_queued_and_runs_with_the_next_promp
         assert (await hark.run("queue", "demo", "list")).json == {"queue": []}
 
 
-async def test_a_message_queued_without_an_owner_runs_before_the_next_prompt_exits(tmp_path: Path) -> None:
+async def test_a_message_queued_without_an_owner_runs_after_the_next_prompt_and_before_the_exit(tmp_path: Path) -> None:
     async with open_hark(tmp_path, [text(["mine"]), text(["the other"])]) as hark:
         await hark.run("send", "demo", "for later", "--delivery", "queue")
         ended = await hark.run("-p", "now", "--session", "demo")

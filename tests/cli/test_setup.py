@@ -68,7 +68,7 @@ async def test_an_entered_variable_name_is_stored_as_a_name_and_not_as_a_key(tmp
     assert "export MY_KEY=" in ended.out
 
 
-async def test_without_answers_the_embedded_model_is_set_up_and_answers(tmp_path: Path) -> None:
+async def test_without_input_setup_chooses_the_embedded_model_and_that_model_answers(tmp_path: Path) -> None:
     async with open_hark(tmp_path) as hark:
         (hark.home / "config.toml").unlink()
         assert (await hark.run("setup")).code == 0

@@ -125,7 +125,7 @@ async def test_keys_typed_during_startup_appear_in_the_input_line_in_order(tmp_p
         assert_restored(app)
 
 
-async def test_enter_during_the_start_sends_the_text_typed_before_it_once(tmp_path: Path) -> None:
+async def test_enter_during_startup_sends_the_typed_text_once(tmp_path: Path) -> None:
     async with open_terminal_app(tmp_path, [text(["hello to you"])]) as (hark, app):
         await app.until("›")
         app.type("good morning\r")
@@ -330,7 +330,7 @@ async def test_a_stalled_terminal_delays_neither_the_agent_nor_the_exit(tmp_path
     assert "and now hang" in shown.out
 
 
-async def test_a_terminal_that_resumes_shows_the_newest_state(tmp_path: Path) -> None:
+async def test_a_stalled_terminal_shows_the_newest_state_when_its_output_resumes(tmp_path: Path) -> None:
     flood = text(["y" * 200 + "\n\n" for _ in range(2_000)])
     async with open_terminal_app(tmp_path, [flood, text(["here I am"])]) as (hark, app):
         await app.until(READY)
@@ -419,7 +419,7 @@ async def test_the_input_text_can_be_edited_in_an_external_editor(tmp_path: Path
             assert_restored(app)
 
 
-async def test_random_bytes_break_neither_the_app_nor_the_terminal(tmp_path: Path) -> None:
+async def test_random_input_breaks_neither_the_app_nor_the_terminal(tmp_path: Path) -> None:
     randomness = random.Random(5)
     keys = [
         b"a",

@@ -121,7 +121,7 @@ def test_a_hard_risk_command_keeps_its_risk_in_every_wrapper(workspace: Path) ->
 
 
 @pytest.mark.parametrize("command", table.CHANGING)
-def test_a_changing_command_keeps_its_risk_in_simple_wrappers(command: str, workspace: Path) -> None:
+def test_a_state_changing_command_keeps_its_risk_in_simple_wrappers(command: str, workspace: Path) -> None:
     plain = fill_placeholders(command, workspace)
     for wrapped in (
         f"({plain}\n)",
@@ -222,11 +222,11 @@ def test_risk_depends_on_the_current_folder_and_the_writable_folders(workspace: 
 
 
 @pytest.mark.parametrize(("home", "risk"), [("/root", Risk.HARD), ("/home/a", Risk.LEAVING), ("/srv/a", Risk.LEAVING)])
-def test_deleting_below_a_home_has_hard_risk_only_for_the_root_user(home: str, risk: Risk, workspace: Path) -> None:
+def test_deleting_below_the_home_directory_has_hard_risk_only_for_root(home: str, risk: Risk, workspace: Path) -> None:
     assert analysis.analyze_command("cd ~/x && rm -rf *", workspace, Path(home)).risk is risk
 
 
-def test_symbolic_links_are_followed_to_find_the_risk(workspace: Path, tmp_path: Path) -> None:
+def test_symbolic_links_are_followed_to_determine_the_risk(workspace: Path, tmp_path: Path) -> None:
     link = workspace / "elsewhere"
     link.symlink_to(tmp_path)
     try:

@@ -82,6 +82,6 @@ async def test_writable_folders_count_as_inside_the_workspace(tmp_path: Path) ->
     assert (await analyze(foreseen, tmp_path / "workspace", f"{tmp_path}/other")).risk is Risk.CHANGING
 
 
-async def test_is_changing_determines_the_risk_of_a_call_without_known_paths(tmp_path: Path) -> None:
+async def test_the_risk_of_a_call_without_known_paths_depends_on_whether_it_changes_state(tmp_path: Path) -> None:
     assert (await analyze(PredictedEffects(is_changing=False), tmp_path)).risk is Risk.READING
     assert (await analyze(PredictedEffects(is_changing=True), tmp_path)).risk is Risk.CHANGING

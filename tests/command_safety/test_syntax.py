@@ -129,7 +129,7 @@ def test_compound_commands_are_parsed_with_their_blocks_and_redirections(text: s
 @pytest.mark.parametrize(
     "text", ["f() { a; }", "f () ( a )", "function f { a; }", "function f() { a; }", "f()\n{ a; }"]
 )
-def test_function_definitions_are_parsed_in_every_spelling(text: str) -> None:
+def test_function_definitions_are_parsed_in_every_form(text: str) -> None:
     command = parse(text).chains[0].pipelines[0].commands[0]
     assert isinstance(command, FunctionDefinition)
     assert command.name == "f"

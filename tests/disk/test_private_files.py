@@ -47,7 +47,7 @@ def test_creating_an_existing_file_raises_and_keeps_its_content(tmp_path: Path) 
     assert (tmp_path / "one").read_bytes() == b"1"
 
 
-def test_appending_returns_the_size_and_restricts_access_to_an_older_file(tmp_path: Path) -> None:
+def test_appending_returns_the_new_size_and_makes_an_existing_file_private(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"abc")
     assert append_private(tmp_path / "one", b"de") == 5
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o600
@@ -60,7 +60,7 @@ def test_a_failed_replacement_keeps_the_old_content_and_leaves_no_other_file(tmp
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
-def test_access_is_restricted_for_an_existing_folder_but_not_for_a_shared_one(tmp_path: Path) -> None:
+def test_an_existing_folder_becomes_private_unless_it_is_shared(tmp_path: Path) -> None:
     own, shared = tmp_path / "own", tmp_path / "shared"
     own.mkdir(0o777)
     shared.mkdir()

@@ -34,7 +34,7 @@ def test_a_new_database_and_its_log_files_are_private(tmp_path: Path, umask: int
         os.umask(before)
 
 
-async def test_a_readable_ledger_and_log_files_from_an_older_version_become_private(tmp_path: Path) -> None:
+async def test_a_world_readable_ledger_and_its_log_files_become_private(tmp_path: Path) -> None:
     file = tmp_path / "gateway.db"
     crashed = sqlite3.connect(file, isolation_level=None)
     crashed.execute("PRAGMA journal_mode = WAL")

@@ -175,7 +175,7 @@ POINTS: dict[str, InterruptPoint] = {
     "in a tool that left a daemon": InterruptPoint(
         reach_running_tool, [call_shell(DAEMON)], "I try. ", ("[cancelled]",), settle_ms=600
     ),
-    "in a tool that resists": InterruptPoint(
+    "in a tool that ignores signals": InterruptPoint(
         reach_running_tool, [call_shell(IGNORE_SIGNALS)], "I try. ", ("[cancelled]",), settle_ms=1000
     ),
     "in three tools": InterruptPoint(

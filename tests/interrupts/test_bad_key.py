@@ -21,7 +21,7 @@ def count_live_objects(kind: type) -> int:
     return sum(type(thing) is kind for thing in gc.get_objects())
 
 
-async def test_hundreds_of_turns_with_a_bad_key_fail_cheaply_without_leaks(tmp_path: Path) -> None:
+async def test_hundreds_of_turns_with_a_bad_key_fail_quickly_without_leaks(tmp_path: Path) -> None:
     script = [failing(401, message="no such key")] * TURNS
     milliseconds: list[float] = []
     before = count_live_objects(Turn)

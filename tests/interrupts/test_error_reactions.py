@@ -94,7 +94,7 @@ async def test_a_conversation_that_exceeds_the_context_window_is_compacted(
 
 
 @parametrize_rows("switch the route")
-async def test_a_turn_switches_to_another_route_or_fails_if_there_is_none(
+async def test_a_route_failure_switches_the_turn_to_another_route_or_fails_the_turn_if_there_is_none(
     case: ErrorCase, api: Api, retry_pauses: list[float], tmp_path: Path
 ) -> None:
     async with open_conversation(tmp_path, provider_name(api), [case.behaviour], [OTHER]) as talk:

@@ -14,7 +14,7 @@ STEPS = 45
 
 
 @each_provider
-async def test_step_forty_of_a_long_context_costs_less_than_three_times_as_much_as_step_twenty(
+async def test_step_40_of_a_long_context_uses_less_than_three_times_the_cpu_time_of_step_20(
     provider: str, tmp_path: Path
 ) -> None:
     times: list[float] = []

@@ -107,7 +107,7 @@ async def test_reasoning_text_and_parallel_calls_are_sent_back_with_the_next_req
 
 
 @each_provider
-@pytest.mark.parametrize("behaviour", [blackhole(), silent(), hanging(3)], ids=["nothing", "headers", "text"])
+@pytest.mark.parametrize("behaviour", [blackhole(), silent(), hanging(3)], ids=["no response", "headers only", "text"])
 async def test_a_stopped_request_is_closed_once_and_the_next_turn_succeeds_immediately(
     provider: str, behaviour: Behaviour, tmp_path: Path
 ) -> None:
@@ -142,7 +142,7 @@ async def test_a_dropped_connection_is_retried_and_its_text_is_not_duplicated(
 
 
 @each_provider
-@pytest.mark.parametrize("behaviour", [blackhole(), silent()], ids=["nothing", "headers"])
+@pytest.mark.parametrize("behaviour", [blackhole(), silent()], ids=["no response", "headers only"])
 async def test_a_connection_that_receives_no_first_byte_is_closed_and_retried_once_with_a_notice(
     provider: str, behaviour: Behaviour, tmp_path: Path
 ) -> None:

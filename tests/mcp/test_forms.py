@@ -57,7 +57,7 @@ async def test_a_form_is_cancelled_after_too_many_invalid_answers(tmp_path: Path
     assert await fill_form(make_form(["a"], a={"type": "integer"}), AnsweringUser(tmp_path, "x", "y", "z")) == CANCELLED
 
 
-async def test_the_user_confirms_a_form_without_fields_and_a_form_with_a_url(tmp_path: Path) -> None:
+async def test_a_form_without_fields_or_with_a_url_needs_the_users_confirmation(tmp_path: Path) -> None:
     assert await fill_form(make_form([]), AnsweringUser(tmp_path, "(accept)")) == FormResult("accept", {})
     user = AnsweringUser(tmp_path, "yes")
     assert await fill_form(Form("srv", "Pay", url="https://pay.example"), user) == FormResult("accept")

@@ -1,4 +1,4 @@
-"""A supervised server that is killed, dead, hung, suspended after failures, or lazy, and calls to its tools."""
+"""Supervision of an MCP server: crashes, hangs, suspension after failures, lazy starts, and calls to its tools."""
 
 import asyncio
 import gc
@@ -139,7 +139,7 @@ async def test_a_failing_server_is_suspended_with_one_notice_after_five_attempts
         assert notes.read_text().count("started") == 6
     assert "exit code 1: I can't start" in output.text
     assert len(fixture.notices) == 1
-    assert "The MCP server one is parked: exit code 1" in fixture.notices[0]
+    assert "The MCP server one failed and is parked: exit code 1" in fixture.notices[0]
 
 
 async def test_an_invalid_handshake_is_reported_as_invalid_mcp(tmp_path: Path) -> None:

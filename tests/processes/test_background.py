@@ -81,7 +81,7 @@ async def test_closing_stops_all_processes_concurrently_within_a_second(tmp_path
         background.start("s", tmp_path, "true")
 
 
-async def test_closing_does_not_wait_for_a_slow_stop_in_progress(tmp_path: Path) -> None:
+async def test_closing_kills_a_process_without_waiting_for_its_slow_stop(tmp_path: Path) -> None:
     background = create_background(tmp_path)
     process = background.start("s", tmp_path, IGNORES_TERM)
     await wait_for_output(process, lambda text: "ready" in text)

@@ -158,7 +158,9 @@ async def test_a_deleted_working_directory_is_replaced_by_the_workspace_with_a_n
     assert await calls.run_for_output("pwd") == str(calls.workspace)
 
 
-async def test_the_cookie_does_not_carry_over(calls: ShellCalls, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_cookie_of_a_call_does_not_carry_over_to_the_next_call(
+    calls: ShellCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HARK_COOKIE", "outer")
     first, second = [await calls.run_for_output("echo $HARK_COOKIE") for _ in range(2)]
     assert [first.count(","), second.count(",")] == [1, 1]
@@ -174,7 +176,7 @@ async def test_the_call_returns_as_soon_as_the_command_has_ended(
         assert await calls.run_for_output("echo hi") == "hi"
 
 
-async def test_the_shell_does_not_wait_for_adopted_processes(calls: ShellCalls) -> None:
+async def test_wait_in_a_command_does_not_wait_for_orphans_that_the_shell_adopted(calls: ShellCalls) -> None:
     script = "(sleep 60 &); (sleep 60 &) & wait; sleep 0.01 & wait -n; echo $?; jobs"
     assert (await calls.run_for_output(script)).startswith("0\n[stopped 2 leftover background processes: ")
 

@@ -41,12 +41,12 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("sentence", "rule"), FAULTS.items())
-def test_a_fault_is_reported_with_its_rule(sentence: str, rule: str) -> None:
+def test_a_sentence_that_breaks_a_rule_is_reported_with_that_rule(sentence: str, rule: str) -> None:
     assert [problem for problem in find_problems(sentence) if problem.startswith(rule)]
 
 
 @pytest.mark.parametrize("sentence", PLAIN)
-def test_a_plain_sentence_has_no_problem(sentence: str) -> None:
+def test_a_plain_sentence_is_accepted(sentence: str) -> None:
     assert list(find_problems(sentence)) == []
 
 

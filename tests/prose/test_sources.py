@@ -67,7 +67,7 @@ def test_pages_are_read_without_code_and_link_targets() -> None:
     ]
 
 
-def test_a_fault_is_reported_unless_its_sentence_is_allowed() -> None:
+def test_a_sentence_that_breaks_a_rule_is_reported_unless_it_is_allowed() -> None:
     text = Text("docs/x.md", 3, "page", "All is well. Read it anew.")
     assert [problem.splitlines()[0] for problem in check([text], [])] == ["docs/x.md:3: page: anew (anew): write again"]
     assert list(check([text], ["docs/x.md: Read it anew."])) == []
@@ -88,7 +88,7 @@ def _git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
 
 
-def test_the_first_version_of_a_file_is_read_from_git(tmp_path: Path) -> None:
+def test_the_first_committed_version_of_a_file_is_read_from_git(tmp_path: Path) -> None:
     file = tmp_path / "allowed.txt"
     assert first_version(file, tmp_path) is None
     _git(tmp_path, "init", "--quiet")

@@ -127,7 +127,7 @@ def test_every_stored_tag_and_field_still_exists() -> None:
             assert not missing, f"{name} {tag} has lost {missing}"
 
 
-def test_no_other_protocol_module_has_tags() -> None:
+def test_every_protocol_module_with_tags_is_listed_in_stored_tags() -> None:
     modules = [one.name for one in pkgutil.walk_packages(hark.protocol.__path__, "hark.protocol.")]
     with_tags = {module.removeprefix("hark.protocol.") for module in modules if tagged_structs(module)}
     assert with_tags == set(STORED_TAGS)

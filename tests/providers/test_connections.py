@@ -41,7 +41,7 @@ async def test_an_unknown_host_is_looked_up_only_once_within_the_cache_time(syst
     assert system.query_count == 1
 
 
-async def test_a_host_that_appears_later_is_found(system: FakeSystemResolver) -> None:
+async def test_an_unknown_host_is_looked_up_again_after_the_cache_time(system: FakeSystemResolver) -> None:
     resolver = CachingResolver(negative_cache_seconds=0.0)
     with pytest.raises(socket.gaierror):
         await resolver.resolve("late.example", 80)

@@ -9,14 +9,14 @@ from tests.providers.provider_fixture import collect_reply_to
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.server} {case.description[:60]}")
-async def test_a_server_error_becomes_the_listed_error(case: ErrorCase) -> None:
+async def test_a_server_error_raises_the_error_that_the_error_page_lists(case: ErrorCase) -> None:
     for api in case.apis:
         collected = await collect_reply_to(case.behaviour, api=api)
         assert collected.error is not None
         assert (type(collected.error), collected.error.code) == (case.error, case.code)
 
 
-def test_every_error_class_has_a_row() -> None:
+def test_every_error_class_that_a_server_can_cause_is_on_the_error_page() -> None:
     def with_subclasses(kind: type[ProviderError]) -> set[type[ProviderError]]:
         return {kind}.union(*(with_subclasses(child) for child in kind.__subclasses__()))
 

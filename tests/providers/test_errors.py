@@ -20,11 +20,11 @@ from hark.providers.errors import extract_reason, parse_http_error, parse_reply_
         ("", ""),
     ],
 )
-def test_the_servers_reason_is_extracted(body: str, reason: str) -> None:
+def test_the_servers_error_reason_is_extracted(body: str, reason: str) -> None:
     assert extract_reason(body) == reason
 
 
-def test_a_long_reason_is_truncated() -> None:
+def test_a_long_error_reason_is_truncated() -> None:
     assert extract_reason("x" * 5000) == "x" * 500
     assert extract_reason('{"error": "' + "y" * 5000 + '"}') == "y" * 500
 

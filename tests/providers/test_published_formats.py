@@ -44,7 +44,9 @@ FIXTURES: list[tuple[Api, str, str, list[Chunk]]] = [
 
 
 @pytest.mark.parametrize(("api", "name", "reasoning", "stored"), FIXTURES)
-async def test_a_published_reply_is_parsed(api: Api, name: str, reasoning: str, stored: list[Chunk]) -> None:
+async def test_a_reply_in_a_vendors_published_format_is_parsed(
+    api: Api, name: str, reasoning: str, stored: list[Chunk]
+) -> None:
     # A Responses reply counts all input in one number, Anthropic's counts the cache separately. Both mean 2112.
     collected = await collect_reply_to(http_response(200, (FIXTURE_FOLDER / name).read_bytes(), ""), api=api)
     assert collected.error is None

@@ -26,7 +26,7 @@ async def test_a_reply_with_calls_has_the_end_reason_calls() -> None:
     assert await collect_chunks(ScriptedProvider([["so", call]])) == [TextChunk("so"), call, EndChunk("calls")]
 
 
-async def test_a_scripted_end_chunk_is_the_only_end() -> None:
+async def test_no_end_chunk_is_added_to_a_scripted_reply_that_has_one() -> None:
     assert await collect_chunks(ScriptedProvider([["cut", EndChunk("length")]])) == [
         TextChunk("cut"),
         EndChunk("length"),

@@ -40,7 +40,7 @@ def test_an_event_is_returned_as_soon_as_its_terminating_empty_line_arrives() ->
     assert stream.feed(b"\n") == [b"now"]
 
 
-def test_comments_are_skipped() -> None:
+def test_comment_lines_in_a_stream_are_skipped() -> None:
     stream = SseParser()
     assert stream.feed(b": ping\n\n") == []
     assert stream.feed(b"data: a\n: ping\ndata: b\n\n") == [b"a\nb"]

@@ -20,7 +20,7 @@ for seed in sys.argv[1:]:
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_every_guarantee_is_kept_for_every_seed(block: int) -> None:
+def test_every_guarantee_holds_for_every_seed(block: int) -> None:
     for seed in range(block, COUNT, BLOCKS):
         violations = run_seed(seed).violations
         assert not violations, f"seed {seed} (replay: uv run python -m tests.simulation --seed {seed} --trace): " + (

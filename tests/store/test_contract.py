@@ -254,7 +254,9 @@ async def test_closing_a_store_releases_its_leases(environment: StoreEnvironment
         assert await store.leases.acquire("s") == Lease("s", "me", lease.epoch + 1)
 
 
-async def test_sessions_with_unread_entries_an_open_turn_or_queue_are_unfinished(environment: StoreEnvironment) -> None:
+async def test_sessions_with_unread_entries_an_open_turn_or_queued_messages_are_unfinished(
+    environment: StoreEnvironment,
+) -> None:
     async with open_store(environment) as store:
         summaries = {
             "behind": SessionSummary(cursor=1),

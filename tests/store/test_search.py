@@ -123,7 +123,7 @@ async def test_records_outside_the_conversation_are_not_found(environment: Store
             assert await find_snippets(store, word) == [], word
 
 
-async def test_all_words_must_match_unless_any_word_is_enough(environment: StoreEnvironment) -> None:
+async def test_all_words_must_match_unless_the_query_asks_for_any_word(environment: StoreEnvironment) -> None:
     async with open_store(environment) as store:
         await append_records(
             store,
@@ -178,7 +178,7 @@ async def test_words_in_every_script_are_found(environment: StoreEnvironment, te
         assert await find_snippets(store, "犬🚀") == []
 
 
-async def test_odd_queries_find_nothing_and_never_raise(environment: StoreEnvironment) -> None:
+async def test_empty_queries_and_query_syntax_find_nothing_and_never_raise(environment: StoreEnvironment) -> None:
     async with open_store(environment) as store:
         await append_records(store, make_user_record("plain speech"))
         for words in ODD_QUERIES:

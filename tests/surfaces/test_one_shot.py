@@ -84,7 +84,7 @@ async def test_session_failure_before_the_turn_starts_is_reported_without_a_turn
     assert json.loads(out)["turn"] is None
 
 
-async def test_other_notices_do_not_end_the_run() -> None:
+async def test_notices_other_than_a_session_failure_do_not_end_the_run() -> None:
     other = Notice("demo", None, 4, 0.0, "store.slow", "The disk is slow.")
     turn_notice = Notice("demo", "t1", 5, 0.0, "internal", "A tool is broken.")
     outcome, out, err = await run_one_shot("text", STARTED, START, REPLY, other, turn_notice, END)

@@ -168,7 +168,7 @@ async def test_invalid_arguments_do_not_start_a_command(
     assert message in output.text
 
 
-async def test_the_shell_tool_is_marked_as_changing_and_has_a_grace_period(shell: ShellTool) -> None:
+async def test_the_shell_tool_is_marked_as_state_changing_and_has_a_grace_period(shell: ShellTool) -> None:
     tool: Tool = shell
     assert tool.spec.predict_effects(ShellArguments("make")) == PredictedEffects(True, "make", "make", None)
     assert tool.spec.is_changing

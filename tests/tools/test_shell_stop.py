@@ -48,7 +48,7 @@ async def cancel_when_ready(owner: ProcessOwner, workspace: Path, command: str) 
 @pytest.mark.parametrize(
     ("command", "limit_seconds"),
     [(PLAIN, 0.1), (SETSID_NOHUP, 0.1), (IGNORES_TERM, 0.35)],
-    ids=["plain", "daemon", "deaf"],
+    ids=["plain", "daemon", "ignores_term"],
 )
 async def test_cancelling_takes_no_longer_than_the_command_needs_to_stop(
     command: str, limit_seconds: float, owner: ProcessOwner, tmp_path: Path

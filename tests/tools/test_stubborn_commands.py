@@ -90,7 +90,7 @@ async def test_cancelling_a_python_call_leaves_no_process(name: str, owner: Proc
     assert find_processes(owner.home) == {}
 
 
-async def test_closing_the_app_ends_all_stubborn_background_processes(owner: ProcessOwner, tmp_path: Path) -> None:
+async def test_closing_ends_all_background_processes_that_are_hard_to_kill(owner: ProcessOwner, tmp_path: Path) -> None:
     background = BackgroundProcesses(Launcher(owner), ShellStates(), DetachedProcesses(tmp_path / "detached"))
     tool = ProcessTool(background)
     pids: list[int] = []

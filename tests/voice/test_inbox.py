@@ -211,7 +211,9 @@ async def test_message_order_is_preserved_when_a_text_message_is_cancelled(tmp_p
     assert client.calls[-2:] == ["say one", "say three"]
 
 
-async def test_stop_does_not_wait_and_withdraws_messages_that_are_not_transcribed(tmp_path: Path) -> None:
+async def test_stop_takes_effect_immediately_and_withdraws_messages_that_are_not_transcribed_yet(
+    tmp_path: Path,
+) -> None:
     client, transcriber = FakeVoiceClient(), FakeTranscriber("one", "two")
     async with open_inbox(tmp_path, transcriber) as inbox:
         one = inbox.accept(voice_note("one"), client)

@@ -152,7 +152,7 @@ def make_speaker(settings: VoiceSettings, spawn: Spawn) -> Speaker:
 
 
 async def speak_to_wav(speaker: Speaker, text: str) -> Audio:
-    """Convert text to one WAV, without audio data if there is nothing to speak. Cancelling stops immediately.
+    """Convert text to a WAV file. Return empty audio if there is nothing to speak. Cancelling stops immediately.
 
     Raises:
         SpeechError: The text can't be converted to speech.

@@ -1,4 +1,4 @@
-"""`hark acp`: serves an editor over stdin and stdout, and exits within a time limit."""
+"""`hark acp`: serves an editor over stdin and stdout, using the Agent Client Protocol."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Serve one editor until it disconnects.
+    """Serve one editor until it disconnects, then exit within a time limit.
 
     Raises:
         SettingsError: The settings can't be used, or the protocol's library is not installed.

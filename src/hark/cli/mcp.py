@@ -91,7 +91,7 @@ def _is_connected(status: ServerStatus) -> bool:
 
 def _print_status(status: ServerStatus) -> None:
     if status.state is ServerState.LOGIN:
-        print_line(f"{status.name}: requires a login: hark mcp login {status.name}")
+        print_line(f"{status.name}: requires a login. Run: hark mcp login {status.name}")
     elif _is_connected(status):
         print_line(f"{status.name}: works, {len(status.tools)} tools: {', '.join(status.tools)}")
     else:

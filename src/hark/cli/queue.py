@@ -9,8 +9,8 @@ from hark.cli.open_store import CLOCK, open_store
 from hark.protocol.commands import Edit, Move, QueueCommand, Withdraw
 
 _MISSING_VALUE = {
-    "edit": "missing the new text: hark queue SESSION edit ID TEXT",
-    "move": "missing the new position, counted from 1: hark queue SESSION move ID POSITION",
+    "edit": "missing text: hark queue SESSION edit ID TEXT",
+    "move": "missing or invalid position (from 1): hark queue SESSION move ID POSITION",
 }
 
 
@@ -30,9 +30,7 @@ async def run(options: argparse.Namespace) -> int:
             print_json({"queue": await remote.queue()})
             return COMPLETED
         if not options.message:
-            raise ValueError(
-                f"missing the id of the message to {options.action}: hark queue SESSION list shows the ids"
-            )
+            raise ValueError("missing message id; `hark queue SESSION list` shows the ids")
         command = queue_command(options.action, options.message, options.value)
         if command is None:
             raise ValueError(_MISSING_VALUE[options.action])

@@ -76,9 +76,9 @@ async def _run_command(remote: RemoteSession, session: str, command: CommandMean
 async def _change_queue(remote: RemoteSession, number: int, action: str, detail: str) -> None:
     queued = await remote.queue()
     if not 1 <= number <= len(queued):
-        raise ValueError(f"no message {number} in the queue; it has {len(queued)}")
+        raise ValueError(f"no message {number} in the queue ({len(queued)} queued)")
     command = queue_command(_QUEUE_ACTIONS[action], queued[number - 1].id, detail)
     if command is None:
-        raise ValueError(f"incomplete command: /queue N {action} ...")
+        raise ValueError("incomplete command; use /queue N to M or /queue N edit TEXT")
     if (refusal := await remote.change_queue(command)) is not None:
         raise ValueError(refusal.message)

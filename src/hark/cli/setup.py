@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
-    """Ask for a route and write it to the home's config.toml. Other settings stay; replacing routes needs consent."""
+    """Ask for a route and write it to the home's config.toml. Routes already there are replaced after confirmation."""
     from hark.providers.connections import open_session
 
     file = config.home_directory() / "config.toml"
@@ -111,7 +111,7 @@ def _availability(preset: Preset, running: dict[str, str]) -> str:
     if preset.name in running:
         return f" (running here: {running[preset.name]})"
     if preset.is_local:
-        return " (not answering)"
+        return " (not responding)"
     if preset.key_env:
         return f" ({preset.key_env} is set)" if os.environ.get(preset.key_env) else " (needs a key)"
     return " (small; needs no key or network)"

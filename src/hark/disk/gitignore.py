@@ -23,7 +23,7 @@ _WILDCARD = re.compile(r"[*?\[\\]")
 class IgnoreRuleGroup(Struct, frozen=True):
     """Consecutive rules of one .gitignore file that all ignore, or all include, the paths that they match.
 
-    Most rules are plain names or paths. A folder is matched with two slashes appended, which no wildcard matches.
+    Most rules are plain names or paths. `//` at the end marks a folder, because no wildcard matches it.
     """
 
     is_ignored: bool

@@ -18,8 +18,8 @@ def open_database(
 ) -> sqlite3.Connection:
     """Open a database for writing. Creates the file and its folder if missing; `prepare` creates the tables.
 
-    FULL: a commit is on disk when it returns. NORMAL: a power failure may undo the last commits. May block while
-    another process writes.
+    With FULL, a commit is on disk when it returns; with NORMAL, a power failure may undo the last commits. May block
+    while another process writes.
 
     Raises:
         OSError, sqlite3.Error: The database can't be opened. Errors of `prepare` are raised too.

@@ -75,7 +75,7 @@ def _tokenize(pattern: str, is_lenient: bool) -> Iterator[str]:
 
 
 def _translate_set(pattern: str, at: int) -> tuple[str, int]:
-    """Return a regular expression for the set that starts before `at` ("" if unterminated), and its end index."""
+    """Return a regular expression for the `[...]` set whose content starts at `at` ("" if unclosed), and its end."""
     start = at
     is_negated = pattern[start : start + 1] in ("!", "^")
     start += is_negated

@@ -258,7 +258,7 @@ class McpServer:
             await anyio.sleep(self._backoff.next_delay())
             return
         if failure.is_final or self._failures == self._retry_policy.tries:
-            self._notify(f"The MCP server {self.name} is parked: {failure}. The next call to it retries.")
+            self._notify(f"The MCP server {self.name} failed and is parked: {failure}. The next call restarts it.")
         else:
             self._retry_blocked_until = anyio.current_time() + self._retry_policy.rest_seconds
         self._wanted.clear()

@@ -18,7 +18,7 @@ _BUSY = (b"R", b"D")  # running or runnable, or waiting for a disk
 class ProcessInfo(Struct, frozen=True):
     """A snapshot of a live process.
 
-    `is_certain` is False during exec, when the environment isn't visible, so the process may not be ours.
+    `is_certain` is False during exec, when the environment isn't visible, so the process may not belong to the tree.
     """
 
     pid: int

@@ -132,7 +132,7 @@ def filter_certain(processes: Iterable[ProcessInfo]) -> list[ProcessInfo]:
 
 
 def send_signals(processes: Iterable[ProcessInfo], *signals: signal.Signals) -> None:
-    """Send signals to processes. Skips processes that ended, belong to another user, or may not be ours."""
+    """Send signals to processes. Skips processes that ended, belong to another user, or may not be in the tree."""
     for process in filter_certain(processes):
         for number in signals:
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -26,9 +26,9 @@ class Author(Struct, frozen=True):
 class IncomingMessage(Struct, frozen=True, tag="Written", omit_defaults=True):
     """A message from a user. `id` is the platform's message id and is the same when the platform redelivers it.
 
-    `is_for_us`: the message was sent in a direct chat or mentions the bot. `album`: messages that the client split
-    from one post share this value. `quoted`: the text of the message that this one replies to. `voice`: a recording
-    that replaces the text.
+    `is_for_us`: the message was sent in a direct chat or mentions the bot. `album`: the same value for
+    all messages that were sent as one post. `quoted`: the text of the message that this one replies to. `voice`: a
+    recording that replaces the text.
     """
 
     id: str

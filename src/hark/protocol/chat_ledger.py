@@ -61,7 +61,7 @@ class ChatLedger(Protocol):
         ...
 
     async def binding_of_session(self, session: str) -> ChatBinding | None:
-        """Return the binding whose address leads to a session, or None."""
+        """Return the binding that contains this session, or None."""
         ...
 
     async def mark_delivered(self, address: Address, turn: int) -> None:

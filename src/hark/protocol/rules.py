@@ -47,7 +47,7 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
 class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """When to ask the user, and patterns such as `shell:git *` that are always or never allowed.
 
-    `writable`: directories outside the workspace that tools may write to like the workspace.
+    `writable`: directories outside the workspace that tools may also write to.
     """
 
     mode: ApprovalMode = ApprovalMode.AUTO

@@ -40,7 +40,7 @@ class SessionStatus(Struct, frozen=True):
 
 
 class RunningTurn(Struct, frozen=True):
-    """The running turn's state for a late subscriber: open questions, and the reply without about its last second."""
+    """The running turn's state for a late subscriber: open questions, and the reply as last saved."""
 
     turn: str
     text: str = ""
@@ -108,7 +108,7 @@ class Session(Protocol):
         ...
 
     async def wait_until_loaded(self) -> None:
-        """Wait until the session is loaded. Events published afterwards follow all earlier events."""
+        """Wait until the session is loaded. Readers then receive every event, in order."""
         ...
 
     def events(self) -> EventReader:

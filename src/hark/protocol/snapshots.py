@@ -38,7 +38,7 @@ class Snapshots(Protocol):
         ...
 
     def finish_step(self, step: StepId, notes: Sequence[str] = ()) -> None:
-        """Mark a step as ended, whatever its outcome. Does not wait. `notes` describe effects other than on files."""
+        """Mark a step as ended, whatever its outcome. Does not wait. `notes` list effects other than file changes."""
         ...
 
     async def undo(self, session: str, *, only_step: bool = False, since: str = "") -> UndoResult:

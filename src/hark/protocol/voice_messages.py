@@ -18,8 +18,8 @@ WITHDRAWN = "🎙️ Stopped. The voice message was not transcribed and was not 
 class VoiceNote(Struct, frozen=True):
     """A recording that replaces a message's text. `id` is the message's id, which stays the same on redelivery.
 
-    Messages in one `conversation` stay in order. `about` is data for continuing after a restart, stored with the
-    recording. `is_said`: an earlier process already delivered the transcript to the session. The recording is then
+    Messages in one `conversation` stay in order. `about` is stored with the recording and used to continue after a
+    restart. `is_said`: an earlier process already delivered the transcript to the session. The recording is then
     transcribed only to show the transcript, and can't be withdrawn.
     """
 
@@ -62,7 +62,7 @@ class VoiceClient(Protocol):
     def show(self, text: str) -> None:
         """Show the user the partial transcript or the recording's outcome. Replaces the previously shown text.
 
-        The text is handed to the sender; this method doesn't wait.
+        Doesn't wait until the text is sent.
         """
         ...
 

@@ -107,7 +107,7 @@ class SqliteChatLedger:
         return await self._thread.submit(read)
 
     async def binding_of_session(self, session: str) -> ChatBinding | None:
-        """Return the binding of the address whose session this is, or None."""
+        """Return the binding that contains this session, or None."""
         row = await self._execute(f"{_SELECT_BINDINGS} WHERE session = ?", session)
         return _to_binding(row) if row is not None else None
 

@@ -35,7 +35,7 @@ _SECRET_PATTERNS = {
 
 
 def redact_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Replace each secret in the text by `[hidden]`. For example, a server may echo a request with its key."""
+    """Replace each of the secrets in the text with `[hidden]`. For example, a server may echo the API key."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARACTERS:
             text = text.replace(secret, "[hidden]")

@@ -13,7 +13,7 @@ _OVERWRITTEN = re.compile(r"^.*\r(?!$)", re.MULTILINE)
 
 
 def sanitize_text(text: str) -> str:
-    """Return text that is safe to show, with line breaks and tabs. Overwritten text in a line is removed."""
+    """Return text that is safe to show, with line breaks and tabs. Text overwritten by a carriage return is removed."""
     if _CONTROL.search(text) is None:
         return text
     text = _SEQUENCE.sub("", text).replace("\r\n", "\n")

@@ -122,7 +122,7 @@ async def test_mcp_servers_are_tested_and_a_failing_server_is_reported_as_a_warn
     assert ended.code == 0, ended
     results = [line for line in ended.out.splitlines() if line.split()[1:2] == ["mcp"]]
     assert results[0].startswith("warn  mcp         broken: failed: ")
-    assert results[1].startswith(f"warn  mcp         gone: no server listens on 127.0.0.1:{port}")
+    assert results[1].startswith(f"warn  mcp         gone: no server listening on 127.0.0.1:{port}")
     assert results[2] == "ok    mcp         off: disabled in the settings"
 
 
@@ -144,7 +144,7 @@ async def test_a_missing_sandbox_is_reported_as_bad_when_the_settings_require_it
     assert "warn  git         missing" in ended.out
 
 
-async def test_doctor_output_fits_the_terminal_and_describes_its_colours_and_connection(tmp_path: Path) -> None:
+async def test_doctor_output_fits_the_terminal_and_reports_colour_support_and_an_ssh_connection(tmp_path: Path) -> None:
     async with open_hark(tmp_path, [text(["hi"]), text(["hi"])]) as hark:
         shown = await run_in_terminal(hark, "doctor", COLORTERM="truecolor", SSH_CONNECTION="a", TMUX="")
         dumb = await run_in_terminal(hark, "doctor", TERM="dumb")

@@ -38,7 +38,7 @@ async def test_a_url_without_a_listening_server_is_reported_immediately() -> Non
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert await connection_problem(f"http://127.0.0.1:{port}") == ""
-    assert "no server listens" in await connection_problem(f"http://127.0.0.1:{port}")
+    assert "no server listening" in await connection_problem(f"http://127.0.0.1:{port}")
     assert "not found" in await connection_problem("https://no-such-host.invalid")
 
 

@@ -245,12 +245,12 @@ async def test_config_check_reports_all_settings_that_serve_would_reject(tmp_pat
         "surfaces.telegram: token or token_env is required; token_env is NO_SUCH_TOKEN, but that variable is not set",
         "surfaces.discord: alow is not a setting of this surface",
         "surfaces.slack: app_token or app_token_env is required; app_token_env is SLACK_APP_TOKEN",
-        "surfaces.matrix: it needs api_base",
+        "surfaces.matrix: api_base, the URL of the homeserver, is required",
         "mcp.servers.one has a url",
         "surfaces.webhook: hooks.ci: The hook ci has no secret (NO_SUCH_SECRET is empty)",
         "surfaces.webhook: hooks.ci: url is 'ftp://x'",
         "surfaces.webhook: hooks.a b: 'a b' is not a valid hook name",
-        "surfaces.webhook: hooks.a b: In the template '{' the brace at 0 is not part of a placeholder",
+        "surfaces.webhook: hooks.a b: Template '{': the brace at position 0 is not in a placeholder",
     ):
         assert message in checked.err
         assert message in served.err

@@ -74,7 +74,7 @@ async def test_the_provider_setting_selects_the_protocol(provider: str, kind: ty
         assert isinstance(make_route(RouteSettings(provider=provider, base_url=URL, model="m")).provider, kind)
 
 
-async def test_the_embedded_model_needs_no_url_or_name_and_starts_early_only_as_first_route() -> None:
+async def test_an_embedded_fallback_model_needs_no_url_or_name_and_is_not_started_in_advance() -> None:
     async with route_factory() as make_route:
         make_route(RouteSettings(base_url=URL, model="m"))
         route = make_route(RouteSettings("spare", "local"))

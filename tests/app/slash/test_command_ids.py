@@ -41,7 +41,7 @@ async def test_a_queue_command_with_a_known_id_is_still_a_duplicate_after_a_rest
     assert messages == [("q1", "sweep the floor", "Ann")]
 
 
-async def test_a_message_queued_by_the_queue_command_can_be_edited_with_that_command(tmp_path: Path) -> None:
+async def test_an_edited_queue_command_changes_the_message_that_it_queued(tmp_path: Path) -> None:
     hang = Hang()
     async with observed_session(tmp_path, [[hang], ["later"]]) as (observed, _):
         await observed.session.say("work")

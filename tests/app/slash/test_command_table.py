@@ -194,7 +194,7 @@ async def test_demo_shows_interrupt_steer_queue_and_stop_without_changing_the_se
         text = "\n".join(lines)
         assert "hark: Four." in text
         assert "hark: Done, with tabs." in text
-        assert "hark: And the next thing is done." in text
+        assert "hark: Here is the summary." in text
         for state in ("started", "interrupting", "steering", "steered", "queued"):
             assert f"[{state}]" in text
         stops = [line for line in lines if "stopped by" in line]

@@ -44,7 +44,7 @@ async def test_the_queue_can_be_shown_and_changed_and_a_queued_message_can_be_se
 async def test_a_queue_number_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     async with observed_session(tmp_path, []) as (observed, _):
         await observed.session.say("/queue 3 drop")
-        assert await observed.wait_for_notice("queue") == "No message 3 in the queue; it has 0."
+        assert await observed.wait_for_notice("queue") == "No message 3 in the queue (0 queued)."
 
 
 async def test_the_busy_command_sets_how_messages_affect_a_running_turn(tmp_path: Path) -> None:

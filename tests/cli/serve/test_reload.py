@@ -211,7 +211,7 @@ async def test_changed_settings_that_need_a_restart_are_reported(tmp_path: Path)
         file = hark.home / "config.toml"
         file.write_text(route_toml(hark.server) + '[serve]\nport = 1\n[store]\nurl = "memory"\n')
         gateway.served.running.signal(signal.SIGHUP)
-        await gateway.served.running.wait_for_stderr("store, serve.port takes effect after a restart")
+        await gateway.served.running.wait_for_stderr("restart to apply: store, serve.port")
         assert await gateway.served.health() == "ready"
 
 

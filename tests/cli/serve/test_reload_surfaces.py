@@ -35,7 +35,7 @@ async def test_an_added_surface_is_started_and_a_removed_one_is_stopped(tmp_path
     assert len(hark.server.requests) == 3
 
 
-async def test_a_turn_continues_while_its_surface_is_reconfigured_and_is_answered_once(tmp_path: Path) -> None:
+async def test_a_turn_continues_while_its_surface_is_reconfigured_and_its_reply_is_sent_once(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with telegram_server() as bot, open_hark(tmp_path, [gated(gate, "done at last")]) as hark:
         async with serve_reloadable(hark, route_toml(hark.server), telegram_toml(bot)) as gateway:

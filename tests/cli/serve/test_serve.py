@@ -165,7 +165,7 @@ async def test_a_listen_address_already_in_use_is_reported(tmp_path: Path) -> No
     assert "Traceback" not in ended.err
 
 
-async def test_a_reload_applies_new_settings_and_keeps_the_old_ones_if_they_are_invalid(tmp_path: Path) -> None:
+async def test_a_reload_applies_valid_settings_and_rejects_invalid_ones(tmp_path: Path) -> None:
     async with open_hark(tmp_path) as hark:
         configure(hark, token="the-first-token")
         async with serve_gateway(hark, "--verbose") as served:

@@ -188,7 +188,7 @@ async def test_a_web_index_cannot_refer_to_local_files(tmp_path: Path, capfd: py
         assert (
             await run_action(make_options("install", "one", source=f"{server.url}/i.json"), make_context(tmp_path)) == 1
         )
-    assert capfd.readouterr().err.count("is on this machine") == 4
+    assert capfd.readouterr().err.count("is a local path") == 4
     assert not list_home_skills(tmp_path)
 
 

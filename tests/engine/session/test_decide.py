@@ -139,7 +139,7 @@ def test_the_after_stop_setting_decides_whether_a_stop_holds_runs_or_withdraws_t
     assert describe_records(on_interrupt(state, Interrupt("i", "user", turn), after_stop, NOW)) == records
 
 
-def test_a_stop_without_a_running_turn_writes_a_refusal_only_for_another_process() -> None:
+def test_a_stop_without_a_running_turn_records_a_refusal_only_if_another_process_sent_it() -> None:
     assert on_interrupt(make_state("q1"), Interrupt("i", "user", TURN), AfterStop.HOLD, DecisionContext(1.0, "s")) == []
     assert describe_records(on_interrupt(make_state("q1"), Interrupt("i", "user", TURN), AfterStop.HOLD, NOW)) == [
         "refused"

@@ -39,7 +39,7 @@ async def session_with_full_store(*script: ScriptedReply) -> AsyncGenerator[tupl
         store.journal.error = None
 
 
-async def test_a_stop_returns_none_and_a_notice_says_why_when_the_store_is_full() -> None:
+async def test_a_stop_returns_none_and_a_notice_explains_why_when_the_store_is_full() -> None:
     async with session_with_full_store() as (user, _):
         async with asyncio.timeout(SOON_SECONDS):
             assert await user.stop() is None
@@ -49,7 +49,7 @@ async def test_a_stop_returns_none_and_a_notice_says_why_when_the_store_is_full(
         assert user.recorder.outcomes == []
 
 
-async def test_a_change_is_refused_when_it_causes_or_follows_the_store_failure() -> None:
+async def test_the_first_and_later_changes_are_refused_when_the_store_is_full() -> None:
     async with session_with_full_store() as (user, _):
         async with asyncio.timeout(SOON_SECONDS):
             first = await user.proxy.change(Withdraw("w1", "q"))

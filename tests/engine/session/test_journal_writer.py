@@ -81,7 +81,7 @@ async def test_cancelling_the_wait_does_not_undo_an_append() -> None:
     assert listener.durable_records == ["Queued"]
 
 
-async def test_a_failed_journal_announces_nothing_and_rejects_further_appends() -> None:
+async def test_no_record_is_announced_after_a_failed_write_and_further_appends_are_rejected() -> None:
     listener = WriterProbe()
     log = await listener.open_writer()
     broken: list[StoreError] = []
@@ -99,7 +99,7 @@ async def test_a_failed_journal_announces_nothing_and_rejects_further_appends() 
     assert await listener.store.journal.read("s") == []
 
 
-async def test_only_the_last_receipt_of_a_message_is_announced_for_grouped_records() -> None:
+async def test_only_the_last_receipt_of_a_message_is_sent_for_records_announced_together() -> None:
     listener = WriterProbe()
     log = await listener.open_writer()
     with log.announce_together():

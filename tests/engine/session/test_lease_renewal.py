@@ -17,7 +17,7 @@ async def test_leases_are_fresh_while_the_last_renewal_is_recent() -> None:
     assert renewal.lapses == 0
 
 
-async def test_leases_of_a_suspended_process_are_stale_and_the_next_renewal_counts_as_a_lapse() -> None:
+async def test_leases_of_a_suspended_process_are_stale_until_renewed_and_the_lapse_is_counted() -> None:
     clock = TestClock()
     renewal = LeaseRenewal(MemoryStore(SharedMemory(), "me", clock).leases, clock)
     clock.time += 11

@@ -172,7 +172,7 @@ async def test_an_answer_from_the_follower_reaches_the_owners_question() -> None
     assert late.code == "not_asked"
 
 
-async def test_the_follower_takes_over_when_the_owner_dies_and_runs_nothing_again() -> None:
+async def test_the_follower_takes_over_when_the_owner_dies_without_repeating_the_turn() -> None:
     memory, hang = SharedMemory(), Hang()
     second = ScriptedProvider([["after"]])
     async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""Receipts are the same at the owner and at a follower, and withdrawn messages come with their text."""
+"""Receipts are the same at the owner and at a follower, and withdrawn messages are returned with their text."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -266,7 +266,7 @@ async def test_the_next_message_with_any_delivery_releases_a_held_queue(delivery
     assert user_texts(provider.requests[-1]) == order
 
 
-async def test_a_message_queued_right_after_a_stop_is_not_lost_by_the_settlement() -> None:
+async def test_a_message_queued_right_after_a_stop_is_not_lost_when_the_turn_settles() -> None:
     tool = HangingTool()
     provider = ScriptedProvider([call_chunks("wait"), ["next"]])
     async with run_session(make_services(provider, tools=[tool])) as user:
@@ -314,7 +314,7 @@ async def test_a_duplicate_id_is_reported_and_changes_nothing() -> None:
         assert not hang.closed.is_set()
 
 
-async def test_the_next_request_notes_the_interruption_once_without_repeating_the_text() -> None:
+async def test_the_next_request_has_one_interruption_note_without_the_partial_reply() -> None:
     hang = Hang()
     provider = ScriptedProvider([["some words", hang], ["next"]])
     async with run_session(make_services(provider)) as user:

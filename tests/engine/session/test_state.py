@@ -54,13 +54,11 @@ def queue_order(state: SessionState) -> str:
         ("s1 q2 s3", "s1 q2 s3"),
     ],
 )
-def test_an_interrupting_message_precedes_queued_messages_and_moves_the_turns_steers_ahead(
-    arrivals: str, expected: str
-) -> None:
+def test_an_interrupting_message_and_earlier_steers_precede_queued_messages(arrivals: str, expected: str) -> None:
     assert queue_order(fold_records(*(queued_record(name) for name in arrivals.split()))) == expected
 
 
-def test_an_interrupting_message_does_not_move_a_steer_for_another_turn_ahead() -> None:
+def test_an_interrupting_message_precedes_a_steer_for_another_turn() -> None:
     assert queue_order(fold_records(queued_record("s1", "s.t0"), queued_record("i2"))) == "i2 s1"
     assert fold_records(queued_record("s1", "s.t0"), queued_record("s2")).pending_steers() == [UserMessage("s2", "s2")]
 

@@ -186,7 +186,7 @@ async def test_a_steer_skips_a_call_that_waits_for_approval() -> None:
     assert (tool.runs, look.runs) == (0, 1)
 
 
-async def test_a_steer_skips_all_pending_calls_when_it_applies_before_the_next_tool() -> None:
+async def test_a_steer_skips_all_pending_calls_when_steer_before_is_tool() -> None:
     tool = quick_tool()
     replies = ScriptedProvider([call_chunks("look"), ["I do as you say"]])
     asked, may_answer = asyncio.Event(), asyncio.Event()

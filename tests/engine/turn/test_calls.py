@@ -107,7 +107,7 @@ async def test_the_result_of_a_tool_that_cleans_up_after_the_cancel_is_kept() ->
         (call_chunks("strict", arguments='{"path":' * 100_000), "not a JSON object"),
         (call_chunks("strict", arguments='{"path": "\ud800"}'), "not a JSON object"),
     ],
-    ids=["unknown tool", "missing", "wrong type", "broken JSON", "no object", "too deep", "half a surrogate pair"],
+    ids=["unknown tool", "missing argument", "wrong type", "bad JSON", "not an object", "too deep", "lone surrogate"],
 )
 async def test_a_call_that_cannot_run_is_refused_with_a_reason_and_the_turn_continues(
     chunks: list[CallChunk], expected: str
@@ -166,7 +166,7 @@ async def test_a_tool_that_cancels_itself_is_recorded_as_cancelled_and_the_turn_
         assert user.call_results["c1"].effect == Effect.CANCELLED
 
 
-async def test_an_interrupting_message_runs_alone_while_an_abandoned_tool_still_runs() -> None:
+async def test_an_interrupting_message_is_answered_while_an_abandoned_tool_still_runs() -> None:
     stubborn = UncancellableTool()
     provider = ScriptedProvider([call_chunks("deaf"), ["redirected"]])
     async with run_session(make_services(provider, tools=[stubborn])) as user:

@@ -141,7 +141,9 @@ async def test_a_summary_request_that_is_too_long_is_retried_with_clipped_texts(
     assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.parametrize("chunks", [[EndChunk()], [TextChunk("I can't."), EndChunk("refusal")]], ids=["none", "no"])
+@pytest.mark.parametrize(
+    "chunks", [[EndChunk()], [TextChunk("I can't."), EndChunk("refusal")]], ids=["empty", "refused"]
+)
 async def test_an_empty_or_refused_summary_raises_a_no_summary_error(chunks: list[TextChunk | EndChunk]) -> None:
     async def ask(messages: Sequence[Message]) -> ReplyBuilder:
         reply = ReplyBuilder()

@@ -36,7 +36,7 @@ class TimedProvider:
         return statistics.median(times[step - 4 : step + 4])
 
 
-async def test_step_forty_costs_less_than_three_times_as_much_as_step_twenty() -> None:
+async def test_step_40_uses_less_than_three_times_the_cpu_time_of_step_20() -> None:
     provider = TimedProvider()
     async with run_session(make_services(provider, tools=[quick_tool(text="y" * 2_000)])) as user:
         await user.say(CONTEXT)

@@ -105,7 +105,7 @@ async def test_shown_text_is_discarded_when_another_route_starts_the_reply_again
 
 
 @in_virtual_time
-async def test_no_restart_is_published_when_no_text_was_shown() -> None:
+async def test_no_reply_restart_is_published_when_no_text_was_shown() -> None:
     async with run_session(
         services_with_routes(
             Route("first", scripted_provider([LOST], [DOWN])), Route("second", scripted_provider(["ok"]))
@@ -170,7 +170,7 @@ def test_a_failure_that_another_route_cannot_fix_fails_the_turn_immediately(erro
 
 
 @in_virtual_time
-async def test_a_stop_during_a_retry_pause_ends_it_and_the_next_turn_retries() -> None:
+async def test_a_stop_during_a_retry_pause_ends_the_pause_and_the_next_turn_retries() -> None:
     first, second = scripted_provider([rate_limited(9)], ["good"]), scripted_provider(["never"])
     services = services_with_routes(Route("first", first), Route("second", second))
     async with run_session(services) as user:

@@ -85,7 +85,7 @@ async def test_a_silent_provider_gets_one_request_and_no_reconnecting_notice() -
         assert len(provider.requests) == 1
 
 
-async def test_a_stop_during_a_retry_pause_ends_it_and_keeps_the_shown_text() -> None:
+async def test_a_stop_during_a_retry_pause_ends_the_pause_and_keeps_the_shown_text() -> None:
     provider = ScriptedProvider([["half", Fail(TransientProviderError("busy", retry_after=60.0))], ["never"]])
     async with run_session(make_services(provider)) as user:
         await user.say("go")

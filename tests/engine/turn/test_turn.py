@@ -160,7 +160,7 @@ async def test_a_stop_in_the_same_tick_as_the_last_chunk_keeps_the_completed_rep
     assert settled.outcome == Completed("all of it")
 
 
-async def test_the_timings_show_where_the_settle_time_was_spent() -> None:
+async def test_the_timings_of_a_stopped_turn_list_its_model_and_tool_spans() -> None:
     tool = HangingTool()
     async with run_session(make_services(ScriptedProvider([call_chunks("wait")]), tools=[tool])) as user:
         await user.say("go")

@@ -251,7 +251,7 @@ def test_the_audit_detects_a_missing_edit_even_when_a_later_edit_arrived_too_lat
     assert audit(expected=of).counts["edit lost"] == 1
 
 
-def test_an_edit_offered_as_a_button_is_not_lost_but_does_not_excuse_another_lost_edit() -> None:
+def test_an_edit_is_not_reported_as_lost_if_a_button_for_that_edit_was_offered() -> None:
     mark, other = (f"{zlib.crc32(text.encode()):x}" for text in ("talk m0e1", "talk m5e1"))
     assert audit(sent={**SENT, f"edit:100:{mark}": "90"}, expected=expect_edit(1.0)).counts["edit lost"] == 0
     assert audit(sent={**SENT, f"edit:105:{other}": "90"}, expected=expect_edit(1.0)).counts["edit lost"] == 1
@@ -280,7 +280,7 @@ def with_pressed_buttons(expected: Expectations, *messages: str) -> Expectations
     return expected
 
 
-def test_the_audit_detects_a_button_steer_that_was_lost_or_sent_twice() -> None:
+def test_the_audit_detects_a_steer_by_button_that_was_lost_or_delivered_twice() -> None:
     told = turn_started(UserMessage("~telegram:7::edit:100:ab", "talk m0e1"), SECOND, 20.0)
     again = Steered(turn=SECOND, step=2, messages=told.messages)
     records = (*ANSWERED, told, turn_ended(SECOND))

@@ -24,7 +24,7 @@ class EventReader:
 
     @property
     def delivered(self) -> Counter[str]:
-        """How often each turn's end was delivered. A turn without end events counts once if in a transcript."""
+        """How often each turn's end was delivered. A turn seen only in a transcript counts once."""
         return self.ended + Counter(self.read - self.ended.keys())
 
     async def run(self) -> None:

@@ -92,7 +92,7 @@ def test_pings_and_unknown_events_are_ignored() -> None:
     assert parse_chunks(*unknown) == [EndChunk("stop")]
 
 
-def test_a_call_whose_input_is_already_in_its_block_gets_its_arguments() -> None:
+def test_input_in_a_block_start_event_becomes_the_calls_arguments() -> None:
     block = {"type": "tool_use", "id": "t", "name": "look", "input": {"at": 1}}
     assert parse_chunks(block_start(0, block), block_stop(0)) == [
         CallChunk(0, "t", "look", '{"at":1}'),
@@ -112,7 +112,7 @@ def test_a_call_without_a_name_is_reported_as_an_error() -> None:
     assert reply.draft.error.code == "bad_stream"
 
 
-def test_cached_tokens_count_as_input_and_the_last_counts_are_used() -> None:
+def test_cached_tokens_count_as_input_and_the_last_token_counts_are_used() -> None:
     usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}
     start = {"type": "message_start", "message": message(usage=usage)}
     late = {"type": "message_delta", "delta": {"stop_reason": None}, "usage": {"output_tokens": 9}}

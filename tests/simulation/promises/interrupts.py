@@ -8,7 +8,7 @@ from tests.simulation.observations import Observations, ToolRun
 
 
 def check_interrupt_sources(observations: Observations, history: TurnHistory, *, has_errors: bool) -> None:
-    """Check that only a source that targeted a turn interrupted it. `has_errors`: the store failed in this run."""
+    """Check that each interrupt targeted the turn that it ended. `has_errors`: the store failed in this run."""
     for turn in history.ended:
         end = history.end_of(turn)
         if end is None or not isinstance(end.outcome, Interrupted):

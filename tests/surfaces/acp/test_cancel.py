@@ -19,7 +19,7 @@ PIPELINE_COMMAND = "echo started; sleep 60 | cat | cat"
 BACKGROUND_COMMAND = "sleep 60 & echo started; wait"
 COMMANDS = {
     "plain": SLEEP,
-    "resisting": IGNORE_SIGNALS,
+    "ignores signals": IGNORE_SIGNALS,
     "daemon": DAEMON,
     "pipeline": PIPELINE_COMMAND,
     "background": BACKGROUND_COMMAND,

@@ -67,7 +67,7 @@ async def test_closed_input_interrupts_the_stream_and_stores_the_partial_reply(t
             await second_editor.kill()
 
 
-@pytest.mark.parametrize("command", [IGNORE_SIGNALS, DAEMON], ids=["resisting", "daemon"])
+@pytest.mark.parametrize("command", [IGNORE_SIGNALS, DAEMON], ids=["ignores signals", "daemon"])
 async def test_closed_input_leaves_no_tool_process_running(tmp_path: Path, command: str) -> None:
     async with open_editor(tmp_path, [call_shell(command)]) as (editor, session):
         editor.send(editor.make_prompt(session, "go"))

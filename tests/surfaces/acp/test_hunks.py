@@ -33,7 +33,7 @@ def test_unified_diff_is_parsed_into_hunks() -> None:
     assert (second.path, second.old, second.new) == ("src/x.py", "nine\n", "nine\nten\n")
 
 
-def test_begin_patch_is_parsed_into_files() -> None:
+def test_begin_patch_format_is_parsed_into_hunks() -> None:
     assert [(hunk.path, hunk.old, hunk.new) for hunk in parse_hunks(BEGIN_PATCH)] == [
         ("new.txt", "", "hello\n"),
         ("old.txt", "a\n", "b\n"),

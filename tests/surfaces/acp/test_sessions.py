@@ -127,7 +127,7 @@ async def test_invalid_requests_are_rejected_with_an_error_code(tmp_path: Path) 
         assert "unknown" in errors[0]["message"]
 
 
-async def test_closed_session_ends_its_prompt_and_can_be_resumed(tmp_path: Path) -> None:
+async def test_closing_a_session_ends_its_prompt_and_the_session_can_be_resumed(tmp_path: Path) -> None:
     async with open_editor(tmp_path, [hanging(1), text(["fine"])]) as (editor, session):
         prompt = editor.make_prompt(session, "go")
         editor.send(prompt)

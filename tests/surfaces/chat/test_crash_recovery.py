@@ -87,7 +87,7 @@ async def test_editing_one_part_of_a_merged_message_keeps_the_other_parts(tmp_pa
     assert "look\nat this" in user_texts(provider.requests[1])
 
 
-async def test_a_reply_marked_as_a_possible_duplicate_is_still_marked_once_complete(tmp_path: Path) -> None:
+async def test_a_reply_marked_as_a_possible_duplicate_stays_marked_when_the_turn_ends(tmp_path: Path) -> None:
     hang = Hang()
     chat = TestChat(send_errors=[ConnectionResetError("lost")])
     async with chat_platform(tmp_path, [["half ", hang]], chat) as (chat, _):

@@ -70,7 +70,7 @@ async def test_a_possible_duplicate_is_marked_only_if_the_platform_no_longer_kno
     assert chat.texts == [f"{mark}hello"]
 
 
-async def test_surplus_messages_of_a_streamed_reply_become_a_notice_without_buttons(tmp_path: Path) -> None:
+async def test_a_message_that_the_final_reply_no_longer_needs_becomes_a_notice_without_buttons(tmp_path: Path) -> None:
     chat = TestChat()
     async with streaming_reply(tmp_path, chat) as (reply, _, task):
         reply.add(" words" * 50)

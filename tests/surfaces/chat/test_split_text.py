@@ -9,7 +9,7 @@ from hark.surfaces.chat.split_text import split_text
 CODE = "Look:\n\n```python\n" + "\n".join(f"line_{number} = {number}" for number in range(40)) + "\n```\n\nThat is all."
 
 
-def test_a_short_text_is_one_part() -> None:
+def test_a_short_text_is_not_split() -> None:
     assert split_text("hello", 100) == ["hello"]
     assert split_text("", 100) == [""]
 

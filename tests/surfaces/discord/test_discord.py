@@ -73,7 +73,7 @@ async def test_a_server_message_is_addressed_to_the_bot_by_mention_role_or_reply
     assert {one.address for one in written} == {CHANNEL_ADDRESS}
 
 
-async def test_own_bot_webhook_and_system_messages_are_ignored() -> None:
+async def test_own_messages_and_messages_from_bots_webhooks_and_the_system_are_ignored() -> None:
     async with running_discord() as discord:
         await discord.surface.send(DIRECT_ADDRESS, OutgoingMessage("our own"))
         await discord.server.write("beep", author={**BEN, "bot": True})
@@ -135,7 +135,9 @@ async def test_edits_and_deletions_of_messages_not_addressed_to_the_bot_are_igno
     ]
 
 
-async def test_an_edit_that_first_mentions_the_bot_is_delivered_as_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_edit_that_adds_a_mention_of_the_bot_is_delivered_as_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("hark.surfaces.discord.gateway.MAX_CLOCK_SKEW", timedelta(seconds=-1))
     async with running_discord() as discord:
         server = discord.server
@@ -624,7 +626,7 @@ async def test_a_server_that_is_not_discord_is_reported() -> None:
             await make_discord_surface(server).run(DeliveryRecorder())
 
 
-async def test_a_message_sent_before_the_connection_waits_for_it_and_fails_after_a_timeout(
+async def test_a_message_waits_for_the_connection_and_fails_after_a_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with DiscordServer().serving() as server:

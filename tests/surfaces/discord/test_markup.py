@@ -14,7 +14,7 @@ def test_a_table_becomes_a_code_block() -> None:
     assert to_discord_markdown("| a |", 2000) == "| a |"
 
 
-def test_code_is_left_unchanged() -> None:
+def test_code_in_markdown_is_left_unchanged() -> None:
     text = "```md\n#### x\n| a |\n---\n```\n`![a](b)`"
     assert to_discord_markdown(text, 2000) == text
     assert to_discord_markdown("~~~\n```\n---\n~~~", 2000) == "```\n`\u200b`\u200b`\n---\n```"

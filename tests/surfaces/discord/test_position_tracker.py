@@ -5,7 +5,7 @@ from pathlib import Path
 from hark.surfaces.discord.position_tracker import MAX_CHATS, ChatPosition, GatewayPosition, PositionTracker
 
 
-def test_the_resume_position_is_before_the_first_open_event(tmp_path: Path) -> None:
+def test_the_resume_position_is_before_the_first_event_in_progress(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "position"
     position = PositionTracker(file)
     position.load("bot")
@@ -24,7 +24,7 @@ def test_the_resume_position_is_before_the_first_open_event(tmp_path: Path) -> N
     assert position.resume_position.sequence == 9
 
 
-def test_open_events_count_as_unprocessed_after_a_reload() -> None:
+def test_an_event_in_progress_counts_as_unprocessed_after_a_reload() -> None:
     position = PositionTracker(None)
     position.load("bot")
     position.begin_session("s1", "wss://there", 1)
@@ -34,7 +34,7 @@ def test_open_events_count_as_unprocessed_after_a_reload() -> None:
     assert position.resume_position.sequence == 4
 
 
-def test_closing_an_event_from_an_old_session_does_not_affect_the_new_session(tmp_path: Path) -> None:
+def test_finishing_an_event_from_an_old_session_does_not_affect_the_new_session(tmp_path: Path) -> None:
     position = PositionTracker(None)
     position.load("bot")
     position.begin_session("s1", "wss://there", 1)

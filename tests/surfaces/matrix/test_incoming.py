@@ -174,7 +174,9 @@ async def test_an_edit_and_a_deletion_refer_to_the_id_of_the_original_message(sy
     assert events[2] == MessageDeleted(message, room_address(room))
 
 
-async def test_an_edit_that_first_mentions_the_bot_is_delivered_as_a_message(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_edit_that_adds_a_mention_of_the_bot_is_delivered_as_a_message(
+    synapse: Synapse, tmp_path: Path
+) -> None:
     bot = synapse.register("helper", "Hark")
     async with (
         matrix_user(synapse) as ann,
@@ -381,7 +383,7 @@ async def test_an_encrypted_direct_message_from_an_unknown_user_requests_pairing
     assert (request.id, as_message(request).author.id) == (event, eve.id)
 
 
-async def test_a_choice_is_made_by_reaction_or_number_or_label_and_in_groups_only_if_addressed(
+async def test_a_choice_in_a_group_is_made_by_reaction_or_by_a_number_or_label_addressed_to_the_bot(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot = synapse.register("hark", "Hark")

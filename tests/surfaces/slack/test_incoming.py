@@ -84,7 +84,7 @@ async def test_an_edit_and_a_deletion_are_delivered_but_a_link_preview_is_not() 
     assert recorder.events[1:] == [MessageEdited(message_id, DM, ANN, "hello", at), MessageDeleted(message_id, DM)]
 
 
-async def test_an_edit_that_first_mentions_the_bot_is_delivered_as_a_message() -> None:
+async def test_an_edit_that_adds_a_mention_of_the_bot_is_delivered_as_a_message() -> None:
     async with running_slack() as (slack, _, recorder):
         sent = slack.say("do it", "C1")
         await slack.edit(sent, "<@UBOT> do it").acked.wait()
@@ -147,7 +147,7 @@ async def test_a_voice_clip_is_delivered_as_voice() -> None:
     assert (message.text, message.attachments) == ("", ())
 
 
-async def test_a_channel_message_is_addressed_to_the_bot_by_mention_or_in_its_threads() -> None:
+async def test_a_channel_message_is_addressed_to_the_bot_by_mention_or_in_a_thread_with_the_bot() -> None:
     async with running_slack() as (slack, surface, recorder):
         chatter = slack.say("lunch?", "C1")
         root = slack.say("<@UBOT>: help <@UBOB>", "C1")

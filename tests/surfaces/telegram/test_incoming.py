@@ -74,7 +74,9 @@ async def test_each_edit_is_delivered_even_if_it_restores_an_earlier_text() -> N
     assert events[1:] == [MessageEdited(str(number), HOME, ANN_AUTHOR, text, at) for text, at in texts]
 
 
-async def test_an_edit_that_first_mentions_the_bot_is_delivered_as_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_edit_that_adds_a_mention_of_the_bot_is_delivered_as_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("hark.surfaces.telegram.receiving.MAX_CLOCK_SKEW_SECONDS", -10.0)
     async with running_bot() as bot:
         number = await bot.server.write("do it", chat=GROUP)
@@ -263,7 +265,7 @@ async def test_an_album_is_addressed_to_the_bot_if_one_caption_mentions_it() -> 
     ]
 
 
-async def test_bots_channels_and_service_messages_are_ignored() -> None:
+async def test_messages_from_bots_and_channels_and_service_messages_are_ignored() -> None:
     async with running_bot() as bot:
         await bot.server.write("/help", author={**BOT, "id": 99})
         await bot.server.write("/help", chat=GROUP, sender_chat=GROUP)
@@ -384,7 +386,7 @@ async def test_cancelling_the_surface_leaves_no_tasks() -> None:
     assert leftover_tasks == []
 
 
-async def test_the_library_is_loaded_only_by_run() -> None:
+async def test_importing_the_surface_does_not_import_the_telegram_library() -> None:
     code = (
         "import sys, hark.surfaces.telegram.surface; print([m for m in ('aiogram', 'markdown_it') if m in sys.modules])"
     )

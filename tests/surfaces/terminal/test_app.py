@@ -112,7 +112,7 @@ async def test_steering_receipt_names_the_turn_and_step(tmp_path: Path) -> None:
     is_waiting = asyncio.Event()
 
     async def wait() -> str:
-        """Wait."""
+        """Wait until the gate opens."""
         is_waiting.set()
         await gate.wait()
         return "waited"
@@ -555,7 +555,7 @@ async def test_keys_typed_right_after_enter_become_part_of_the_next_message(tmp_
 
 
 @pytest.mark.usefixtures("no_reading_delay")
-async def test_pasted_answer_sent_at_once_answers_the_question(tmp_path: Path) -> None:
+async def test_enter_right_after_a_paste_sends_the_pasted_answer(tmp_path: Path) -> None:
     async with open_terminal(tmp_path, [[call("ask", question="Which?")], ["thanks"]]) as terminal:
         await terminal.send("go")
         await wait_for_question(terminal)

@@ -14,7 +14,7 @@ def key_names(messages: Iterable[Message]) -> list[str]:
     return [message.key for message in messages if isinstance(message, events.Key)]
 
 
-def test_textuals_private_key_parser_behaves_as_expected() -> None:
+def test_textuals_internal_parser_recognizes_keys_and_a_lone_escape() -> None:
     parser = XTermParser(False)
     assert key_names(parser.feed("a\x1b[A\x03")) == ["a", "up", "ctrl+c"], CHANGED
     assert key_names(parser.feed("\x1b")) == [], CHANGED

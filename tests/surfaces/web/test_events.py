@@ -107,7 +107,7 @@ async def test_an_idle_stream_sends_keep_alive_comments(tmp_path: Path) -> None:
         assert feed.readers == 0
 
 
-async def test_the_transcript_contains_the_running_turn_and_the_seq_to_resume_from(tmp_path: Path) -> None:
+async def test_the_transcript_contains_the_running_turn_and_the_event_number_to_resume_from(tmp_path: Path) -> None:
     async with run_web_server(tmp_path, [hanging(2)]) as web, web.events("demo") as events:
         await web.say("demo", "go")
         await events.wait_for("reply.delta", text="tok1 ")

@@ -76,7 +76,7 @@ async def test_a_draining_agent_makes_the_platform_retry(tmp_path: Path) -> None
         assert (status, headers["Retry-After"]) == (503, "5")
 
 
-def test_a_hook_path_must_be_valid_and_belongs_to_one_surface() -> None:
+def test_a_hook_path_must_be_valid_and_unused_by_other_surfaces() -> None:
     hooks = Hooks()
     first, second = Hook(PATH, echo_hook), Hook("/other", echo_hook)
     hooks.register("slack", first)

@@ -25,7 +25,7 @@ DEMO = "/api/sessions/demo"
 NINE = {"when": "0 9 * * *", "prompt": "What is new?", "name": "news", "once": True}
 
 
-async def test_the_document_and_the_routes_have_the_same_paths(tmp_path: Path) -> None:
+async def test_the_openapi_document_and_the_routes_have_the_same_paths(tmp_path: Path) -> None:
     async with run_web_server(tmp_path) as web:
         _, document = await web.call("GET", "/openapi.json")
         routes: list[Route] = make_routes(web.context)

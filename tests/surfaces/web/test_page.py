@@ -61,7 +61,9 @@ async def test_a_chat_streams_markdown_and_shows_receipt_and_timeline(chromium: 
         await expect(page.locator("#session-list a[aria-current]")).to_contain_text("hi there")
 
 
-async def test_the_stop_button_names_its_turn_and_the_stop_time_is_shown(chromium: Browser, tmp_path: Path) -> None:
+async def test_the_stop_button_shows_its_turn_and_a_stopped_turn_shows_its_stop_time(
+    chromium: Browser, tmp_path: Path
+) -> None:
     async with open_site(chromium, tmp_path, [hanging(3), hanging(2)]) as site:
         page = await site.open_page()
         await send_message(page, "one")

@@ -9,7 +9,7 @@ from uvicorn.protocols.http import httptools_impl
 from hark.surfaces.web.server import bind_socket
 
 
-def test_a_listening_socket_is_explicitly_tcp() -> None:
+def test_a_listening_socket_is_created_with_the_tcp_protocol_number() -> None:
     with bind_socket("127.0.0.1", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
 

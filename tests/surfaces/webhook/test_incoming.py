@@ -232,8 +232,8 @@ async def test_programs_are_asked_to_retry_while_the_surface_is_not_running(
         ("ci", HookSettings(), "no secret"),
         ("ci", HookSettings(secret_env="NOT_SET_ANYWHERE"), "NOT_SET_ANYWHERE is empty"),
         ("a/b", HookSettings(secret="x"), "is not a valid hook name"),
-        ("ci", HookSettings(secret="x", template="{action"), "brace at 0"),
-        ("ci", HookSettings(secret="x", template="a {} b"), "brace at 2"),
+        ("ci", HookSettings(secret="x", template="{action"), "brace at position 0"),
+        ("ci", HookSettings(secret="x", template="a {} b"), "brace at position 2"),
     ],
 )
 def test_an_invalid_hook_configuration_is_reported_at_creation(name: str, hook: HookSettings, message: str) -> None:

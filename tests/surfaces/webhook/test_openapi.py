@@ -30,7 +30,9 @@ async def test_the_openapi_document_lists_the_registered_hooks(tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["ci", "foreign"])
 @pytest.mark.parametrize("body", BODIES)
-async def test_every_request_gets_a_response_that_the_document_lists(tmp_path: Path, name: str, body: bytes) -> None:
+async def test_every_request_gets_a_response_that_the_openapi_document_lists(
+    tmp_path: Path, name: str, body: bytes
+) -> None:
     async with running_webhook(tmp_path, {"foreign": {"template": "{text} {more|nothing}"}}) as webhook:
         _, document = await webhook.web.call("GET", "/openapi.json", headers=TOKEN)
         answers = document["paths"][f"/hooks/{name}"]["post"]["responses"]

@@ -199,7 +199,7 @@ async def test_an_ambiguous_hunk_is_applied_at_the_first_match_with_a_note(tmp_p
     assert read_files(tmp_path)["a"] == b"z\ny\nend\n"
 
 
-async def test_line_endings_are_preserved(tmp_path: Path) -> None:
+async def test_a_patch_preserves_line_endings(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\r\ntwo\r\nthree")
     await apply_patch(tmp_path, wrap_patch("*** Update File: a\n one\n-two\n+2\n+2b\n three\n"))
     assert read_files(tmp_path)["a"] == b"one\r\n2\r\n2b\r\nthree"

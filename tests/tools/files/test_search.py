@@ -19,7 +19,7 @@ from tests.waiting import at_most, until
 RIPGREP = shutil.which("rg")
 PROGRAMS = [
     pytest.param(RIPGREP, id="ripgrep", marks=pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed")),
-    pytest.param(None, id="own"),
+    pytest.param(None, id="built-in"),
 ]
 with_both_programs = pytest.mark.parametrize("program", PROGRAMS)
 

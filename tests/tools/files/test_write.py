@@ -68,7 +68,7 @@ async def test_writing_to_a_link_changes_its_target_and_keeps_the_link(tmp_path:
     assert (tmp_path / "real" / "new").read_text() == "made"
 
 
-async def test_lost_line_endings_encodings_and_binary_content_are_noted(tmp_path: Path) -> None:
+async def test_the_result_notes_lost_line_endings_encodings_and_binary_content(tmp_path: Path) -> None:
     (tmp_path / "crlf").write_bytes(b"a\r\nb\r\n")
     (tmp_path / "mark").write_bytes(b"\xef\xbb\xbfa\n")
     (tmp_path / "binary").write_bytes(b"\0\1")

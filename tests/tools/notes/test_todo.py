@@ -17,7 +17,7 @@ async def todo(home: Path, items: list[Any] | None = None, session: str = "sessi
     return await call_tool(TodoTool(home), {} if items is None else {"items": items}, context)
 
 
-async def test_the_list_is_returned_and_stored_per_session(tmp_path: Path) -> None:
+async def test_the_todo_list_is_returned_and_stored_per_session(tmp_path: Path) -> None:
     items = [
         {"text": "look", "status": "done"},
         {"text": "build\n it", "status": "doing"},
@@ -30,7 +30,7 @@ async def test_the_list_is_returned_and_stored_per_session(tmp_path: Path) -> No
     assert todo_file(tmp_path, "session").stat().st_mode & 0o777 == 0o600
 
 
-async def test_a_new_list_replaces_the_old_one(tmp_path: Path) -> None:
+async def test_a_new_todo_list_replaces_the_old_one(tmp_path: Path) -> None:
     await todo(tmp_path, [{"text": "a", "status": "pending"}, {"text": "b", "status": "pending"}])
     await todo(tmp_path, [{"text": "b", "status": "done"}])
     assert (await todo(tmp_path)).text == "1. [x] b\n1 of 1 done"
@@ -70,7 +70,7 @@ async def test_an_unreadable_file_counts_as_an_empty_list(tmp_path: Path) -> Non
     assert not (await todo(tmp_path, ["a"])).is_error
 
 
-async def test_a_list_that_cannot_be_saved_is_still_returned(tmp_path: Path) -> None:
+async def test_a_todo_list_that_cannot_be_saved_is_still_returned(tmp_path: Path) -> None:
     (tmp_path / "todo").write_text("a file where the folder should be")
     output = await todo(tmp_path, ["a"])
     assert output.is_error

@@ -137,7 +137,7 @@ async def test_invalid_arguments_cause_an_error(tmp_path: Path, arguments: dict[
     assert output == ToolOutput(reason, is_error=True, effect=Effect.NOT_STARTED)
 
 
-def test_summary_lines_for_the_prompt_are_limited(tmp_path: Path) -> None:
+def test_summary_lines_for_the_prompt_are_limited_in_number_and_length(tmp_path: Path) -> None:
     for number in range(MAX_LINES + 3):
         write_skill(tmp_path, f"s{number:03}", "word " * 200)
     lines = SkillCatalogCache([tmp_path]).summary_lines()

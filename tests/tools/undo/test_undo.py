@@ -74,7 +74,7 @@ async def test_a_second_undo_reverts_the_previous_turn_and_a_third_is_refused(wo
             await undo.undo("s")
 
 
-async def test_only_the_last_step_is_undone_on_request(workspace: Path, store: Path) -> None:
+async def test_undo_can_be_limited_to_the_last_step(workspace: Path, store: Path) -> None:
     async with open_undo(store) as undo:
         for number in (1, 2):
             await undo.save_before_step(step_id(number), workspace, ["a.txt"])
@@ -165,7 +165,7 @@ async def test_changes_outside_the_workspace_and_through_links_are_undone(
     assert (workspace / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
 
 
-async def test_undo_notes_with_invalid_unicode_are_accepted(workspace: Path, store: Path) -> None:
+async def test_invalid_unicode_in_the_notes_of_a_step_is_replaced(workspace: Path, store: Path) -> None:
     async with open_undo(store) as undo:
         await undo.save_before_step(step_id(), workspace, None)
         undo.finish_step(step_id(), ["shell: \ud800"])
@@ -182,7 +182,7 @@ async def test_a_damaged_backup_copy_is_reported_and_other_files_are_undone(work
         damage_blob(store, b"one\r\ntwo\r\n")
         undone = await undo.undo("s")
     assert undone.restored == ("src/b.py",)
-    assert undone.not_undone == ("a.txt was changed and can't be undone: the stored copy is missing or damaged",)
+    assert undone.not_undone == ("a.txt was changed and can't be restored: the stored copy is missing or damaged",)
 
 
 async def test_two_sessions_in_one_workspace_undo_only_their_own_changes(workspace: Path, store: Path) -> None:
@@ -205,7 +205,7 @@ async def test_files_too_big_to_store_are_reported_unless_they_were_only_moved(w
         run_shell(workspace, "head -c 3000000 /dev/zero > n")
         undo.finish_step(step_id())
         undone = await undo.undo("s")
-    assert undone.not_undone == ("changed.bin (2 MB) was changed and can't be undone: too big to store",)
+    assert undone.not_undone == ("changed.bin (2 MB) was changed and can't be restored: too big to store",)
     assert (workspace / "moved.bin").exists()
     assert not (workspace / "sub").exists()
     assert not (workspace / "n").exists()
@@ -222,7 +222,7 @@ async def test_a_snapshot_over_its_file_limit_reports_the_skipped_folder(workspa
         undo.finish_step(step_id())
         undone = await undo.undo("s")
         assert (workspace / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
-        assert "many was removed and can't be undone: it has too many files" in undone.not_undone
+        assert "many was removed and can't be restored: it has too many files" in undone.not_undone
 
 
 async def test_a_snapshot_that_ran_out_of_time_is_reported(workspace: Path, store: Path) -> None:
@@ -295,7 +295,7 @@ async def test_named_pipes_in_place_of_files_do_not_block_undo(workspace: Path, 
     assert read_tree(workspace) == before
 
 
-async def test_git_commits_are_not_undone_and_that_is_reported(workspace: Path, store: Path) -> None:
+async def test_git_commits_are_reported_as_not_undone(workspace: Path, store: Path) -> None:
     git = "git -c user.name=n -c user.email=e -c init.defaultBranch=main"
     run_shell(workspace, f"{git} init -q; {git} add -A; {git} commit -qm one")
     async with open_undo(store) as undo:
@@ -395,7 +395,7 @@ async def test_calls_after_close_do_not_hang(workspace: Path, store: Path) -> No
         await undo.undo("s")
 
 
-async def test_undo_since_a_turn_reverts_all_later_turns_at_once(workspace: Path, store: Path) -> None:
+async def test_undo_since_a_turn_reverts_that_turn_and_all_later_turns(workspace: Path, store: Path) -> None:
     async with open_undo(store) as undo:
         for number in (1, 2, 3):
             name = step_id(1, f"s.t{number}")

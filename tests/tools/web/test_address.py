@@ -111,5 +111,5 @@ def test_the_allow_list_accepts_hosts_patterns_networks_and_ports(
     assert AddressPolicy(allow=(allow,)).allows(host, port, address) is is_allowed
 
 
-def test_allow_private_allows_every_address() -> None:
+def test_the_allow_private_setting_allows_every_address() -> None:
     assert AddressPolicy(allow_private=True).allows("x", 80, "169.254.169.254")

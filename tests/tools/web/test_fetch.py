@@ -250,7 +250,7 @@ async def test_endless_redirects_cause_an_error() -> None:
         ("http://[::ffff:7f00:1]:{port}/inside", "is a private address"),
     ],
 )
-async def test_every_redirect_is_checked(location: str, message: str | None) -> None:
+async def test_every_redirect_target_is_checked_before_it_is_requested(location: str, message: str | None) -> None:
     async def handle(request: web.Request) -> web.StreamResponse:
         if request.path == "/inside":
             return web.Response(text="inside")

@@ -48,7 +48,7 @@ async def test_html_becomes_markdown(page: str, text: str) -> None:
     assert await convert(page) == text
 
 
-async def test_the_title_is_separate_from_the_text() -> None:
+async def test_the_page_title_is_separate_from_the_text() -> None:
     article = await html_to_article("<title> A &amp;\n B </title><svg><title>icon</title></svg><p>text", URL)
     assert (article.title, article.text) == ("A & B", "text")
 

@@ -85,7 +85,7 @@ async def test_tavily_gets_a_post_request() -> None:
         (WebSettings(search_kind="brave", search_key_env="KEY"), 1),
     ],
 )
-def test_there_is_no_search_tool_without_a_service(settings: WebSettings, count: int) -> None:
+def test_there_is_no_search_tool_without_a_configured_service(settings: WebSettings, count: int) -> None:
     assert len(make_search_tools(settings)) == count
 
 

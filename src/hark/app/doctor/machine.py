@@ -157,9 +157,9 @@ def check_processes() -> Iterator[CheckResult]:
 def check_voice(settings: Settings | None) -> Iterator[CheckResult]:
     """Report whether voice is set up."""
     if settings and settings.voice.stt != "off":
-        yield CheckResult("voice", Level.OK, "set up, for the chat surfaces of the gateway (hark serve)")
+        yield CheckResult("voice", Level.OK, "set up; voice messages are transcribed")
     else:
-        yield CheckResult("voice", Level.OK, "not set up; it is used by the gateway (hark serve)")
+        yield CheckResult("voice", Level.OK, "not set up; set [voice] stt to transcribe voice messages")
 
 
 def check_terminal() -> Iterator[CheckResult]:

@@ -76,7 +76,7 @@ def _server_result(status: ServerStatus) -> CheckResult:
         case ServerState.CONNECTED:
             return CheckResult("mcp", Level.OK, f"{name}: works, {len(status.tools)} tools")
         case ServerState.LOGIN:
-            return CheckResult("mcp", Level.WARN, f"{name}: requires a login.", f"hark mcp login {name}")
+            return CheckResult("mcp", Level.WARN, f"{name}: requires a login.", f"Run: hark mcp login {name}")
         case ServerState.PARKED:
             advice = f"See logs/mcp-{name}.log in the home, fix its settings, then run: hark mcp test {name}"
             return CheckResult("mcp", Level.WARN, f"{name}: failed: {status.last_error}", advice)

@@ -33,7 +33,7 @@ async def check_models(settings: Settings) -> list[CheckResult]:
     async with open_session() as http:
         answering, routes = await asyncio.gather(find_local_servers(http), check_routes(settings, http))
     servers = [f"{preset.title} ({route.model})" for preset, route in answering]
-    text = ", ".join(servers) or "no local server answers (Ollama, llama.cpp, ...)"
+    text = ", ".join(servers) or "no local server is responding (Ollama, llama.cpp, ...)"
     return [CheckResult("servers", Level.OK, text), _check_embedded_model(), *routes]
 
 

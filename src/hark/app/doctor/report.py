@@ -79,7 +79,7 @@ def _load_settings(home: Path) -> tuple[Settings | None, list[CheckResult]]:
 
 
 def is_ready(results: Sequence[CheckResult]) -> bool:
-    """Return whether at least one model answers and all other checks are ok or warnings."""
+    """Return whether at least one model answers and no other check failed."""
     others = [result for result in results if result.name not in (ANSWER, "route")]
     answers = any(result.name == ANSWER and result.level is Level.OK for result in results)
     return answers and all(result.level is not Level.BAD for result in others)

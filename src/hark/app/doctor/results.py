@@ -69,7 +69,7 @@ async def run_check(
             return await run_abandonable(collect_results, f"doctor: {name}")
     except TimeoutError:
         text = f"The check took longer than {seconds:g} s and was abandoned."
-        return [CheckResult(name, Level.WARN, text, "Check whether the disk or the network is stuck.")]
+        return [CheckResult(name, Level.WARN, text, "Check the disk and the network.")]
 
 
 async def connection_problem(url: str) -> str:
@@ -83,9 +83,9 @@ async def connection_problem(url: str) -> str:
         except socket.gaierror:
             return [CheckResult(host, Level.BAD, f"host name {host} not found: no network, or a wrong host name.")]
         except TimeoutError:
-            return [CheckResult(host, Level.BAD, f"{host} does not answer: no network, or a firewall.")]
+            return [CheckResult(host, Level.BAD, f"{host} is not responding: no network, or a firewall.")]
         except OSError as error:
-            return [CheckResult(host, Level.BAD, f"no server listens on {host}:{port}: {error.strerror or error}.")]
+            return [CheckResult(host, Level.BAD, f"no server listening on {host}:{port}: {error.strerror or error}.")]
         return []
 
     return "".join(result.text for result in await run_check(host, connect, CONNECT_TIMEOUT_SECONDS))

@@ -97,7 +97,7 @@ class SessionHandle:
         return self.engine.clock.new_id()
 
     async def wait_until_loaded(self) -> None:
-        """Wait until the session is loaded, here or in the process that owns it. Later events are not missed."""
+        """Wait until the session is loaded, here or by its owner. Readers receive every event from then on."""
         await self.proxy.wait_until_loaded()
 
     @property

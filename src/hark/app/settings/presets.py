@@ -113,6 +113,6 @@ def _embedded_route() -> RouteSettings:
     except ProviderError as error:
         raise SettingsError(
             "No model is set up: the environment has no API key (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, "
-            f"OPENAI_API_KEY) and no local server answers (Ollama, llama.cpp, LM Studio, vLLM). {error}"
+            f"OPENAI_API_KEY) and no local server is responding (Ollama, llama.cpp, LM Studio, vLLM). {error}"
         ) from error
     return EMBEDDED.route()

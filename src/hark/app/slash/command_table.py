@@ -75,7 +75,7 @@ COMMANDS = {
         _command("stop", "", "stop the turn", "slash.turn"),
         _command("queue", "[TEXT | N drop | N to M | N edit TEXT | N now]", "show or edit the queue", "slash.turn"),
         _command("steer", "TEXT", "steer the turn", "slash.turn"),
-        _command("busy", "[interrupt|steer|queue]", "set the effect of a message on a running turn", "slash.turn"),
+        _command("busy", "[interrupt|steer|queue]", "show or set how messages reach a running turn", "slash.turn"),
         _command("approve", "[session|always]", "approve the request", "slash.turn"),
         _command("deny", "[WHY]", "decline the request", "slash.turn"),
         _command("mode", "[ask|auto|all]", "show or set when you are asked for approval", "slash.turn"),

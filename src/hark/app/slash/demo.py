@@ -13,7 +13,7 @@ WriteLine = Callable[[str], None]
 COUNTING: list[ScriptStep] = [step for number in range(1, 200) for step in (f"{number} ", Pause(0.05))]
 WAITING: list[ScriptStep] = ["Waiting. ", CallChunk(0, "wait", "shell", '{"command": "sleep 600"}')]
 WORKING: list[ScriptStep] = ["Looking around. ", CallChunk(0, "look", "shell", '{"command": "sleep 0.5; echo looked"}')]
-REPLIES = [COUNTING, ["Four."], WORKING, ["Done, with tabs."], ["And the next thing is done."], WAITING]
+REPLIES = [COUNTING, ["Four."], WORKING, ["Done, with tabs."], ["Here is the summary."], WAITING]
 
 
 async def play_demo(write_line: WriteLine, workspace: Path) -> None:
@@ -36,8 +36,8 @@ async def play_demo(write_line: WriteLine, workspace: Path) -> None:
         await _show_until(events, lambda event: isinstance(event, CallStart), write_line)
         write_line("you, while a tool runs: use tabs     (this steers: the model sees it at the next step)")
         await session.say("use tabs", "steer")
-        write_line("you: and then the next thing     (this is queued)")
-        await session.say("and then the next thing", "queue")
+        write_line("you: then write a summary     (this is queued)")
+        await session.say("then write a summary", "queue")
         await _show_until(events, _is_completed, write_line)
         await _show_until(events, _is_completed, write_line)
         write_line("you: wait ten minutes")

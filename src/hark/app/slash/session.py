@@ -43,7 +43,7 @@ async def rewind(session: SessionHandle, arguments: str) -> str:
         return "\n".join(rows) or "Nothing to rewind to."
     turn = parse_turn(session.id, arguments)
     refusal = await session.proxy.change(Rewind(session.new_id(), turn))
-    return refusal.message if refusal else f"Rewound to before {turn}. Files are unchanged; /undo restores them."
+    return refusal.message if refusal else f"Rewound to before {turn}. File changes stay; /undo reverts them."
 
 
 async def retry(session: SessionHandle, arguments: str) -> str:

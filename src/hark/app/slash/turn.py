@@ -21,7 +21,7 @@ async def queue(session: SessionHandle, arguments: str) -> str:
     queued = await session.queue()
     if number.isdecimal() and action in QUEUE_CHANGES:
         if not 1 <= int(number) <= len(queued):
-            return f"No message {number} in the queue; it has {len(queued)}."
+            return f"No message {number} in the queue ({len(queued)} queued)."
         return await _change_queue(session, queued[int(number) - 1], action, detail.strip())
     if arguments:
         return receipt_text(await session.say(arguments, Delivery.QUEUE))
@@ -48,7 +48,7 @@ async def busy(session: SessionHandle, arguments: str) -> str:
 async def approve(session: SessionHandle, arguments: str) -> str:
     """Approve the open request."""
     if arguments not in ("", "once", "session", "always"):
-        return "Use /approve for this time, /approve session or /approve always."
+        return "Use /approve (once), /approve session or /approve always."
     return await _answer(session, arguments or "yes")
 
 
@@ -94,7 +94,7 @@ async def _change_queue(session: SessionHandle, item: QueueItem, action: str, de
         case "now":
             return await _send_now(session, item)
         case _:
-            return f"Incomplete command: /queue N {action} ..."
+            return "Incomplete command. Use /queue N to M or /queue N edit TEXT."
     return refusal.message if refusal else done
 
 

@@ -1,4 +1,4 @@
-"""`hark serve`: the gateway, with its web page, HTTP API, chat surfaces and schedules."""
+"""`hark serve`: runs the gateway, with its web page, HTTP API, chat surfaces and schedules."""
 
 import argparse
 from functools import partial

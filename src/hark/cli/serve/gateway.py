@@ -162,7 +162,7 @@ class ServedAgent:
         notify("STOPPING=1")
         seconds = self.serve_settings.settings.drain_seconds
         self._watchdog.set_exit_step(
-            f"running turns: {len(self._agent.running_turns().turns)}, for at most {seconds:g} s"
+            f"running turns: {len(self._agent.running_turns().turns)}, time limit {seconds:g} s"
         )
         with anyio.move_on_after(seconds):
             async with anyio.create_task_group() as tasks:

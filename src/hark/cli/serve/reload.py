@@ -93,5 +93,5 @@ def _reload_report(result: ReloadResult) -> str:
     changed = ", ".join(result.changed)
     text = f"the settings were reloaded: {f'{changed} changed' if changed else 'nothing changed'}"
     if result.needs_restart:
-        text += f"; {', '.join(result.needs_restart)} takes effect after a restart"
+        text += f"; restart to apply: {', '.join(result.needs_restart)}"
     return text

@@ -88,7 +88,7 @@ def _resolve_origin(source: str, location: str, *, is_remote: bool) -> str:
     """Return the location of an index entry's skill. An index on the web must not name files on this machine."""
     is_address = "://" in source or ("@" in source and ":" in source)
     if is_remote and (not is_address or source.removeprefix("git+").lower().startswith("file:")):
-        raise SourceError(f"its source {source[:100]!r} is on this machine, which an index on the web can't refer to")
+        raise SourceError(f"its source {source[:100]!r} is a local path, which an index on the web must not use")
     return source if is_address or Path(source).is_absolute() else str(Path(location).parent / source)
 
 

@@ -145,7 +145,7 @@ class WordReader:
         return tuple(parts)
 
     def try_read_arithmetic(self, opener_length: int) -> Arithmetic | None:
-        """Parse `((...))` after an opener of `opener_length`. Return None without advancing for two subshells.
+        """Parse `((...))` after an opener of `opener_length`. Return None, without advancing, if it is two subshells.
 
         Raises:
             ShellSyntaxError: The text isn't closed, or has too many ambiguous cases.

@@ -174,7 +174,7 @@ def _has_changing_verb(call: ProgramCall, verbs: list[str]) -> bool:
 
 def _analyze_gh(call: ProgramCall, verbs: list[str]) -> None:
     if SECRET in "".join(call.args) + (call.stdin or "") or call.check_secret_arguments():
-        call.add_risk(Risk.HARD, "gh sends secrets")
+        call.add_risk(Risk.HARD, "gh sends secrets to GitHub")
     first, second = (*verbs, "", "")[:2]
     if first == "api":
         options = call.parse_options(

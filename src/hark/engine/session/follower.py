@@ -25,7 +25,7 @@ class Follower:
         self._callbacks: list[Callable[[AnyRecord], None]] = []
 
     async def follow(self, in_flight: InFlightMessages, fanout: Fanout) -> None:
-        """Read and publish new journal records. Old records may still contain receipts for our messages."""
+        """Read new journal records and publish them. Records that were already published only set receipts."""
         known = self.state.length
         records = await self._store.journal.read(self.id, known)
         if self._published is None:

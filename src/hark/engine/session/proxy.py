@@ -200,7 +200,7 @@ class SessionProxy:
     async def _interrupt_when_ready(
         self, interrupt: Interrupt, messages: Collection[str], started_turn: str
     ) -> Settled | None:
-        """Interrupt a session just loaded or owned elsewhere. `started_turn` is an affected message's turn, or ""."""
+        """Interrupt once the owner is known. `started_turn` is the turn of an interrupted in-flight message, or ""."""
         if self._ownership.session is not None:
             turn = self._interrupt_local(interrupt, messages)
             return await asyncio.shield(turn.settled) if turn else None

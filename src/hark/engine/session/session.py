@@ -162,7 +162,7 @@ class Session:
         await self._journal.flush()
 
     async def check_ownership(self) -> None:
-        """Stop the session if another process wrote to its journal, which a turn without writes can't detect."""
+        """Stop the session if another process wrote to its journal. A turn that writes nothing can't detect that."""
         known = self.state.length
         found = await self._services.store.journal.read(self.id, known)
         if known + len(found) > self.state.length:
@@ -275,12 +275,12 @@ class Session:
         return future
 
     def _question_timeout(self, started: TurnStarted) -> float | None:
-        """Return the question timeout for a turn: None if a user started the turn, limited if a schedule did."""
+        """Return the question timeout for a turn: None if a user started it, `unattended_seconds` if a schedule did."""
         is_alone = bool(started.messages) and all(is_scheduled(one.id) for one in started.messages)
         return self._services.rules.unattended_seconds if is_alone else None
 
     async def _verify_ownership(self) -> None:
-        """Wait until this process verifiably owns the session. No work may start in another process's session."""
+        """Wait until this process has verified that it owns the session. No work may start before that."""
         renewal = self._services.lease_renewal
         while not renewal.is_fresh or self._verified_lapses != renewal.lapses:
             await renewal.renew()

@@ -63,7 +63,7 @@ async def summarise(ask: AskModel, messages: Sequence[Message], instructions: st
 
 
 async def _request_summary(ask: AskModel, messages: Sequence[Message], instructions: str) -> ReplyBuilder:
-    """Ask for a summary of all messages. If the request is too long, retry with long messages clipped ever shorter."""
+    """Ask for a summary of all messages. If the request is too long, retry with shorter and shorter messages."""
     note = Note(instructions or INSTRUCTIONS)
     try:
         return await ask([*messages, note])

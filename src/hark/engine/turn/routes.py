@@ -73,7 +73,7 @@ class Routes:
     def choose(self, turn: str, chosen: str = "") -> Route:
         """Return the route for a new turn: the chosen route, or the first available route.
 
-        If all routes are in cool-down, return the route whose cool-down ends first, because trying beats refusing.
+        If all routes are in cool-down, return the route whose cool-down ends first, because it may work again.
         """
         chain = self._ordered_routes(chosen)
         for route in chain:

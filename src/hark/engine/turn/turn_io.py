@@ -21,7 +21,7 @@ class TurnIO:
     def __init__(
         self, session: str, turn: str, fanout: Fanout, questions: TurnQuestions, verify_ownership: VerifyOwnership
     ) -> None:
-        """`verify_ownership` returns when this process verifiably owns the session; otherwise it raises StoreError."""
+        """`verify_ownership` returns once it is verified that this process owns the session, or raises StoreError."""
         self.session = session
         self.turn = turn
         self.fanout = fanout

@@ -98,7 +98,7 @@ class RemoteTransport(McpTransport):
 
 
 async def _limit_notification_time(request: httpx2.Request) -> None:
-    """Set a time limit for messages that get no response. Each message waits until the previous one was accepted."""
+    """Set a time limit for messages without a response, because each message waits for the previous one."""
     if request.method != "POST":
         return
     try:

@@ -48,8 +48,8 @@ MessageStreams = tuple[MessageStream, MessageWriter]
 class McpTransport(ABC):
     """A transport to a server.
 
-    `is_expired` means that the server no longer knows the session, and started no request that it refused because of
-    that. `may_be_expired` means that the last refusal may have this cause; another message would confirm it.
+    `is_expired` means that the server no longer knows the session, and never started the requests that it refused for
+    this reason. `may_be_expired` means that the last refusal may have this reason; another message would confirm it.
     """
 
     is_expired = False

@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 
 
 class EditorConversation:
-    """A session's prompts. They run in the order of the calls to `prompt`, because each call first registers its own.
+    """A session's prompts. They run in the order of the calls to `prompt`, since each call first registers its prompt.
 
     A stop affects all prompts that are registered when `stop` is called, but no later prompts.
     """

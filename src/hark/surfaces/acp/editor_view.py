@@ -35,7 +35,7 @@ MAX_OUTPUT_CHARACTERS = 20_000
 
 
 class LiveOutput:
-    """The live output of one call. `show` receives its end, first immediately and then at most every 0.1 s."""
+    """The live output of one call. `show` receives the last part of it, immediately and then at most every 0.1 s."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
@@ -186,7 +186,7 @@ class EditorView:
             case LimitReached(message=message):
                 self._updates.add_text(f"\n\n[{message}]")
             case Interrupted(left_running=left) if left:
-                self._add_note(f"Could not be stopped and still running: {', '.join(left)}")
+                self._add_note(f"Still running (could not be stopped): {', '.join(left)}")
             case _:
                 pass
         self._calls.clear()

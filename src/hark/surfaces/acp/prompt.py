@@ -169,5 +169,5 @@ class EditorPrompt:
             self._end.set_result(end)
 
     async def wait_for_end(self) -> PromptEnd:
-        """Wait for the prompt's end and return it."""
+        """Wait until the prompt has ended, and return how it ended."""
         return await self._end

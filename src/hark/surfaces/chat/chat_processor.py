@@ -1,4 +1,4 @@
-"""Process the incoming messages of one chat address in order; a stop request overtakes queued messages."""
+"""Processes the incoming messages of one chat address in order; a stop request overtakes queued messages."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Download message attachments, with limits on size and time and with safe file names."""
+"""Downloads message attachments, with limits on size and time and with safe file names."""
 
 import asyncio
 import base64

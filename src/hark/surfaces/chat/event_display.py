@@ -1,4 +1,4 @@
-"""Show a session's events at one chat address: streamed replies, questions, receipts and notices."""
+"""Shows a session's events at one chat address: streamed replies, questions, receipts and notices."""
 
 import asyncio
 

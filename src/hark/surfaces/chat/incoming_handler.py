@@ -1,4 +1,4 @@
-"""Deliver the messages, edits, deletions and button presses of one chat address to its session."""
+"""Delivers the messages, edits, deletions and button presses of one chat address to its session."""
 
 import asyncio
 import zlib

@@ -1,4 +1,4 @@
-"""Merge albums, and long texts that a client has split, into one message."""
+"""Merges albums, and long texts that a client has split, into one message."""
 
 from collections.abc import Sequence
 

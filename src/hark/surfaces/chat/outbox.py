@@ -1,4 +1,4 @@
-"""Send messages to one chat address without losing any. A message that may be a duplicate is marked as such."""
+"""Sends messages to one chat address without losing any. A message that may be a duplicate is marked as such."""
 
 import asyncio
 import time

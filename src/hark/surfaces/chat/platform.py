@@ -1,4 +1,4 @@
-"""Run one chat platform with supervision. Every message is stored before it is acknowledged to the platform."""
+"""Runs one chat platform with supervision. Every message is stored before it is acknowledged to the platform."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Retry calls to a platform that is temporarily unavailable."""
+"""Retries calls to a platform that is temporarily unavailable."""
 
 from collections.abc import Awaitable, Callable
 from itertools import count

@@ -1,4 +1,4 @@
-"""Control who may write to the agent: users allowed in the settings and users that the owner has paired."""
+"""Controls who may write to the agent: users allowed in the settings and users that the owner has paired."""
 
 import secrets
 from typing import Protocol

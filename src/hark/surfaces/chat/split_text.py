@@ -1,4 +1,4 @@
-"""Split a long text into parts between paragraphs, lines or words. Code fences are closed and reopened."""
+"""Splits a long text into parts between paragraphs, lines or words. Code fences are closed and reopened."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Also send replies as voice messages in chats that enabled this. Speech is synthesized while the reply streams."""
+"""Sends replies also as voice messages in chats that enabled this. Speech is synthesized while the reply streams."""
 
 import asyncio
 import re

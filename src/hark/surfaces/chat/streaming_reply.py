@@ -36,7 +36,7 @@ def describe_ending(outcome: Outcome) -> str:
 
 
 def count_message(message: OutgoingMessage, *limits: RateLimit) -> None:
-    """Count a message that is about to be sent or edited. Only edits of a streaming reply can be deferred.
+    """Count a message that is sent or edited towards the rate limits. Only edits of a streaming reply can be deferred.
 
     Raises:
         ChatError: The edit must wait. `retry_after` says how long.
@@ -151,7 +151,7 @@ class StreamingReply:
                 await self._outbox.send(f"{self.turn}:{index}:anew", message)
 
     async def _clear_from(self, index: int) -> None:
-        """Replace the text of all messages starting at this index, because they are not part of the final reply."""
+        """Replace the messages from this index on with a placeholder, because they are not part of the final reply."""
         while message := await self._outbox.find_sent(f"{self.turn}:{index}"):
             await self._outbox.edit(message, OutgoingMessage(REMOVED_PART), is_last=True)
             index += 1

@@ -1,4 +1,4 @@
-"""discord.py's client with events passed on in order, and with requests sent to the configured server."""
+"""A discord.py client that passes events on in order and sends its requests to the configured server."""
 
 import asyncio
 import threading
@@ -62,7 +62,7 @@ class DiscordClient(discord.Client):
             await asyncio.sleep(0.01)
 
     def release_global_limit(self) -> None:
-        """Release discord.py's global rate limit, which blocks forever if a request is cancelled while it waits."""
+        """Release discord.py's global rate limit, which is never released if the waiting request is cancelled."""
         self.http._global_over.set()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def _heartbeat_threads(self) -> list[KeepAliveHandler]:

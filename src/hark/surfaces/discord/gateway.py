@@ -161,7 +161,7 @@ class GatewayConnection:
     # The events.
 
     def _on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Start to process an event from discord.py. Never waits."""
+        """Start processing an event from discord.py. Never waits."""
         match event, arguments:
             case "connect", _:
                 self._begin_session()

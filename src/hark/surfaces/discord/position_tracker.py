@@ -49,7 +49,7 @@ class PositionTracker:
     def resume_position(self) -> GatewayPosition:
         """The position to resume from. All events up to it were processed.
 
-        While chats have to be caught up, there is no session to resume; the chats are read again instead.
+        While chats still have missed messages, the position has no session to resume, so those chats are read again.
         """
         if self.chats_to_catch_up:
             return structs.replace(self.latest, session="", gateway="", sequence=0)

@@ -13,7 +13,7 @@ class MatrixSettings(ChatSettings, frozen=True, omit_defaults=True):
 
 def _find_problems(settings: MatrixSettings) -> Iterator[str]:
     if not settings.api_base:
-        yield "it needs api_base, the URL of the homeserver."
+        yield "api_base, the URL of the homeserver, is required."
 
 
 PLATFORM = ChatPlatform("matrix", MatrixSettings, find_problems=_find_problems)

@@ -165,7 +165,7 @@ class MatrixSurface:
         return await retry_call(partial(wire.fetch_own_reactions, address.chat, message))
 
     async def _handle_encrypted(self, room: str, event: RoomEvent, deliver: Deliver) -> None:
-        """Reply once per room that encrypted messages can't be read. In private rooms, unknown users can pair."""
+        """Reply once per room that encrypted messages can't be read. In private rooms, offer unknown users pairing."""
         wire = await self._wait_for_client()
         author = Author(event.sender, wire.display_name(room, event.sender))
         if not self._is_allowed(author):

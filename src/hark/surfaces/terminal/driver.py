@@ -49,8 +49,8 @@ class ControlCharacterFilter(LineFilter):
 class InputGatedApp(App[None]):
     """An app that reads keys only after `input_enabled` is set. Earlier keys stay in the terminal's buffer.
 
-    `on_unresponsive` is called in the input thread if the user presses Ctrl+C and the event loop doesn't handle it:
-    first with False, then with True.
+    `on_unresponsive` is called in the input thread if the user presses Ctrl+C and the event loop doesn't handle it.
+    Its argument is False for the first such press and True for later ones.
     """
 
     def __init__(self, on_unresponsive: Callable[[bool], None]) -> None:

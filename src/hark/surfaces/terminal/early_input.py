@@ -87,7 +87,7 @@ class EarlyInput:
 class EarlyInputLine:
     """An input line that works immediately, in its own thread, until the app or `finish_and_restore` stops it.
 
-    The terminal stays in raw mode, so that every key keeps its meaning during the transition.
+    `finish` leaves the terminal in raw mode, so that no key is lost or misinterpreted before the app takes over.
     """
 
     def __init__(self) -> None:

@@ -18,10 +18,9 @@ class TerminalEnvironment:
     """The terminal app's settings and callbacks.
 
     `finish_early_input` stops the early input line. `on_exit` is called when the app starts to exit.
-    `on_unresponsive`
-    is called in the input thread if the user presses Ctrl+C while the event loop is blocked. Its argument is True for
-    a
-    second press: the process must exit immediately. `open_dictation` raises SpeechError if recording is impossible.
+    `on_unresponsive` is called in the input thread if the user presses Ctrl+C while the event loop is blocked. Its
+    argument is True for a second press, after which the process must exit immediately. `open_dictation` raises
+    SpeechError if recording is impossible.
     """
 
     home: Path

@@ -57,7 +57,7 @@ class PendingMessages:
         self._start(self.deliver(session, message, text, delivery))
 
     async def deliver(self, session: Session, message: str, text: str, delivery: Delivery | None) -> None:
-        """Send a message and show its receipt. If it isn't accepted, restore its text to the input line if empty."""
+        """Send a message and show its receipt. If it isn't accepted, put its text into an empty input line."""
         pictures, problems = find_images(text, self._workspace)
         for problem in problems:
             self._log.show_notice(problem)

@@ -11,8 +11,7 @@ class ServeSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """The host and port of the server, and the rules for its clients.
 
     `hosts`: additional host names of the server, such as the name of a reverse proxy. `drain_seconds`: how long
-    running
-    turns may continue after a stop signal. `max_body_mb`: the maximum size of a request body.
+    running turns may continue after a stop signal. `max_body_mb`: the maximum size of a request body.
     """
 
     host: str = "127.0.0.1"

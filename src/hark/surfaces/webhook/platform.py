@@ -16,10 +16,8 @@ class HookSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """Settings of `[surfaces.webhook.hooks.NAME]`: one program, which sends its requests to /hooks/NAME.
 
     `signature`: how its requests are authenticated. `url`: where replies are sent; without it, no replies are sent.
-    With a
-    `template`, the body is a foreign payload and the text is built from it; `chat`, `author` and `id` can be
-    templates too.
-    `id_header` names the header with the delivery's id. `events`: the GitHub events to accept.
+    With a `template`, the body is a foreign payload and the text is built from it; `chat`, `author` and `id` can be
+    templates too. `id_header` names the header with the delivery's id. `events`: the GitHub events to accept.
     """
 
     secret_env: str = ""
@@ -35,9 +33,7 @@ class HookSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 class WebhookSettings(ChatSettings, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Webhook settings. `per_minute` and `max_mb` limit the rate and size of messages; `streams`: send partial
-    replies.
-    """
+    """Webhook settings. `per_minute` and `max_mb` limit the messages. `streams`: also send partial replies."""
 
     receipts: Literal["reactions", "replies", "off"] = "off"
     per_minute: int = 60

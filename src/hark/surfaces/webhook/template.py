@@ -23,7 +23,7 @@ class Template:
         self._text = text
         for found in _PART.finditer(text):
             if found[0] in "{}" or not (found[1] is None or found[1].partition("|")[0].strip()):
-                raise ValueError(f"In the template {text!r} the brace at {found.start()} is not part of a placeholder.")
+                raise ValueError(f"Template {text!r}: the brace at position {found.start()} is not in a placeholder.")
 
     def fill(self, payload: object) -> str:
         """Return the text with the placeholders replaced by the payload's values.

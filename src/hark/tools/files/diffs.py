@@ -39,7 +39,7 @@ def unified_diff(old: str, new: str, name: str) -> str:
 
 
 def _common_start_and_end(old: str, new: str) -> tuple[int, int]:
-    """Return the lengths of the common start and end, without the context lines shown around a change."""
+    """Return the lengths of the common start and end, less the context lines that are shown around a change."""
     first = old.rfind("\n", 0, _common_prefix_length(old, new)) + 1
     for _ in range(CONTEXT_LINES):
         first = old.rfind("\n", 0, max(0, first - 1)) + 1

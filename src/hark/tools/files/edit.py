@@ -100,8 +100,7 @@ def _apply_edit(text: str, edit: Replacement, file: FileText, name: str) -> tupl
     """Return the text after the edit, and the number of replacements.
 
     Models always write plain newlines, so newlines are first converted to the file's line ending. If the converted
-    `old`
-    is not found, the unconverted texts are used.
+    `old` is not found, the unconverted texts are used.
     """
     if not edit.old:
         raise ToolError("old is empty. Give the text to replace, or use write to write a whole file.")

@@ -57,7 +57,7 @@ def file_write_effects(path: str) -> PredictedEffects:
 
 
 def expand_home(name: str) -> str:
-    """Expand `~` in a path whose write is to be predicted. Relative paths stay relative; any text is accepted."""
+    """Expand `~` in the path of a predicted write. Relative paths stay relative, and any text is accepted."""
     return os.path.expanduser(name.removeprefix("file://"))  # noqa: PTH111 - Path.expanduser may raise
 
 

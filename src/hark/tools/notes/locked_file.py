@@ -41,7 +41,7 @@ def lock_file(path: Path) -> Generator[None]:
 def replace_file(path: Path, content: bytes) -> None:
     """Replace a file's content durably. A crash leaves either the old or the new content. Blocks the caller.
 
-    Also removes the temporary files of earlier calls that were killed, so hold a lock. A symbolic link stays a link.
+    Also removes temporary files of killed calls, so the caller must hold a lock. A symbolic link stays a link.
 
     Raises:
         OSError: The file could not be replaced.

@@ -80,7 +80,7 @@ def normalize_note(text: str) -> str:
         raise ToolError("The note is empty. Give its text in `text`.")
     if len(note) > MAX_NOTE_CHARACTERS:
         raise ToolError(
-            f"A note has at most {MAX_NOTE_CHARACTERS:,} characters, and this has {len(note):,}. Nothing was stored. "
+            f"A note can have at most {MAX_NOTE_CHARACTERS:,} characters; this has {len(note):,}. Nothing was stored. "
             "Shorten it, or write a file in the project and note where it is."
         )
     return note

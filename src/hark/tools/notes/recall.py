@@ -19,7 +19,7 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 
 
 class RecallArguments(ToolArguments, frozen=True):
-    """Search all past sessions for messages of users, of yourself and of tools.
+    """Search all past sessions for messages from users, yourself and tools.
 
     Use this tool when the user refers to something earlier that is not in this conversation. A few distinctive words
     find more than a sentence. A word also matches longer words that begin with it.

@@ -49,7 +49,7 @@ def read_skill(folder: Path) -> Skill:
         raise BadSkill(f"its name {name[:80]!r} is invalid: use up to 64 letters, digits, dots, hyphens, underscores")
     description = " ".join(_text_field(fields, "description").split())
     if not description:
-        raise BadSkill("it has no description: describe in SKILL.md its purpose, and when to use it")
+        raise BadSkill("it has no description: state its purpose and when to use it in SKILL.md")
     return Skill(name, description, folder, _text_field(fields, "version"))
 
 

@@ -145,7 +145,7 @@ class DiskState:
         return are_all_folders
 
     def is_restored(self, change: EntryChange) -> bool:
-        """Return whether the path already matches its state from before the step. A removed folder only must exist."""
+        """Return whether the path is as it was before the step. A folder removed by the step only has to exist."""
         now = self.entry_at(change.path, change.before)
         if change.after is None and change.before is not None and change.before.kind is EntryKind.FOLDER:
             return now is not None and now.kind is EntryKind.FOLDER
@@ -197,9 +197,9 @@ def _explain_loss(change: EntryChange, root: bytes, blobs: BlobStore) -> str:
         return ""  # only the mode changed, which needs no content
     if not before.is_restorable:
         size = f" ({format_size(before.size)})" if before.kind is EntryKind.FILE else ""
-        return f"{name}{size} was {verb} and can't be undone: {skip_text(before.why_not) or 'it is not a regular file'}"
+        return f"{name}{size} was {verb} and can't be restored: {skip_text(before.why_not) or 'not a regular file'}"
     if before.kind is EntryKind.FILE and not blobs.is_intact(before.digest):
-        return f"{name} was {verb} and can't be undone: the stored copy is missing or damaged"
+        return f"{name} was {verb} and can't be restored: the stored copy is missing or damaged"
     return ""
 
 

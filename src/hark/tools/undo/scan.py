@@ -237,7 +237,7 @@ class LastScans:
         self._generation = store_generation(folder)
 
     def entries_of(self, root: bytes) -> dict[bytes, ManifestEntry]:
-        """Return the entries of a workspace's last scan, or none if no scan exists or a cleanup removed its blobs."""
+        """Return the entries of a workspace's last scan, or {} if no scan exists or a cleanup removed its blobs."""
         now = store_generation(self._folder)
         if now != self._generation:  # a cleanup, possibly by another process, may have removed contents
             self._entries.clear()

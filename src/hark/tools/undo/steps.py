@@ -22,7 +22,7 @@ UNDONE = ".undone"
 
 
 class Step(Struct, frozen=True):
-    """The record of one step. `manifests` are digests of earlier states; for each path, the first digest applies."""
+    """The record of one step. `manifests` are the digests of its manifests; for each path, the first one applies."""
 
     name: StepId
     root: bytes

@@ -155,7 +155,7 @@ class WebSearchTool:
         name = self._settings.search_key_env
         if self._service.needs_key and not self._key():
             problem = f"{name} is not set in the environment" if name else "search_key_env is not set under [web]"
-            why = f"The search service needs a key, and {problem}."
+            why = f"The search service needs a key, but {problem}."
             raise ToolError(f"{why} The owner can fix this. Continue without a search.")
 
     def _key(self) -> str:

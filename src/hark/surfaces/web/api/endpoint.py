@@ -18,14 +18,11 @@ class HttpEndpoint:
     """One HTTP method of one path.
 
     The handler's signature defines the request and the response, and its docstring is the summary. The handler takes
-    the
-    context and the request, and `body` and `query` if it declares them; both are decoded into the declared structs.
-    The
-    returned struct is sent with the first of `statuses`. If the handler builds its own Response, `response` is the
-    struct
-    in it, or `content` lists its media types. `errors` are the error statuses of this endpoint only. `headers` are
-    the
-    request headers that it reads. `accepts` are the media types of a body that is not JSON.
+    the context and the request, and `body` and `query` if it declares them; both are decoded into the declared
+    structs. The returned struct is sent with the first of `statuses`. If the handler builds its own Response,
+    `response` is the struct in it, or `content` lists its media types. `errors` are the error statuses of this
+    endpoint only. `headers` are the request headers that it reads. `accepts` are the media types of a body that is
+    not JSON.
     """
 
     method: str

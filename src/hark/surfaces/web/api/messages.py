@@ -40,7 +40,7 @@ class MessageRequest(Struct, frozen=True):
 
 
 class InterruptRequest(Struct, frozen=True):
-    """A request to stop all running work, or with `turn` or `message` only that turn, or the turn of that message.
+    """A request to stop all running work, only the given `turn`, or only the turn of the given `message`.
 
     If the message has not arrived yet, it is accepted on arrival but starts no turn.
     """

@@ -76,7 +76,7 @@ class ApiVoiceClient:
         return await self.session.say(text, Delivery.QUEUE, id=self._note.id, author=author)
 
     async def withdraw(self) -> None:
-        """Do nothing: only the stored recording could be sent again, and the inbox deletes it."""
+        """Do nothing, because the inbox deletes the recording, so it can't be sent again."""
 
 
 async def post_voice_message(web: WebContext, request: Request, query: VoiceQuery) -> Receipt:

@@ -24,8 +24,7 @@ class WrongTokenCounter:
     """Counts wrong tokens per client in the current time window.
 
     Loopback addresses are not counted: a local reverse proxy forwards the requests of all its users, so one attacker
-    would
-    lock them all out. The proxy has to limit its own clients.
+    would lock them all out. The proxy has to limit its own clients.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -35,7 +35,7 @@ class Feed:
     """
 
     def __init__(self, session: Session) -> None:
-        """Start to follow the session. The state of a turn that is already running is read from the session."""
+        """Start following the session. The state of a turn that is already running is read from the session."""
         self.buffer = EventBuffer()
         self.readers = 0
         self.is_closed = False

@@ -35,7 +35,7 @@ export function formatReceipt(receipt) {
     case "held": return `On hold${position} · your next message releases it`;
     case "edited": return `Edited${position}`;
     case "withdrawn": return "Deleted";
-    case "duplicate": return "✓ Received before";
+    case "duplicate": return "✓ Already received";
     default: return receipt.state;
   }
 }

@@ -58,7 +58,7 @@ export class Question {
     this.isOpen = false;
     this.#setDisabled(true);
     this.node.classList.add("closed", reason);
-    const results = { answered: `✓ Answered${this.answerText ? `: ${this.answerText}` : ""}`, unanswered: "Not answered in time: refused" };
+    const results = { answered: `✓ Answered${this.answerText ? `: ${this.answerText}` : ""}`, unanswered: "Not answered in time, so declined" };
     setText(this.state, results[reason] ?? "Withdrawn: the turn was stopped");
   }
 

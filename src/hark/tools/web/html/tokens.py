@@ -89,7 +89,7 @@ def tokenize(page: str) -> Iterator[Token]:
 
 
 def _end_of_markup(page: str, bracket: int) -> int:
-    """Return the position after a comment, a declaration or a closing tag. Any other bracket is a single character."""
+    """Return the position after the comment, declaration or closing tag, or after the bracket if there is none."""
     for start, end in (("<!--", "-->"), ("<![CDATA[", "]]>"), (("<!", "<?", "</"), ">")):
         if page.startswith(start, bracket):
             position = page.find(end, bracket + 2)
