@@ -14,6 +14,7 @@ import pytest
 from hark.protocol.store import SearchQuery, SessionSummary, Store, StoreError
 from hark.store import sqlite_search, sqlite_statements
 from hark.store.sqlite import SqliteStore
+from hark.store.sqlite_search import SqliteSearch
 from tests.store.store_fixtures import TestClock, acquire_lease, list_names
 from tests.store.test_search import append_records, find_snippets, make_user_record
 from tests.waiting import at_most
@@ -37,19 +38,22 @@ async def append_many(store: Store, count: int = MESSAGE_COUNT) -> None:
     )
 
 
-def watch_first_batch(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Return an event that is set when the first batch is indexed but the index is far from complete."""
+def pause_after_first_batch(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Event, threading.Event]:
+    """Return an event that is set when the first batch is indexed, and one that lets the other batches be indexed."""
     loop, started, apply_batch = asyncio.get_running_loop(), asyncio.Event(), sqlite_search.apply_batch
+    resume = threading.Event()
 
     def apply_and_notify(
         index: sqlite3.Connection, position: sqlite_search.IndexPosition, batch: sqlite_search.IndexBatch
     ) -> None:
+        if started.is_set():
+            resume.wait()
         apply_batch(index, position, batch)
         if batch.messages:
             loop.call_soon_threadsafe(started.set)
 
     monkeypatch.setattr(sqlite_search, "apply_batch", apply_and_notify)
-    return started
+    return started, resume
 
 
 def count_indexed(directory: Path) -> int:
@@ -187,7 +191,7 @@ async def test_a_cancelled_search_ends_immediately_and_the_next_search_resumes_i
 ) -> None:
     async with open_store(tmp_path) as store:
         await append_many(store)
-        started = watch_first_batch(monkeypatch)
+        started, resume = pause_after_first_batch(monkeypatch)
         search = asyncio.ensure_future(find_snippets(store, "item"))
         await started.wait()
         started_at = time.monotonic()
@@ -196,6 +200,7 @@ async def test_a_cancelled_search_ends_immediately_and_the_next_search_resumes_i
             await search
         assert time.monotonic() - started_at < at_most(0.2)
         assert count_indexed(tmp_path) < MESSAGE_COUNT
+        resume.set()
         assert await find_snippets(store, f"item {MESSAGE_COUNT - 1}")
     assert count_indexed(tmp_path) == MESSAGE_COUNT
 
@@ -203,8 +208,15 @@ async def test_a_cancelled_search_ends_immediately_and_the_next_search_resumes_i
 async def test_close_does_not_wait_for_the_rest_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_store(tmp_path) as store:
         await append_many(store)
-        started = watch_first_batch(monkeypatch)
+        started, resume = pause_after_first_batch(monkeypatch)
         search = asyncio.ensure_future(find_snippets(store, "item"))
+        close = SqliteSearch.close
+
+        async def close_and_resume(search: SqliteSearch) -> None:
+            resume.set()
+            await close(search)
+
+        monkeypatch.setattr(SqliteSearch, "close", close_and_resume)
         await started.wait()
         started_at = time.monotonic()
         await store.close()
