@@ -27,12 +27,14 @@ class SlackLayout(Struct, frozen=True):
     blocks: list[Block]
 
 
-def make_layouts(message: OutgoingMessage) -> list[Callable[[], SlackLayout]]:
+def make_layouts(message: OutgoingMessage) -> list[Callable[[], SlackLayout | None]]:
     """Return functions that render the layouts of a message, best first. If Slack refuses a layout, try the next."""
-    content = message.text.strip() or "…"
+    content = message.text.strip("\n") if message.text.strip() else "…"  # Blanks at the start can be markup.
 
-    def render_markup() -> SlackLayout:
+    def render_markup() -> SlackLayout | None:
         text = to_mrkdwn(content)
+        if not text.strip():
+            return None
         if not message.buttons and text_length(text) <= MAX_TEXT_CHARACTERS:
             return SlackLayout(text, [])
         rich = [_section_block("mrkdwn", part) for part in _mrkdwn_parts(content)]
