@@ -4,7 +4,6 @@ import fcntl
 import re
 import shutil
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,29 +44,3 @@ def _install_package() -> None:
         result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
         if result.returncode:
             pytest.fail(f"npm could not install {PACKAGE}:\n{result.stderr[-2000:]}")
-
-
-class VisibleHtml(HTMLParser):
-    """The text that a browser shows for HTML, and the tags that it has."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.text = ""
-        self.tags: set[str] = set()
-        self.open_tags: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        if tag == "img":
-            self.text += dict(attrs).get("alt") or ""
-        if tag not in ("img", "br", "hr"):
-            self.open_tags.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.open_tags[-1:] == [tag]:
-            self.open_tags.pop()
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
