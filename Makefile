@@ -74,8 +74,9 @@ pictures: setup ## regenerate the pictures and the keys page of the documentatio
 	$(RUN) python -m docs.make_keys
 	$(RUN) python -m docs.make_pictures
 
-fuzz: setup ## send random keys, pastes, resizes and stops to the terminal app, SECONDS=120
+fuzz: setup ## send random input to the terminal app and random Markdown to the chat markup, SECONDS=120 each
 	$(RUN) python -m tests.surfaces.terminal.fuzz --seconds $(or $(SECONDS),120)
+	$(RUN) python -m tests.surfaces.chat.fuzz --seconds $(or $(SECONDS),120)
 
 clean: ## remove the files that setup created
 	rm -rf .venv .uv

@@ -37,7 +37,7 @@ def check_message(arguments: Json) -> list[str]:
     text, blocks = str(arguments.get("text", "")), list_field(arguments, "blocks")
     if not text.strip() and not blocks:
         raise SlackRefusal("no_text")
-    if len(text) > 40_000:
+    if _length(text) > 40_000:
         raise SlackRefusal("msg_too_long")
     if len(blocks) > 50:
         raise SlackRefusal("invalid_blocks")
@@ -47,14 +47,19 @@ def check_message(arguments: Json) -> list[str]:
     for block in blocks:
         _check_block(block)
     shown = text if not blocks else "".join(block.get("text", {}).get("text", "") for block in blocks)
-    if len(shown) > 13_200:
+    if _length(shown) > 13_200:
         raise SlackRefusal("msg_blocks_too_long")
     return re.findall(r"<(?:!|@|#)[^>]*>", shown)
 
 
+def _length(text: str) -> int:
+    """Return the length in UTF-16 code units, because Slack does not document its unit."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
 def _check_block(block: Json) -> None:
     if block["type"] == "section":
-        if not 1 <= len(block["text"]["text"]) <= 3000 or block["text"]["type"] not in ("mrkdwn", "plain_text"):
+        if not 1 <= _length(block["text"]["text"]) <= 3000 or block["text"]["type"] not in ("mrkdwn", "plain_text"):
             raise SlackRefusal("invalid_blocks")
     elif block["type"] == "actions":
         elements = block["elements"]

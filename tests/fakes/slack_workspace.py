@@ -96,7 +96,7 @@ class SlackWorkspace:
             raise SlackRefusal("message_not_found")
         if message["user"] != BOT:
             raise SlackRefusal("cant_update_message")
-        if len(arguments.get("text", "")) > 4000:
+        if len(arguments.get("text", "").encode("utf-16-le", "surrogatepass")) // 2 > 4000:
             raise SlackRefusal("msg_too_long")
         self.pings += check_message(arguments)
         old = dict(message)

@@ -9,10 +9,24 @@ _TAGS = {
     "tg-emoji",
 }  # fmt: skip
 _ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|#\d+|#x[0-9a-fA-F]+);)")
+_INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]*")
+MAX_UNITS = 4096  # UTF-16 code units after the markup was parsed
+MAX_ENTITY_BYTES = 9500  # of all URLs together; found by experiments
 
 
 class MarkupError(Exception):
     """The markup is invalid. The message describes the error."""
+
+
+def find_text_fault(text: str, html: str = "") -> str:
+    """Return Telegram's error for a text without markup that is empty or too long, or "" if it is valid."""
+    if _INVISIBLE.fullmatch(text):
+        return "Bad Request: message text is empty"
+    if len(text.encode("utf-16-le")) // 2 > MAX_UNITS:
+        return "Bad Request: message is too long"
+    if sum(len(url.encode()) for url in re.findall(r'href="([^"]*)"', html)) > MAX_ENTITY_BYTES:
+        return "Bad Request: ENTITIES_TOO_LONG"
+    return ""
 
 
 def visible_text(html: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.fakes.telegram_markup import MarkupError, visible_text
+from tests.fakes.telegram_markup import MarkupError, find_text_fault, visible_text
 from tests.fakes.telegram_payloads import (
     ANN,
     BOT,
@@ -227,10 +227,9 @@ class TelegramServer:
                 raise TelegramRefusal(400, f"Bad Request: can't parse entities: {error}") from error
         else:
             assert "parse_mode" not in body, "only HTML is supported"
-        if not text.strip():
-            raise TelegramRefusal(400, "Bad Request: message text is empty")
-        if len(text.encode("utf-16-le")) // 2 > 4096:
-            raise TelegramRefusal(400, "Bad Request: message is too long")
+        text = text.strip()
+        if fault := find_text_fault(text, str(body["text"])):
+            raise TelegramRefusal(400, fault)
         return text
 
     def _send(self, body: Wire) -> Wire:

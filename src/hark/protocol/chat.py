@@ -93,6 +93,7 @@ class OutgoingMessage(Struct, frozen=True):
 class PlatformLimits(Struct, frozen=True):
     """A platform's limits: maximum message length, minimum time between edits, and supported features.
 
+    `characters` is in UTF-16 code units, so that an emoji counts as two: Telegram counts this way.
     `knows_keys`: the platform deduplicates messages by key. `key_seconds`: for how long it remembers a key.
     """
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -103,6 +103,9 @@ class PlatformFixture(Protocol):
     def lose_next_answer(self) -> None:
         """Make the platform accept the next message but lose its response."""
         ...
+
+
+RunSurface = Callable[[ChatSurface, DeliveryRecorder], AbstractAsyncContextManager[None]]
 
 
 @asynccontextmanager
@@ -321,26 +324,28 @@ class MatrixFixture:
 
 
 @asynccontextmanager
-async def platform_fixture(platform: str, directory: Path, synapse: Synapse | None) -> AsyncGenerator[PlatformFixture]:
-    """Yield the fixture for a platform, with a running surface."""
+async def platform_fixture(
+    platform: str, directory: Path, synapse: Synapse | None, run: RunSurface = keep_running
+) -> AsyncGenerator[PlatformFixture]:
+    """Yield the fixture for a platform, with a surface that `run` keeps running."""
     recorder = DeliveryRecorder()
     match platform:
         case "telegram":
             async with telegram_server.telegram_server() as server:
                 telegram = TelegramSurface(TelegramSettings(token=telegram_payloads.TOKEN, api_base=server.address))
-                async with keep_running(telegram, recorder):
+                async with run(telegram, recorder):
                     await server.until(lambda: "getupdates" in server.calls)
                     yield TelegramFixture(server, telegram, recorder)
         case "discord":
             async with discord_server.DiscordServer().serving() as server:
                 discord = make_discord_surface(server, directory / "discord.json")
-                async with keep_running(discord, recorder):
+                async with run(discord, recorder):
                     await server.until(lambda: server.gateway.is_ready)
                     yield DiscordFixture(server, discord, recorder)
         case "slack":
             async with slack_server.slack_server() as slack:
                 surface = SlackSurface(slack_settings(slack))
-                async with keep_running(surface, recorder):
+                async with run(surface, recorder):
                     await slack.until(lambda: bool(slack.sockets))
                     yield SlackFixture(slack, surface, recorder)
         case "webhook":
@@ -350,6 +355,6 @@ async def platform_fixture(platform: str, directory: Path, synapse: Synapse | No
             assert synapse is not None
             bot = synapse.register("hark")
             account = make_matrix_surface(synapse, bot, directory)
-            async with matrix_user(synapse) as ann, keep_running(account, recorder):
+            async with matrix_user(synapse) as ann, run(account, recorder):
                 room = await ann.create_room_with(bot)
                 yield MatrixFixture(account, recorder, (ann, bot), room)

@@ -12,8 +12,11 @@ from hark.protocol.chat import ChatError, Deliver, PlatformLimits
 from hark.protocol.outcomes import Completed
 from hark.providers.scripted import Hang
 from hark.store.chat_ledger import SqliteChatLedger
-from hark.surfaces.chat.outbox import Outbox
+from hark.surfaces.chat import outbox as outbox_module
+from hark.surfaces.chat.outbox import DUPLICATE_MARK, MAX_FAILURES, UNSENDABLE, Outbox
+from hark.surfaces.chat.settings import ChatSettings
 from hark.surfaces.chat.streaming_reply import StreamingReply
+from tests.linear_time import assert_linear
 from tests.surfaces.chat.chat_fixture import HOME, TestChat, chat_platform
 
 
@@ -123,3 +126,55 @@ async def test_an_unreachable_platform_is_logged_once(tmp_path: Path, caplog: py
         await chat.until_last_texts("here")
     logged = [record for record in caplog.records if record.levelno >= logging.INFO and "reached" in record.message]
     assert len(logged) == 1
+
+
+@pytest.mark.parametrize(
+    ("failures", "shown"),
+    [
+        (MAX_FAILURES - 2, [f"{DUPLICATE_MARK}hello"]),
+        (MAX_FAILURES - 1, [f"{DUPLICATE_MARK}{UNSENDABLE}"]),
+        (MAX_FAILURES, []),
+    ],
+)
+async def test_a_message_that_fails_because_of_a_bug_does_not_block_the_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, shown: list[str]
+) -> None:
+    monkeypatch.setattr(outbox_module, "FIRST_RETRY_SECONDS", 0.001)
+    chat = TestChat(send_errors=[TypeError("a bug in a library") for _ in range(failures)])
+    async with chat_platform(tmp_path, [["hello"], ["next"]], chat, ChatSettings(allow=("1",), streams=False)) as (
+        _,
+        _,
+    ):
+        await chat.write("hi")
+        await chat.until(lambda: not chat.send_errors)
+        await chat.write("and now")
+        await chat.until_last_texts(*shown, "next")
+    assert chat.texts == [*shown, "next"]
+
+
+async def test_an_edit_that_fails_because_of_a_bug_does_not_block_the_chat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_module, "FIRST_RETRY_SECONDS", 0.001)
+    chat = TestChat()
+    async with streaming_reply(tmp_path, chat) as (reply, outbox, task):
+        task.cancel()
+        await asyncio.wait([task])
+        chat.edit_errors = [TypeError("a bug in a library") for _ in range(MAX_FAILURES - 1)]
+        await reply.finish("some words", Completed("some words"))
+        await outbox.send_text("note", "next")
+    assert chat.texts == [UNSENDABLE, "next"]
+
+
+async def test_a_long_reply_streams_in_linear_time(tmp_path: Path) -> None:
+    ledger = SqliteChatLedger(tmp_path / "gateway.db")
+    outbox = Outbox(TestChat(), HOME, ledger)
+
+    def add_chunks(count: int) -> str:
+        reply = StreamingReply("s.t1", PlatformLimits(), outbox)
+        for _ in range(count):
+            reply.add("word")
+        return reply.text
+
+    assert_linear(lambda size: size, add_chunks, 50_000)
+    await ledger.close()

@@ -24,6 +24,7 @@ from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.questions import MAX_REMARK_CHARACTERS
+from hark.surfaces.chat.split_text import cut_position
 from hark.surfaces.chat.spoken_reply import SpokenReplies
 from hark.surfaces.chat.streaming_reply import StreamingReply
 
@@ -186,8 +187,8 @@ class ChatConversation:
 
     def _format_question(self, text: str) -> str:
         """Format a question as one message. A long question is truncated, because its buttons need a single message."""
-        max_characters = self._outbox.characters - QUESTION_RESERVED_CHARACTERS
-        return f"❓ {text}" if len(text) <= max_characters else f"❓ {text[:max_characters]}…"
+        end = cut_position(text, self._outbox.characters - QUESTION_RESERVED_CHARACTERS)
+        return f"❓ {text}" if end == len(text) else f"❓ {text[:end]}…"
 
     async def _show_receipt(self, receipt: Receipt) -> None:
         message = self._route.platform_message_id(receipt.id)

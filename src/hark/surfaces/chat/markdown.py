@@ -17,7 +17,6 @@ _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 WEB_SCHEMES = ("https://", "http://", "mailto:")
 _FENCE = re.compile(r"`{3,}")
 _TASK = re.compile(r"\[([ xX])\]\s+")
-_FAILURES = (RecursionError, LookupError, TypeError, ValueError)
 
 
 @cache
@@ -30,15 +29,13 @@ def get_parser() -> "MarkdownIt":
 
 
 def parse(markdown: str) -> "list[Token] | None":
-    """Return the tokens of a text, or None if it must stay plain: too long, nested too deeply, or not parseable."""
+    """Return the tokens of a text, or None if it must stay plain because it is too long or nested too deeply."""
     if len(markdown) > MAX_CHARACTERS:
         return None
-    try:
-        tokens = get_parser().parse(markdown)
-    except _FAILURES:
-        return None
-    # The parser drops text below its nesting limit.
-    return None if any(token.level >= _MAX_NESTING - 1 for token in tokens) else tokens
+    tokens = get_parser().parse(markdown)
+    # The parser drops text below its nesting limit. It doesn't limit nested emphasis, which our recursion can't follow.
+    levels = (inner.level for token in tokens for inner in (token, *(token.children or ())))
+    return None if any(level >= _MAX_NESTING - 1 for level in levels) else tokens
 
 
 class MarkdownWriter:
@@ -56,17 +53,14 @@ class MarkdownWriter:
         self._depth = 0
 
     def write(self, markdown: str) -> str:
-        """Return the text in the platform's markup, or escaped plain text if it can't be rendered."""
+        """Return the text in the platform's markup, or escaped plain text if it is too long or nested too deeply."""
         from markdown_it.tree import SyntaxTreeNode
 
         tokens = parse(markdown)
         if tokens is None:
             return self.escape(markdown)
         self._lines, self._open, self._depth = markdown.split("\n"), [], 0
-        try:
-            return self._write_blocks(SyntaxTreeNode(tokens).children)
-        except _FAILURES:
-            return self.escape(markdown)
+        return self._write_blocks(SyntaxTreeNode(tokens).children)
 
     # The platform's markup.
 

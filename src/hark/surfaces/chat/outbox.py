@@ -1,6 +1,7 @@
 """Sends messages to one chat address without losing any. A message that may be a duplicate is marked as such."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -16,14 +17,19 @@ from hark.protocol.chat_ledger import ChatLedger
 from hark.surfaces.chat.recent_values import RecentValues
 from hark.surfaces.chat.retry import retry_call
 from hark.surfaces.chat.split_text import split_text
+from hark.text.cleanup import replace_surrogates
 from hark.timing.backoff import Backoff
 
 T = TypeVar("T")
+Action = Callable[..., Awaitable[T]]
+LOG = logging.getLogger(__name__)
 
 DUPLICATE_MARK = "(This may have reached you before.)\n"
 MAX_REMEMBERED_MARKS = 100  # Edits concern recent messages.
 FIRST_RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 60.0
+MAX_FAILURES = 5  # of one message, for reasons that the platform doesn't report
+UNSENDABLE = "(This part can't be displayed here because of an error. Hark's log has the details.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,7 @@ class Outbox:
 
     @property
     def characters(self) -> int:
-        """The maximum length of a message in characters, minus the space for the "possible duplicate" marker."""
+        """The maximum length of a message in UTF-16 code units, minus the space for the "possible duplicate" marker."""
         return self._surface.limits.characters - len(DUPLICATE_MARK)
 
     async def send(self, key: str, message: OutgoingMessage) -> PostedMessage:
@@ -107,7 +113,7 @@ class Outbox:
                 return PostedMessage(known.id, is_new=False)
             is_doubtful = known is not None
             tried_at = known.at if known is not None else time.time()
-            wanted = structs.replace(message, key=key)
+            wanted = structs.replace(message, key=key, text=replace_surrogates(message.text))
             sent_id, is_marked = await self._send_until_accepted(wanted, tried_at, is_doubtful=is_doubtful)
             if sent_id is not None:
                 if is_marked:  # The mark stays in the message, whichever process edits it.
@@ -123,26 +129,25 @@ class Outbox:
         """Send a message until the platform accepts it. Return its platform id and whether it was marked.
 
         It gets the "possible duplicate" marker if an earlier attempt may have succeeded and the platform no longer
-        recognizes the key. The id is None if the bot has no access to the chat.
+        recognizes the key. The id is None if the message was refused permanently.
         """
-        while True:
+
+        async def send(message: OutgoingMessage, *, is_repeated: bool) -> tuple[str, bool]:
             limits = self._surface.limits
             is_recognized = limits.knows_keys and time.time() - tried_at < limits.key_seconds
-            is_marked = is_doubtful and not is_recognized
+            is_marked = (is_doubtful or is_repeated) and not is_recognized
             wanted = structs.replace(message, text=DUPLICATE_MARK + message.text) if is_marked else message
-            try:
-                return await self._retry_until_final(partial(self._surface.send, self._address, wanted)), is_marked
-            except OSError:  # The connection broke, perhaps after the message was sent.
-                is_doubtful = True
-                await anyio.sleep(FIRST_RETRY_SECONDS)
+            return await self._surface.send(self._address, wanted), is_marked
+
+        return await self._repeat_until_final(send, message) or (None, False)
 
     async def edit(self, message: str, new: OutgoingMessage, *, is_last: bool) -> EditResult:
         """Edit a sent message. Only a final edit (`is_last`) is retried until it is applied or permanently refused."""
         if not message:
             return EditResult.APPLIED
         async with self._lock:
-            if await self._is_marked(message):
-                new = structs.replace(new, text=DUPLICATE_MARK + new.text)
+            mark = DUPLICATE_MARK if await self._is_marked(message) else ""
+            new = structs.replace(new, text=mark + replace_surrogates(new.text))
             if is_last:
                 return await self._edit_until_accepted(message, new)
             try:
@@ -169,18 +174,14 @@ class Outbox:
         """The number of seconds until the platform accepts non-final edits again."""
         return max(0.0, self._edits_resume_at - anyio.current_time())
 
-    async def _edit_until_accepted(self, message: str, new: OutgoingMessage) -> EditResult:
+    async def _edit_until_accepted(self, message_id: str, new: OutgoingMessage) -> EditResult:
         """Edit a message until the platform accepts it. Repeating an edit does no harm."""
 
-        async def edit() -> EditResult:
-            await self._surface.edit(self._address, message, new)
+        async def edit(message: OutgoingMessage, *, is_repeated: bool) -> EditResult:
+            await self._surface.edit(self._address, message_id, message)
             return EditResult.APPLIED
 
-        while True:
-            try:
-                return await self._retry_until_final(edit) or EditResult.GONE
-            except OSError:
-                await anyio.sleep(FIRST_RETRY_SECONDS)
+        return await self._repeat_until_final(edit, new) or EditResult.GONE
 
     def start_optional(self, action: Callable[[], Awaitable[None]]) -> None:
         """Start an optional action in the background, such as a reaction. Actions run in order. Ignore failures."""
@@ -198,9 +199,26 @@ class Outbox:
         except (ChatError, OSError):
             return
 
-    async def _retry_until_final(self, action: Callable[[], Awaitable[T]]) -> T | None:
-        """Run an action, with retries while the platform is unavailable. Return None if it is permanently refused."""
-        try:
-            return await retry_call(action, Backoff(FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS), max_tries=None)
-        except ChatGone:
-            return None
+    async def _repeat_until_final(self, action: "Action[T]", message: OutgoingMessage) -> T | None:
+        """Run an action, with retries while the platform is unavailable. Return None if it is permanently refused.
+
+        A message that fails because of a bug is replaced with a note, then dropped, so that it can't block the chat.
+        """
+        is_repeated, failures = False, 0
+        backoff = Backoff(FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
+        while failures < MAX_FAILURES:
+            attempt = partial(action, message, is_repeated=is_repeated)
+            try:
+                return await retry_call(attempt, Backoff(FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS), max_tries=None)
+            except ChatGone:
+                return None
+            except OSError:  # The connection broke, perhaps after the message was sent.
+                await anyio.sleep(FIRST_RETRY_SECONDS)
+            except Exception:  # the surface loop: one message fails alone
+                LOG.exception("%s: a message could not be sent", self._surface.name)
+                failures += 1
+                if failures == MAX_FAILURES - 1:
+                    message = structs.replace(message, text=UNSENDABLE, buttons=(), voice=b"")
+                await anyio.sleep(backoff.next_delay())
+            is_repeated = True
+        return None

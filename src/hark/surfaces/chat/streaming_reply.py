@@ -61,7 +61,7 @@ class StreamingReply:
         self._limits = limits
         self._outbox = outbox
         self.has_missed_start = has_missed_start
-        self._steps: list[str] = [""]
+        self._steps: list[list[str]] = [[]]
         self._calls: dict[str, str] = {}
         self._messages: list[str] = []
         self._last_shown: list[OutgoingMessage | None] = []
@@ -70,17 +70,17 @@ class StreamingReply:
 
     def add(self, text: str) -> None:
         """Append text to the current step. Never waits."""
-        self._steps[-1] += text
+        self._steps[-1].append(text)
         self._changed.set()
 
     def restart_step(self) -> None:
         """Discard the text of the current step, because it will be sent again."""
-        self._steps[-1] = ""
+        self._steps[-1].clear()
 
     def next_step(self) -> None:
         """Begin a new step: the following text is a separate reply."""
         if self._steps[-1]:
-            self._steps.append("")
+            self._steps.append([])
 
     def add_call(self, call: str, tool: str) -> None:
         """Show that a tool call is running."""
@@ -95,7 +95,8 @@ class StreamingReply:
     @property
     def text(self) -> str:
         """The text of the reply so far."""
-        received = "\n\n".join(step.strip() for step in self._steps if step.strip())
+        steps = ("".join(chunks).strip() for chunks in self._steps)
+        received = "\n\n".join(step for step in steps if step)
         return MISSED_TEXT_MARK + received if self.has_missed_start else received
 
     async def stream(self) -> None:

@@ -4,6 +4,7 @@ import aiohttp
 import discord
 
 from hark.protocol.chat import ChatError, ChatGone
+from hark.surfaces.chat.markup_fallback import MarkupRefused
 
 MISSING_INTENT = (
     "Discord doesn't allow the bot to read messages. Turn on MESSAGE CONTENT INTENT for it at "
@@ -20,10 +21,6 @@ CLOSE_MESSAGES = {
 
 # The errors of discord.py's requests and connections, except cancellation.
 CLIENT_ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError)
-
-
-class MessageMalformed(ChatGone):
-    """Discord rejected the form of a message. A plainer form may be accepted."""
 
 
 def translate_error(error: Exception) -> ChatError:
@@ -50,8 +47,8 @@ def _translate_http_error(error: discord.HTTPException) -> ChatError:
     if error.status == 429:
         return ChatError(text, retry_after=_parse_seconds(error.response.headers.get("Retry-After", "")))
     if error.status == 400 and error.code == 50035:
-        return MessageMalformed(text)
-    if error.status in (400, 403, 404):
+        return MarkupRefused(text)
+    if error.status in (400, 403, 404, 413):
         return ChatGone(text)  # A retry would be refused again.
     return ChatError(text)
 

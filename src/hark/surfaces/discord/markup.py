@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hark.surfaces.chat.markdown import MarkdownWriter, break_up_fences
+from hark.text.graphemes import safe_cut
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
-MAX_CHARACTERS = 2000  # of a message
+MAX_CHARACTERS = 2000  # of a message; Discord counts Unicode code points
 _DELIMITERS = {"strong": "**", "em": "*", "s": "~~"}
 _MAX_HEADING_LEVEL = 3  # heading levels that Discord supports
 # URLs are left alone, because Discord would show backslashes in them.
@@ -25,7 +26,7 @@ def to_discord_markdown(text: str, max_characters: int) -> str:
     converted = converted if len(converted) <= max_characters else text
     if not converted.strip():
         return "…"  # Discord rejects empty messages.
-    return converted if len(converted) <= max_characters else converted[: max_characters - 1] + "…"
+    return converted if len(converted) <= max_characters else converted[: safe_cut(converted, max_characters - 1)] + "…"
 
 
 class _DiscordMarkdown(MarkdownWriter):

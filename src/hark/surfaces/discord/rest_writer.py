@@ -4,16 +4,19 @@ import asyncio
 import hashlib
 import io
 import json
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import discord
 from discord.http import MultipartParameters, Route
 
 from hark.protocol.chat import Address, Button, OutgoingMessage
+from hark.surfaces.chat.markup_fallback import send_with_fallback
 from hark.surfaces.chat.recent_values import ButtonValues, RecentValues
+from hark.surfaces.chat.split_text import cut_position
 from hark.surfaces.discord.client import DiscordClient
-from hark.surfaces.discord.errors import CLIENT_ERRORS, MessageMalformed, translate_error
+from hark.surfaces.discord.errors import CLIENT_ERRORS, translate_error
 from hark.surfaces.discord.markup import MAX_CHARACTERS, to_discord_markdown
 
 T = TypeVar("T")
@@ -45,20 +48,19 @@ class RestWriter:
         Raises:
             ChatError: Discord refused the request or can't be reached.
         """
-        payload = self._make_payload(message)
+        fields: dict[str, Any] = {}
         if message.reply_to:
-            payload["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
+            fields["message_reference"] = {"message_id": message.reply_to, "fail_if_not_exists": False}
         if message.key:
-            payload["nonce"] = _nonce(address, message.key)
-            payload["enforce_nonce"] = True
-        chat = address.thread or address.chat
-        try:
-            sent = await self.request(self._http.send_message(chat, params=_request_parameters(payload, message.voice)))
-        except MessageMalformed:
-            payload = _plain_payload(payload, message)
-            sent = await self.request(self._http.send_message(chat, params=_request_parameters(payload, message.voice)))
-        message_id = str(sent["id"])
-        if message.key and _differs_from(sent, payload):  # An earlier attempt had reached Discord, with another text.
+            fields |= {"nonce": _nonce(address, message.key), "enforce_nonce": True}
+
+        async def send_payload(payload: dict[str, Any]) -> tuple[str, bool]:
+            parameters = _request_parameters(payload, message.voice)
+            sent = await self.request(self._http.send_message(address.thread or address.chat, params=parameters))
+            return str(sent["id"]), _differs_from(sent, payload)
+
+        message_id, is_different = await send_with_fallback(self._make_payloads(message, fields), send_payload)
+        if message.key and is_different:  # An earlier attempt had reached Discord, with another text.
             await self.edit(address, message_id, message)
         return message_id
 
@@ -68,14 +70,12 @@ class RestWriter:
         Raises:
             ChatError: Discord refused the request or can't be reached.
         """
-        payload = self._make_payload(new)
-        chat = address.thread or address.chat
-        try:
-            await self.request(self._http.edit_message(chat, message, params=_request_parameters(payload)))
-        except MessageMalformed:
-            await self.request(
-                self._http.edit_message(chat, message, params=_request_parameters(_plain_payload(payload, new)))
-            )
+
+        async def send_payload(payload: dict[str, Any]) -> None:
+            parameters = _request_parameters(payload)
+            await self.request(self._http.edit_message(address.thread or address.chat, message, params=parameters))
+
+        await send_with_fallback(self._make_payloads(new, {}), send_payload)
 
     async def show_typing(self, address: Address) -> None:
         """Show the typing indicator.
@@ -129,13 +129,14 @@ class RestWriter:
                 self._client.release_global_limit()
             raise translate_error(error) from error
 
-    def _make_payload(self, message: OutgoingMessage) -> dict[str, Any]:
-        return {
-            "content": to_discord_markdown(message.text, MAX_CHARACTERS),
-            "components": self._button_rows(message.buttons),
-            "allowed_mentions": NO_PINGS,
-            "flags": NO_PREVIEWS,
-        }
+    def _make_payloads(self, message: OutgoingMessage, fields: dict[str, Any]) -> list[Callable[[], dict[str, Any]]]:
+        """Return functions that render the payload with markup, then as text without buttons and reply reference."""
+        base = {"components": self._button_rows(message.buttons), "allowed_mentions": NO_PINGS, "flags": NO_PREVIEWS}
+        base |= fields
+        return [
+            lambda: {**base, "content": to_discord_markdown(message.text, MAX_CHARACTERS)},
+            partial(_plain_payload, base, message),
+        ]
 
     def _button_rows(self, buttons: Sequence[Button]) -> list[dict[str, Any]]:
         """Return the buttons as rows of components. Buttons beyond Discord's limit are dropped."""
@@ -151,7 +152,8 @@ class RestWriter:
 def _plain_payload(payload: dict[str, Any], message: OutgoingMessage) -> dict[str, Any]:
     """Return the payload with unformatted text only, without buttons and without the reply reference."""
     fields = {name: value for name, value in payload.items() if name != "message_reference"}
-    return {**fields, "content": message.text[:MAX_CHARACTERS].strip() or "…", "components": []}
+    text = message.text[: cut_position(message.text, MAX_CHARACTERS)]
+    return {**fields, "content": text.strip() or "…", "components": []}
 
 
 def _request_parameters(payload: dict[str, Any], voice: bytes = b"") -> MultipartParameters:

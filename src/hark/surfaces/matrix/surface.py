@@ -21,6 +21,7 @@ from hark.protocol.chat import (
     OutgoingMessage,
     PlatformLimits,
 )
+from hark.surfaces.chat.markup_fallback import MarkupRefused, send_with_fallback
 from hark.surfaces.chat.recent_values import RecentValues
 from hark.surfaces.chat.retry import retry_call
 from hark.surfaces.chat.settings import PlatformServices, resolve_secret
@@ -197,13 +198,16 @@ async def _send_content(
     wire: MatrixClient, room: str, make_content: Callable[..., dict[str, Any]], transaction: str
 ) -> str:
     """Send a message with markup, or without it if the homeserver refuses the markup. Return the event id."""
-    content = make_content()
-    try:
-        return await wire.send_event(room, "m.room.message", content, transaction)
-    except ChatGone:
-        if "formatted_body" not in content.get("m.new_content", content):
-            raise
-    return await wire.send_event(room, "m.room.message", make_content(has_markup=False), transaction)
+
+    async def send(content: dict[str, Any]) -> str:
+        try:
+            return await wire.send_event(room, "m.room.message", content, transaction)
+        except ChatGone as refusal:
+            if "formatted_body" not in content.get("m.new_content", content):
+                raise
+            raise MarkupRefused(str(refusal)) from refusal
+
+    return await send_with_fallback([make_content, partial(make_content, has_markup=False)], send)
 
 
 def make_surface(settings: MatrixSettings, services: PlatformServices) -> ChatSurface:

@@ -1,12 +1,12 @@
 """Lay out a message for Slack: as text, or as blocks if it has buttons or is long."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
 from hark.protocol.chat import Button, OutgoingMessage
-from hark.surfaces.chat.split_text import split_text
+from hark.surfaces.chat.split_text import cut_position, split_text, text_length
 from hark.surfaces.slack.mrkdwn import escape, to_mrkdwn
 
 MAX_TEXT_CHARACTERS = 4000  # the limit of chat.update
@@ -27,26 +27,32 @@ class SlackLayout(Struct, frozen=True):
     blocks: list[Block]
 
 
-def make_layouts(message: OutgoingMessage) -> Iterator[SlackLayout]:
-    """Yield the layouts of a message, best first. If Slack refuses a layout, try the next."""
-    content = message.text.strip() or "…"
-    text = to_mrkdwn(content)
-    if not message.buttons and len(text) <= MAX_TEXT_CHARACTERS:
-        yield SlackLayout(text, [])
-    else:
+def make_layouts(message: OutgoingMessage) -> list[Callable[[], SlackLayout | None]]:
+    """Return functions that render the layouts of a message, best first. If Slack refuses a layout, try the next."""
+    content = message.text.strip("\n") if message.text.strip() else "…"  # Blanks at the start can be markup.
+
+    def render_markup() -> SlackLayout | None:
+        text = to_mrkdwn(content)
+        if not text.strip():
+            return None
+        if not message.buttons and text_length(text) <= MAX_TEXT_CHARACTERS:
+            return SlackLayout(text, [])
         rich = [_section_block("mrkdwn", part) for part in _mrkdwn_parts(content)]
-        yield SlackLayout(_preview_text(content), rich + _action_blocks(message.buttons))
-    # Plain text needs no escaping, so it doesn't grow and always fits.
-    simple = [_section_block("plain_text", part) for part in split_text(content, _PART_SIZES[0])]
-    yield SlackLayout(_preview_text(content), simple + _action_blocks(message.buttons))
-    yield SlackLayout(_escaped_text(content), [])
+        return SlackLayout(_preview_text(content), rich + _action_blocks(message.buttons))
+
+    def render_plain() -> SlackLayout:
+        # Plain text needs no escaping. Small parts fit even if Slack counts bytes.
+        simple = [_section_block("plain_text", part) for part in split_text(content, _PART_SIZES[-1])]
+        return SlackLayout(_preview_text(content), simple + _action_blocks(message.buttons))
+
+    return [render_markup, render_plain, lambda: SlackLayout(_escaped_text(content), [])]
 
 
 def _mrkdwn_parts(content: str) -> list[str]:
     parts: list[str] = []
     for size in _PART_SIZES:
         parts = [to_mrkdwn(part) for part in split_text(content, size)]
-        if all(len(part) <= MAX_SECTION_CHARACTERS for part in parts):
+        if all(text_length(part) <= MAX_SECTION_CHARACTERS for part in parts):
             break
     return parts
 
@@ -74,13 +80,13 @@ def _shorten_label(text: str) -> str:
 
 
 def _preview_text(content: str) -> str:
-    return escape(content[:MAX_PREVIEW_CHARACTERS])
+    return escape(content[: cut_position(content, MAX_PREVIEW_CHARACTERS)])
 
 
 def _escaped_text(content: str) -> str:
     """Return the text without markup and with &, < and > escaped, truncated if escaping makes it too long."""
     text = escape(content)
-    while len(text) > MAX_TEXT_CHARACTERS:
-        content = content[: len(content) * 9 // 10]
+    while text_length(text) > MAX_TEXT_CHARACTERS:
+        content = content[: cut_position(content, len(content) * 9 // 10)]
         text = escape(content) + _TRUNCATED
     return text

@@ -46,7 +46,7 @@ class _SlackMarkdown(MarkdownWriter):
 
     def link(self, url: str, node: "SyntaxTreeNode") -> str:
         target = url.replace("&", "&amp;").replace("<", "%3C").replace(">", "%3E").replace("|", "%7C")
-        label = plain_text(node).replace("|", "¦").replace("`", "").strip()
+        label = plain_text(node).replace("|", "¦").replace("`", "ˋ").strip()
         return f"<{target}|{escape(label)}>" if label and label != url else f"<{target}>"
 
     def write_inline(self, nodes: Sequence["SyntaxTreeNode"]) -> str:

@@ -4,25 +4,24 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import aiohttp
 import anyio
 from msgspec import structs
 
 from hark.protocol.chat import Address, ChatError, ChatGone, OutgoingMessage
+from hark.surfaces.chat.markup_fallback import send_with_fallback
 from hark.surfaces.chat.outbox import DUPLICATE_MARK
 from hark.surfaces.chat.recent_values import RecentValues
 from hark.surfaces.chat.retry import retry_call
 from hark.surfaces.chat.streaming_reply import count_message
 from hark.surfaces.slack.layout import SlackLayout, make_layouts
-from hark.surfaces.slack.web_api import REQUEST_SECONDS, MarkupRefused, MissingScope, ResultUnknown, SlackWebApi
+from hark.surfaces.slack.web_api import REQUEST_SECONDS, MissingScope, ResultUnknown, SlackWebApi
 from hark.timing.backoff import Backoff
 from hark.timing.rate_limit import RateLimit
 
 LOG = logging.getLogger(__name__)
-T = TypeVar("T")
 
 TYPING_STATUS = "is working…"
 METADATA_EVENT_TYPE = "hark_message"
@@ -104,7 +103,7 @@ class SlackSender:
                 link_names=False,
             )
 
-        await _try_layouts(new, update_message)
+        await send_with_fallback(make_layouts(new), update_message)
 
     async def show_typing(self, address: Address) -> None:
         """Show a status in the thread if Slack allows it. Slack clears the status when the bot sends a message."""
@@ -150,7 +149,7 @@ class SlackSender:
             )
             return str(answer["ts"])
 
-        return await _try_layouts(message, post_layout)
+        return await send_with_fallback(make_layouts(message), post_layout)
 
     async def _find_posted(self, address: Address, marker: str, started_at: float) -> str:
         """Return the id of the message with this marker, or "" if no message has it. Retries until Slack responds.
@@ -179,22 +178,6 @@ class SlackSender:
             method, channel=address.chat, oldest=f"{oldest:.6f}", limit=200, include_all_metadata=True, **thread
         )
         return cast("list[dict[str, Any]]", answer.get("messages") or [])
-
-
-async def _try_layouts(message: OutgoingMessage, action: Callable[[SlackLayout], Awaitable[T]]) -> T:
-    """Call `action` with each layout of a message until Slack accepts one.
-
-    Raises:
-        ChatGone: Slack accepts no layout. The message is dropped so that it doesn't block later ones.
-    """
-    refusal = ""
-    for layout in make_layouts(message):
-        try:
-            return await action(layout)
-        except MarkupRefused as error:
-            refusal = str(error)
-    LOG.warning("slack: a message of %d characters was refused in every layout: %s", len(message.text), refusal)
-    raise ChatGone(refusal)
 
 
 def _marker_of(message: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from hark.protocol.chat import ChatError, ChatGone
+from hark.surfaces.chat.markup_fallback import MarkupRefused
 
 REQUEST_SECONDS = 30
 DEFAULT_RETRY_SECONDS = 30.0  # if Slack doesn't say how long to wait
@@ -26,15 +27,11 @@ _GONE_CODES = frozenset({
 })  # fmt: skip
 _MARKUP_CODES = frozenset({
     "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "blocks_too_long", "msg_too_long",
-    "invalid_arguments", "block_mismatch", "markdown_text_conflict",
+    "invalid_arguments", "block_mismatch", "markdown_text_conflict", "no_text", "invalid_charset", "invalid_json",
 })  # fmt: skip
 _UNKNOWN_RESULT_CODES = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
 _TOKEN_CODES = frozenset({"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"})
 _SCOPE_CODES = frozenset({"missing_scope", "no_permission", "not_allowed_token_type"})
-
-
-class MarkupRefused(ChatError):
-    """Slack refused the layout of a message. Another layout may be accepted."""
 
 
 class MissingScope(ChatError):

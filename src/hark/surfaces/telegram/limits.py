@@ -3,8 +3,8 @@
 from hark.protocol.chat import PlatformLimits
 from hark.timing.rate_limit import RateLimit
 
-MAX_CHARACTERS = 4096
-# Below 4096, because characters such as 😀 count twice and some markup displays a little more than its source.
+MAX_CHARACTERS = 4096  # in UTF-16 code units, after Telegram has parsed the markup
+# Below 4096, because some markup displays a little more than its source.
 LIMITS = PlatformLimits(characters=3800, edit_seconds=1.2, has_reactions=True)
 
 BUTTON_BYTES = 64  # of a button's value

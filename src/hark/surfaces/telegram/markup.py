@@ -5,6 +5,7 @@ from html import escape, unescape
 from typing import TYPE_CHECKING
 
 from hark.surfaces.chat.markdown import WEB_SCHEMES, MarkdownWriter
+from hark.surfaces.chat.split_text import text_length
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -20,12 +21,7 @@ def to_html(markdown: str) -> str:
 
 def visible_length(html: str) -> int:
     """Return the length that Telegram counts: without tags, in UTF-16 code units."""
-    return utf16_length(unescape(_TAG.sub("", html)))
-
-
-def utf16_length(text: str) -> int:
-    """Return the length of a text in UTF-16 code units, as Telegram counts it."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return text_length(unescape(_TAG.sub("", html)))
 
 
 class _TelegramMarkdown(MarkdownWriter):

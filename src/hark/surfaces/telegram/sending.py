@@ -16,7 +16,9 @@ from aiogram.types import (
 )
 
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, OutgoingMessage
+from hark.surfaces.chat.markup_fallback import MarkupRefused, send_with_fallback
 from hark.surfaces.chat.recent_values import ButtonValues
+from hark.surfaces.chat.split_text import cut_position, text_length
 from hark.surfaces.chat.streaming_reply import count_message
 from hark.surfaces.telegram.client import ChatMigrated, RequestRefused, TelegramClient, UnansweredRequest
 from hark.surfaces.telegram.limits import (
@@ -27,7 +29,7 @@ from hark.surfaces.telegram.limits import (
     new_bot_limit,
     new_group_limit,
 )
-from hark.surfaces.telegram.markup import to_html, utf16_length, visible_length
+from hark.surfaces.telegram.markup import to_html, visible_length
 from hark.timing.rate_limit import RateLimit, RateLimits
 
 T = TypeVar("T")
@@ -36,7 +38,7 @@ TRUNCATED = "\n… (truncated: too long for Telegram)"
 # Telegram has a fixed set of reactions. These are the closest ones to ours.
 REACTIONS = {"↪": "✍", "⏳": "👌", "⏸": "😴", "🗑": "🕊"}
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
-_TEXT_ERRORS = ("can't parse entities", "too long", "too_long", "is empty")
+_TEXT_ERRORS = ("can't parse entities", "too long", "too_long", "is empty", "non-empty")
 _OTHER_ERRORS = ("not modified", "not found", "can't be edited", "rights", "kicked", "deactivated", "closed")
 LOG = logging.getLogger(__name__)
 
@@ -167,20 +169,21 @@ class TelegramWriter:
 
 async def _try_formats(text: str, attempt: Callable[[str, ParseMode | None], Awaitable[T]]) -> T:
     """Call `attempt` with the text as HTML, then as plain text, then truncated, until Telegram accepts the text."""
-    text = text.encode("utf-8", "replace").decode()  # An unpaired surrogate can't be encoded.
-    html = to_html(text)
     plain = text if text.strip() else "…"
-    formats: list[tuple[str, ParseMode | None]] = [(plain, None)]
-    if 0 < visible_length(html) <= MAX_CHARACTERS:
-        formats.insert(0, (html, ParseMode.HTML))
-    for content, mode in formats:
+
+    def render_html() -> tuple[str, ParseMode] | None:
+        html = to_html(text)
+        return (html, ParseMode.HTML) if 0 < visible_length(html) <= MAX_CHARACTERS else None
+
+    async def send(form: tuple[str, ParseMode | None]) -> T:
         try:
-            return await attempt(content, mode)
+            return await attempt(*form)
         except RequestRefused as refusal:
-            if not _is_text_error(str(refusal).lower(), mode):
+            if not _is_text_error(str(refusal).lower(), form[1]):
                 raise
-            LOG.info("telegram: the text was refused: %s", refusal)
-    return await attempt(_truncate(plain), None)
+            raise MarkupRefused(str(refusal)) from refusal
+
+    return await send_with_fallback([render_html, lambda: (plain, None), lambda: (_truncate(plain), None)], send)
 
 
 def _is_text_error(reason: str, mode: ParseMode | None) -> bool:
@@ -191,10 +194,9 @@ def _is_text_error(reason: str, mode: ParseMode | None) -> bool:
 
 
 def _truncate(text: str) -> str:
-    if utf16_length(text) <= MAX_CHARACTERS:
+    if text_length(text) <= MAX_CHARACTERS:
         return text
-    max_bytes = 2 * (MAX_CHARACTERS - utf16_length(TRUNCATED))
-    return text.encode("utf-16-le")[:max_bytes].decode("utf-16-le", "ignore") + TRUNCATED
+    return text[: cut_position(text, MAX_CHARACTERS - text_length(TRUNCATED))] + TRUNCATED
 
 
 def _reply_parameters(message: OutgoingMessage) -> ReplyParameters | None:
