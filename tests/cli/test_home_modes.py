@@ -170,7 +170,7 @@ async def test_state_files_in_the_home_are_created_private(tmp_path: Path) -> No
         await write_other_files(tmp_path / "home", tmp_path)
     finally:
         os.umask(before)
-    assert len([path for path in (tmp_path / "home").rglob("*") if path.is_file()]) == 10
+    assert len([path for path in (tmp_path / "home").rglob("*") if path.is_file()]) == 13
     assert find_accessible(tmp_path / "home") == []
 
 

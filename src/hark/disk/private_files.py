@@ -1,6 +1,7 @@
 """Files and folders that only their owner can access, with modes 0600 and 0700 regardless of the umask."""
 
 import contextlib
+import glob
 import os
 import stat
 import threading
@@ -69,6 +70,7 @@ def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
         raise
     if is_durable:
         sync_folders([target.parent])
+        _remove_leftover_drafts(target)
 
 
 def append_log(path: Path, data: bytes) -> int:
@@ -94,6 +96,17 @@ def restrict_access(path: Path | int) -> None:
     if status.st_mode & 0o077 and not is_shared:
         with contextlib.suppress(OSError):  # some file systems have no modes
             os.chmod(path, stat.S_IMODE(status.st_mode) & ~0o077)  # noqa: PTH101 - accepts a descriptor
+
+
+def _remove_leftover_drafts(target: Path) -> None:
+    """Remove the drafts of processes that were killed before they could rename them."""
+    for draft in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
+        try:
+            os.kill(int(draft.suffixes[-2].removeprefix(".").partition("-")[0]), 0)
+        except ProcessLookupError:
+            draft.unlink(missing_ok=True)
+        except (PermissionError, ValueError):
+            continue  # another user's process, or another program's file
 
 
 def _write_and_sync(descriptor: int, data: bytes, *, is_durable: bool = True) -> None:
