@@ -1,6 +1,7 @@
 """Behaviour shared by the three wire protocols. Each stream ends with exactly one EndChunk or one error."""
 
 import asyncio
+import json
 import time
 import traceback
 from dataclasses import replace
@@ -13,7 +14,9 @@ from hark.protocol.provider import (
     BadKey,
     BadRequest,
     CallChunk,
+    Chunk,
     EndChunk,
+    KeepAliveChunk,
     Overloaded,
     ProviderError,
     RateLimited,
@@ -311,3 +314,53 @@ async def test_broken_characters_in_the_stream_are_replaced_without_a_retry(api:
     assert collected.error is None
     assert collected.text == "caf\ufffd \ufffdend"
     assert len(server.requests) == 1
+
+
+@each_api
+@pytest.mark.parametrize("blank", [b"\n", b" ", b"\r\n\r\n"])
+async def test_a_complete_reply_after_blank_keep_alive_lines_is_read(api: Api, blank: bytes) -> None:
+    are_blanks_read = asyncio.Event()
+
+    async def send_blanks_first(exchange: Exchange) -> None:
+        await exchange.begin("application/json")
+        await exchange.send(chunked(blank))
+        await are_blanks_read.wait()
+        reply_body = json.dumps(exchange.event_writer.complete_reply([TextChunk("late"), EndChunk()])).encode()
+        await exchange.send(chunked(blank + reply_body) + b"0\r\n\r\n")
+
+    chunks: list[Chunk] = []
+    async with open_provider(api, send_blanks_first, endpoint=replace(ENDPOINT, stream=False)) as (provider, server):
+        async for chunk in provider.stream(REQUEST):
+            chunks.append(chunk)
+            are_blanks_read.set()
+    assert chunks[0] == KeepAliveChunk()
+    assert TextChunk("late") in chunks
+    assert len(server.requests) == 1
+
+
+@each_api
+@pytest.mark.parametrize("blank", [b": keep-alive\n\n", b"\n\n", b":\r\n\r\n"])
+async def test_a_stream_after_keep_alive_comments_is_read(api: Api, blank: bytes) -> None:
+    are_blanks_read = asyncio.Event()
+
+    async def send_blanks_first(exchange: Exchange) -> None:
+        await exchange.begin()
+        await exchange.send(chunked(blank))
+        await are_blanks_read.wait()
+        await exchange.send_chunks(TextChunk("late"), EndChunk())
+        await exchange.end()
+
+    chunks: list[Chunk] = []
+    async with open_provider(api, send_blanks_first) as (provider, _):
+        async for chunk in provider.stream(REQUEST):
+            chunks.append(chunk)
+            are_blanks_read.set()
+    assert chunks[0] == KeepAliveChunk()
+    assert TextChunk("late") in chunks
+
+
+@each_api
+async def test_a_reply_of_blank_lines_alone_is_an_error(api: Api) -> None:
+    collected = await collect_reply_to(http_response(200, b"\n\n \n"), replace(ENDPOINT, stream=False), api)
+    assert collected.error is not None
+    assert collected.error.code == "stream_cut"

@@ -14,6 +14,7 @@ from hark.disk.private_files import replace_file
 from hark.disk.stored_json import read_json
 from hark.protocol.chat import Author
 from hark.text.columns import to_one_line
+from hark.text.graphemes import shorten
 
 CODE_SECONDS = 3600.0
 MAX_REQUESTS = 200
@@ -65,7 +66,7 @@ class PairingFile:
                 if (request.surface, request.person) == (surface, author.id):
                     return request.code
             # Strangers choose this name, and the owner's terminal shows it.
-            name = to_one_line(author.name)[:NAME_CHARACTERS]
+            name = shorten(to_one_line(author.name), NAME_CHARACTERS)
             records.knocks = [*records.knocks, PairingRequest(surface, author.id, name, code, now)][-MAX_REQUESTS:]
         return code
 

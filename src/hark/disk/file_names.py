@@ -2,6 +2,8 @@
 
 import unicodedata
 
+from hark.text.graphemes import safe_cut
+
 MAX_NAME_CHARACTERS = 100
 _MAX_EXTENSION_CHARACTERS = 10
 
@@ -19,5 +21,5 @@ def sanitize_file_name(name: str | None, fallback: str = "file") -> str:
     if len(clean) > MAX_NAME_CHARACTERS:
         stem, dot, extension = clean.rpartition(".")
         tail = dot + extension if 0 < len(extension) <= _MAX_EXTENSION_CHARACTERS and stem else ""
-        clean = clean[: MAX_NAME_CHARACTERS - len(tail)].rstrip(" .") + tail
+        clean = clean[: safe_cut(clean, MAX_NAME_CHARACTERS - len(tail))].rstrip(" .") + tail
     return clean or fallback

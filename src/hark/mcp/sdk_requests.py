@@ -14,6 +14,7 @@ from hark.mcp.pending_request import CallTool, GetPrompt, ListPrompts, ListResou
 from hark.mcp.server_offer import RemoteTool, ServerOffer
 from hark.protocol.messages import Attachment, Effect
 from hark.protocol.tool import ToolOutput
+from hark.text.cleanup import truncate_middle
 
 MAX_TEXT_CHARACTERS = 100_000
 MAX_ATTACHMENT_CHARACTERS = 14_000_000  # base64, about 10 MB
@@ -38,7 +39,7 @@ def format_tool_result(result: types.CallToolResult) -> ToolOutput:
         # Servers that send structured content normally send it as text too.
         return output
     structure = msgspec.json.encode(result.structured_content).decode()
-    return msgspec.structs.replace(output, text=truncate_middle("\n".join(filter(None, (output.text, structure)))))
+    return msgspec.structs.replace(output, text=_truncate("\n".join(filter(None, (output.text, structure)))))
 
 
 def format_prompt(result: types.GetPromptResult) -> ToolOutput:
@@ -55,7 +56,7 @@ def format_resources(
     """Return a list of resources and resource templates, one per line."""
     lines = [_format_entry(item.uri, item.title or item.name, item.description) for item in resources]
     lines += [_format_entry(item.uri_template, item.title or item.name, item.description) for item in templates]
-    return ToolOutput(truncate_middle("\n".join(lines) or f"The server {server} has no resources."))
+    return ToolOutput(_truncate("\n".join(lines) or f"The server {server} has no resources."))
 
 
 def format_prompts(prompts: Sequence[types.Prompt], server: str) -> ToolOutput:
@@ -66,16 +67,7 @@ def format_prompts(prompts: Sequence[types.Prompt], server: str) -> ToolOutput:
         )
         for prompt in prompts
     ]
-    return ToolOutput(truncate_middle("\n".join(lines) or f"The server {server} has no prompts."))
-
-
-def truncate_middle(text: str) -> str:
-    """Return the text, with its middle removed if the text is too long."""
-    excess = len(text) - MAX_TEXT_CHARACTERS
-    if excess <= 0:
-        return text
-    half = MAX_TEXT_CHARACTERS // 2
-    return f"{text[:half]}\n[... {excess:,} characters omitted ...]\n{text[-half:]}"
+    return ToolOutput(_truncate("\n".join(lines) or f"The server {server} has no prompts."))
 
 
 def _format_blocks(blocks: Iterable[Content], *, is_error: bool = False) -> ToolOutput:
@@ -89,7 +81,7 @@ def _format_blocks(blocks: Iterable[Content], *, is_error: bool = False) -> Tool
             texts.append(text)
         if attachment:
             attachments.append(attachment)
-    return ToolOutput(truncate_middle("\n".join(texts)), is_error, Effect.COMPLETED, tuple(attachments))
+    return ToolOutput(_truncate("\n".join(texts)), is_error, Effect.COMPLETED, tuple(attachments))
 
 
 def _convert_block(block: Content) -> tuple[str, Attachment | None]:
@@ -252,3 +244,7 @@ async def _answer_input_requests(
             raise MCPError.from_error_data(response)
         responses[key] = response
     return responses
+
+
+def _truncate(text: str) -> str:
+    return truncate_middle(text, MAX_TEXT_CHARACTERS)

@@ -2,10 +2,10 @@
 
 import secrets
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, Chunk, EndChunk, ProviderError, TransientProviderError, UsageChunk
@@ -13,6 +13,8 @@ from hark.providers.errors import extract_reason, make_bad_stream_error
 from hark.providers.request_parts import repair_json
 
 _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeError, RecursionError)
+_NULL = Raw(b"null")
+T = TypeVar("T")
 
 
 class TokenDetails(Struct, gc=False):
@@ -132,6 +134,14 @@ class ReplyParser:
             decode(repair_json(payload), self.draft)
         except (*_DECODE_ERRORS, ValueError):
             self.draft.error = make_bad_stream_error(content)
+
+
+def decode_usage(payload: Raw, counts: type[T]) -> T | None:
+    """Return a reply's token counts, or None if they are missing or invalid: no reply fails because of its counts."""
+    try:
+        return msgspec.json.decode(payload, type=counts, strict=False) if payload and payload != _NULL else None
+    except _DECODE_ERRORS:
+        return None
 
 
 def make_usage(input_tokens: int | None, output_tokens: int | None, details: TokenDetails | None) -> Usage:

@@ -125,8 +125,8 @@ class ReplyStream:
         return []
 
     async def _parse_first(self, data: bytes) -> list[Chunk]:
-        self._is_at_start = False
         first = data.lstrip()[:1]
+        self._is_at_start = bool(data) and not first  # blank lines keep the connection alive before a JSON reply
         if first == b"<":
             raise ProviderError("The model server answered with a web page. Check the base URL.", code="bad_url")
         if first == b"{":  # the server does not stream, or was not asked to

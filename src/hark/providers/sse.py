@@ -18,6 +18,7 @@ class SseParser:
         self._piece_bytes = 0
         self._line_bytes = 0
         self._is_at_start = True
+        self._is_after_cr = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the data of the events that these bytes complete.
@@ -25,6 +26,7 @@ class SseParser:
         Raises:
             EventTooLong: An event is too long. The stream can't be parsed any further.
         """
+        data = self._unify_line_ends(data)
         newline = data.rfind(b"\n")
         if newline < 0:
             self._buffer(data)
@@ -44,7 +46,18 @@ class SseParser:
 
     def finish(self) -> list[bytes]:
         """Return the last event if the stream ended without the blank line that completes it."""
+        self._is_after_cr = False
         return self.feed(b"\n\n")
+
+    def _unify_line_ends(self, data: bytes) -> bytes:
+        """Return the data with LF for CR and CRLF. The two bytes of a CRLF may arrive in separate reads."""
+        if self._is_after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._is_after_cr = False
+        if b"\r" not in data:
+            return data
+        self._is_after_cr = data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _buffer(self, piece: bytes) -> None:
         if piece:
@@ -58,9 +71,7 @@ class SseParser:
         data_lines = self._lines
         data_bytes = self._line_bytes
         for line in lines:
-            if line[-1:] == b"\r":
-                line = line[:-1]
-            if line[:5] == b"data:":
+            if line[:5] == b"data:" or line == b"data":
                 data_lines.append(line[6:] if line[5:6] == b" " else line[5:])
                 data_bytes += len(line)
             elif not line and data_lines:

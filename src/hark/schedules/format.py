@@ -2,6 +2,7 @@
 
 from hark.protocol.schedules import Run, ScheduleInfo
 from hark.schedules.service import format_time
+from hark.text.graphemes import shorten
 
 NO_SCHEDULES = 'There are no schedules. To add one: hark schedule add "0 9 * * mon-fri" "What is new?" --session daily'
 MAX_SHOWN_CHARACTERS = 60
@@ -9,9 +10,7 @@ MAX_SHOWN_CHARACTERS = 60
 
 def format_line(row: ScheduleInfo) -> str:
     """Format a schedule as one line."""
-    prompt = " ".join(row.prompt.split())
-    if len(prompt) > MAX_SHOWN_CHARACTERS:
-        prompt = f"{prompt[: MAX_SHOWN_CHARACTERS - 1]}…"
+    prompt = shorten(" ".join(row.prompt.split()), MAX_SHOWN_CHARACTERS)
     return f"{row.name}  [{row.when}]  {format_next(row)}; {format_last(row)}; in {row.session}: {prompt}"
 
 

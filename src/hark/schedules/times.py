@@ -15,7 +15,8 @@ UTC_NAME = "UTC"
 _LOCALTIME_FILE = Path("/etc/localtime")
 _ZONE_FOLDER = "zoneinfo/"
 INTERVAL_PREFIX = "every "
-MAX_SEARCH_DAYS = 366 * 9  # the next 29 February is never further away
+# A 29 February on a given weekday can be 40 years away, because 2100 is not a leap year. No other day is further away.
+MAX_SEARCH_DAYS = 366 * 41
 
 
 def find_zone(name: str) -> tzinfo:

@@ -2,6 +2,8 @@
 
 from typing import cast
 
+from hark.text.graphemes import safe_cut
+
 
 def replace_surrogates(text: str) -> str:
     """Return the text with lone surrogates replaced, because no protocol or store can represent them."""
@@ -15,7 +17,8 @@ def truncate_middle(text: str, max_characters: int) -> str:
     if len(text) <= max_characters:
         return text
     half = max_characters // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters omitted ...]\n{text[-half:]}"
+    start, end = safe_cut(text, half), safe_cut(text, len(text) - half)
+    return f"{text[:start]}\n[... {end - start:,} characters omitted ...]\n{text[end:]}"
 
 
 def unwrap_error(error: BaseException) -> BaseException:

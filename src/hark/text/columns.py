@@ -5,6 +5,8 @@ import sys
 import unicodedata
 from dataclasses import dataclass
 
+from hark.text.graphemes import safe_cut
+
 DEFAULT_COLUMNS = 80
 MAX_COLUMNS = 160
 RED, BOLD, DIM, CYAN = "31", "1", "2", "36"
@@ -65,13 +67,12 @@ def truncate(text: str, columns: int) -> str:
     line = to_one_line(text)
     if display_width(line) <= columns:
         return line
-    used_columns, shortened = 1, ""
-    for character in line:
+    used_columns = 1
+    for position, character in enumerate(line):
         used_columns += _character_width(character)
         if used_columns > columns:
-            break
-        shortened += character
-    return f"{shortened}…" if columns > 0 else ""
+            return f"{line[: safe_cut(line, position)]}…" if columns > 0 else ""
+    return line
 
 
 def wrap_to_columns(text: str, columns: int) -> list[str]:

@@ -2,6 +2,8 @@
 
 import re
 
+from hark.text.graphemes import shorten
+
 # Complete sequences are removed first, so that only the text remains, then every other control character.
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
@@ -25,7 +27,7 @@ def sanitize_text(text: str) -> str:
 def sanitize_line(text: str, max_characters: int = 300) -> str:
     """Return text as one safe line of at most `max_characters` characters."""
     line = " ".join(sanitize_text(text[: max_characters * 4]).split())
-    return line if len(line) <= max_characters else f"{line[: max_characters - 1]}…"
+    return shorten(line, max_characters)
 
 
 def sanitize_input(text: str) -> str:

@@ -8,20 +8,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from hark.protocol.tool import PredictedEffects, ToolError, ToolSpec
+from hark.tools.lenient_arguments import JSON_TYPES, has_json_type, normalize_object
 
 _TYPE_LABELS = {"string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
-_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
-    "null": type(None),
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "number": (int, float),
-    "array": (list, tuple),
-    "object": Mapping,
-}
 
 
-class ToolArguments(Struct, frozen=True, forbid_unknown_fields=True):
+class ToolArguments(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The arguments of a tool. A subclass's docstring describes the tool to the model; its fields define the schema."""
 
 
@@ -65,19 +57,25 @@ def build_schema(arguments: type[ToolArguments]) -> dict[str, Any]:
 def decode_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
     """Decode a call's arguments into the type that the tool expects.
 
-    Many models send every argument. For an optional one, null means the default, and so does 0 if the minimum is 1.
+    Models often send values in another type (`"5"` for 5), under the names of other agents' tools, or as null.
+    Arguments that don't match are normalized, and then checked like any others. For an optional argument, null means
+    the default, and so does 0 if the minimum is 1.
 
     Raises:
         ToolError: The arguments are invalid. The text names the wrong argument and the expected value.
     """
     if spec.arguments is None:
-        if problem := find_argument_problem(spec, arguments):
+        if find_argument_problem(spec, arguments) is None:
+            return arguments
+        given = normalize_object(spec.parameters, arguments)
+        if problem := find_argument_problem(spec, given):
             raise ToolError(problem)
-        return arguments
+        return given
     try:
         return msgspec.convert(arguments, spec.arguments)
     except msgspec.ValidationError:
-        given = {name: value for name, value in arguments.items() if not _means_default(spec, name, value)}
+        normalized = normalize_object(spec.parameters, arguments)
+        given = {name: value for name, value in normalized.items() if not _means_default(spec, name, value)}
     try:
         return msgspec.convert(given, spec.arguments)
     except msgspec.ValidationError as error:
@@ -117,7 +115,7 @@ def _flatten_schema(schema: dict[str, Any], definitions: dict[str, Any]) -> dict
         outer = {**{key: value for key, value in inner.items() if key not in ("title", "description")}, **outer}
     for option in schema.get("anyOf", ()):
         if option != {"type": "null"}:
-            outer = {**option, **outer}
+            outer = {**_flatten_schema(option, definitions), **outer}
     if "properties" in outer:
         outer["properties"] = {name: _flatten_schema(one, definitions) for name, one in outer["properties"].items()}
     if "items" in outer:
@@ -164,20 +162,14 @@ def _format_validation_error(error: msgspec.ValidationError) -> str:
 def _find_type_problem(schema: Mapping[str, Any], value: object) -> str | None:
     kind: str | Sequence[str] = schema.get("type", ())
     kinds = (kind,) if isinstance(kind, str) else kind
-    if kinds and not any(_has_json_type(kind, value) for kind in kinds):
+    if kinds and not any(has_json_type(kind, value) for kind in kinds):
         return f"expected {' or '.join(_TYPE_LABELS.get(kind, kind) for kind in kinds)}, got {_json_type_label(value)}"
     if "enum" in schema and value not in schema["enum"]:
         return f"expected one of {', '.join(map(str, schema['enum']))}, got {value}"
     return None
 
 
-def _has_json_type(json_type: str, value: object) -> bool:
-    if isinstance(value, bool):
-        return json_type not in _PYTHON_TYPES or json_type == "boolean"
-    return isinstance(value, _PYTHON_TYPES.get(json_type, object))
-
-
 def _json_type_label(value: object) -> str:
     return next(
-        (_TYPE_LABELS.get(kind, kind) for kind in _PYTHON_TYPES if _has_json_type(kind, value)), type(value).__name__
+        (_TYPE_LABELS.get(kind, kind) for kind in JSON_TYPES if has_json_type(kind, value)), type(value).__name__
     )

@@ -21,6 +21,7 @@ from hark.protocol.records import (
     Withdrawn,
 )
 from hark.text.cleanup import replace_surrogates, truncate_middle
+from hark.text.graphemes import shorten
 from hark.text.status_text import describe_effect, format_call_title
 from hark.trace.turn_trace import COMPACTION, MODEL, PAUSE, TOOL, Segment, format_duration, format_tokens
 
@@ -173,7 +174,7 @@ def _describe_reply(segment: Segment, reply: Replied | None, records: TurnRecord
         ("text", _clean_and_truncate(message.text)),
         ("tool calls", _clean_and_truncate("\n".join(titles))),
     )
-    title = " ".join(message.text.split())[:200] or (f"calls {', '.join(titles)}" if titles else "")
+    title = shorten(" ".join(message.text.split()), 200) or (f"calls {', '.join(titles)}" if titles else "")
     note = "interrupted" if message.is_partial else ""
     return replace(segment, title=title, note=note, details=_drop_empty(details), reply=reply)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hark.processes.piped_process import Spawn
 from hark.protocol.speech import Audio, SpeechError
+from hark.text.graphemes import safe_cut
 from hark.voice.settings import VoiceSettings
 
 MAX_SENTENCE_CHARACTERS = 400
@@ -34,7 +35,7 @@ def split_sentences(markdown: str) -> Iterator[str]:
         text = " ".join(sentence.split())
         while len(text) > MAX_SENTENCE_CHARACTERS:
             cut = text.rfind(" ", 0, MAX_SENTENCE_CHARACTERS)
-            cut = MAX_SENTENCE_CHARACTERS if cut <= 0 else cut
+            cut = safe_cut(text, MAX_SENTENCE_CHARACTERS) if cut <= 0 else cut
             yield text[:cut]
             text = text[cut:].strip()
         if any(character.isalnum() for character in text):

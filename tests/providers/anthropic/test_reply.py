@@ -19,6 +19,7 @@ from hark.protocol.provider import (
 from hark.providers.anthropic.reply import AnthropicDecoder
 from hark.providers.reply_parser import ReplyParser
 from tests.fakes.models.anthropic_events import block_delta, block_start, block_stop, message, message_end
+from tests.linear_time import assert_linear
 
 Wire = dict[str, Any]
 STOP = {"type": "message_stop"}
@@ -143,3 +144,31 @@ def test_a_reply_with_a_stop_reason_is_complete_without_the_last_event() -> None
     assert reply.is_complete
     assert not reply.draft.is_done
     assert reply.finish() == [UsageChunk(Usage()), EndChunk("stop")]
+
+
+def test_token_counts_and_indexes_in_other_types_are_accepted() -> None:
+    start = {"type": "message_start", "message": {"usage": {"input_tokens": 9.0, "output_tokens": "1"}}}
+    text = {"type": "content_block_delta", "index": "0", "delta": {"type": "text_delta", "text": "a"}}
+    assert parse_chunks(start, text) == [TextChunk("a"), UsageChunk(Usage(9, 1, 0)), EndChunk("stop")]
+    invalid = {"type": "message_start", "message": {"usage": {"input_tokens": "many"}}}
+    assert parse_chunks(invalid, text) == [TextChunk("a"), EndChunk("stop")]
+
+
+@pytest.mark.parametrize(("stop_reason", "arguments"), [("max_tokens", ""), ("tool_use", '{"command":"ls"}')])
+def test_the_last_call_of_a_complete_reply_has_no_arguments_when_the_reply_was_cut(
+    stop_reason: str, arguments: str
+) -> None:
+    block = {"type": "tool_use", "id": "a", "name": "shell", "input": {"command": "ls"}}
+    reply = ReplyParser(AnthropicDecoder())
+    chunks = reply.parse_reply(encode_events({"content": [block], "stop_reason": stop_reason})[0])
+    assert chunks == [CallChunk(0, "a", "shell", arguments)]
+
+
+def test_a_reply_is_parsed_in_linear_time() -> None:
+    def make(size: int) -> list[bytes]:
+        return encode_events(block_start(0, THINKING), *[block_delta(0, "thinking_delta", thinking="x" * 50)] * size)
+
+    def parse(payloads: list[bytes]) -> None:
+        ReplyParser(AnthropicDecoder()).parse_events(payloads)
+
+    assert_linear(make, parse, 2_000)

@@ -8,6 +8,7 @@ from hark.protocol.provider import CallChunk, Chunk, EndChunk, ReasoningChunk, T
 from hark.providers.openai.chat_reply import ChatDecoder
 from hark.providers.reply_parser import ReplyParser
 from tests.fakes.models.behaviours import call, call_part, delta, usage
+from tests.linear_time import assert_linear
 
 
 def parse_chunks(*events: Any) -> list[Chunk]:
@@ -142,8 +143,85 @@ def test_arguments_sent_as_an_object_are_encoded_as_json() -> None:
     assert select_call_chunks(parse_chunks(delta(tool_calls=[eager]))) == [CallChunk(0, "a", "look", '{"at":[1,2]}')]
 
 
-def test_a_call_without_a_name_is_reported_as_an_error() -> None:
+@pytest.mark.parametrize("end", [delta("tool_calls"), b"[DONE]"])
+def test_a_call_that_never_gets_a_name_is_reported_as_an_error(end: Any) -> None:
     reply = ReplyParser(ChatDecoder())
-    assert reply.parse_events([json.dumps(delta(tool_calls=[call_part(0, "{}")])).encode()]) == []
+    events = [json.dumps(delta(tool_calls=[call_part(0, "{}")])).encode()]
+    events.append(end if isinstance(end, bytes) else json.dumps(end).encode())
+    assert reply.parse_events(events) == []
     assert reply.draft.error is not None
     assert reply.draft.error.code == "bad_stream"
+
+
+def make_parts(thinking: Any, text: str) -> list[dict[str, Any]]:
+    return [{"type": "thinking", "thinking": thinking, "closed": True}, {"type": "text", "text": text}]
+
+
+THOUGHT = [{"type": "text", "text": "h"}, {"type": "text", "text": "m"}]
+
+
+def test_content_in_parts_is_split_into_reasoning_and_text() -> None:
+    reference = {"type": "reference", "reference_ids": [1]}
+    chunks = parse_chunks(
+        delta(content=make_parts(THOUGHT, "")), delta(content=[*make_parts("!", "so"), reference]), delta("stop")
+    )
+    assert chunks == [ReasoningChunk("h"), ReasoningChunk("m"), ReasoningChunk("!"), TextChunk("so"), EndChunk("stop")]
+
+
+def test_a_complete_reply_in_parts_is_split_into_reasoning_and_text() -> None:
+    reply = ReplyParser(ChatDecoder())
+    choice = {"message": {"content": make_parts(THOUGHT, "so")}, "finish_reason": "stop"}
+    chunks = reply.parse_reply(json.dumps({"choices": [choice]}).encode())
+    assert chunks + reply.finish() == [ReasoningChunk("h"), ReasoningChunk("m"), TextChunk("so"), EndChunk("stop")]
+
+
+@pytest.mark.parametrize("index", [0, "0", 0.0, None, "first"])
+def test_a_call_is_complete_when_its_id_name_and_arguments_arrive_separately(index: Any) -> None:
+    parts: list[dict[str, Any]] = [
+        {"id": "a", "type": "function"},
+        {"function": {"arguments": "{"}},
+        {"function": {"name": "look"}},
+        {"function": {"arguments": "}"}},
+        {"id": "a", "function": {"name": "look", "arguments": ""}},
+    ]
+    chunks = select_call_chunks(parse_chunks(*(delta(tool_calls=[{**part, "index": index}]) for part in parts)))
+    assert chunks == [CallChunk(0, "a", "look", "{"), CallChunk(0, arguments="}")]
+
+
+def test_calls_with_ids_before_their_names_are_separate_calls() -> None:
+    ids = [delta(tool_calls=[{"index": str(number), "id": f"c{number}"}]) for number in range(2)]
+    names = [delta(tool_calls=[{"index": number, "function": {"name": "look"}}]) for number in range(2)]
+    chunks = select_call_chunks(parse_chunks(*ids, *names))
+    assert chunks == [CallChunk(0, "c0", "look"), CallChunk(1, "c1", "look")]
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"prompt_tokens": 12.0, "completion_tokens": "3"}, [UsageChunk(Usage(12, 3, 0))]),
+        ({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 2.0}}, [UsageChunk(Usage(5, 0, 2))]),
+        ({"prompt_tokens": 12.5}, []),
+        ({"prompt_tokens": []}, []),
+        ("none", []),
+        (None, []),
+    ],
+)
+def test_a_reply_with_unusual_token_counts_is_complete(counts: Any, expected: list[Chunk]) -> None:
+    chunks = parse_chunks({**delta(content="a"), "usage": counts}, delta("stop"))
+    assert chunks == [TextChunk("a"), *expected, EndChunk("stop")]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        delta(content="x" * 50),
+        delta(content=make_parts("x" * 50, "y")),
+        delta(tool_calls=[call_part(0, "x" * 50)]),
+        delta(tool_calls=[{"id": "a", "function": {"name": "look", "arguments": "{}"}}]),
+    ],
+)
+def test_a_reply_is_parsed_in_linear_time(event: Any) -> None:
+    def parse(payloads: list[bytes]) -> None:
+        ReplyParser(ChatDecoder()).parse_events(payloads)
+
+    assert_linear(lambda size: [json.dumps(event).encode()] * size, parse, 2_000)

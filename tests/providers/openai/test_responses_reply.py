@@ -21,6 +21,7 @@ from hark.protocol.provider import (
 from hark.providers.openai.responses_reply import ResponsesDecoder
 from hark.providers.reply_parser import ReplyParser
 from tests.fakes.models.responses_events import response, usage_fields
+from tests.linear_time import assert_linear
 
 Wire = dict[str, Any]
 CALL: Wire = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": ""}
@@ -157,3 +158,52 @@ def test_an_error_event_in_any_form_is_reported(event: Wire) -> None:
     reported = parse_error(event)
     assert isinstance(reported, RateLimited)
     assert "slow down" in str(reported)
+
+
+def make_text_delta(index: int, text: str, kind: str = "output_text") -> Wire:
+    return {"type": f"response.{kind}.delta", "output_index": index, "delta": text}
+
+
+def test_messages_of_one_response_are_separated_by_a_blank_line() -> None:
+    chunks = parse_chunks(
+        make_item_added({"type": "message"}),
+        make_text_delta(0, "Looking"),
+        make_text_delta(0, "."),
+        make_item_added({"type": "message"}, 1),
+        make_text_delta(1, "# Result"),
+        make_text_delta(1, " 1"),
+    )
+    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) == "Looking.\n\n# Result 1"
+
+
+def test_messages_of_a_complete_response_are_separated_by_a_blank_line() -> None:
+    messages: list[Wire] = [
+        {"type": "message", "content": [{"type": "output_text", "text": text}, {"type": "output_text", "text": "."}]}
+        for text in ("Looking", "# Result")
+    ]
+    reply = ReplyParser(ResponsesDecoder())
+    chunks = reply.parse_reply(
+        encode_events(response("completed", output=[REASONING, messages[0], CALL, messages[1]]))[0]
+    )
+    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) == "Looking.\n\n# Result."
+
+
+def test_one_message_after_other_items_does_not_begin_with_a_blank_line() -> None:
+    assert parse_chunks(make_item_done(CALL), make_text_delta(1, "a"))[-2] == TextChunk("a")
+
+
+def test_numbers_in_other_types_are_accepted() -> None:
+    end = make_end_event(usage={"input_tokens": 9.0, "output_tokens": "3"})
+    delta = {"type": "response.output_text.delta", "output_index": "1", "delta": "a"}
+    assert parse_chunks(delta, end=end) == [TextChunk("a"), UsageChunk(Usage(9, 3, 0)), EndChunk("stop")]
+    assert parse_chunks(end=make_end_event(usage={"input_tokens": []})) == [EndChunk("stop")]
+
+
+def test_a_reply_is_parsed_in_linear_time() -> None:
+    def make(size: int) -> list[bytes]:
+        return encode_events(*(make_text_delta(number, "x" * 50) for number in range(size)))
+
+    def parse(payloads: list[bytes]) -> None:
+        ReplyParser(ResponsesDecoder()).parse_events(payloads)
+
+    assert_linear(make, parse, 2_000)

@@ -384,7 +384,7 @@ async def test_unknown_hosts_and_closed_ports_cause_different_errors() -> None:
         ({}, "fetch needs url"),
         ({"url": "ftp://x/"}, "not an http or https URL"),
         ({"url": "http://a:b@x/"}, "user name or password"),
-        ({"url": "http://x/", "offset": "1"}, "offset: expected a whole number"),
+        ({"url": "http://x/", "offset": "one"}, "offset: expected a whole number"),
     ],
 )
 async def test_invalid_arguments_do_not_start_a_request(arguments: dict[str, object], message: str) -> None:

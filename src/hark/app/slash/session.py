@@ -14,6 +14,7 @@ from hark.protocol.commands import AddNote, Compact, Rewind
 from hark.protocol.messages import UserMessage
 from hark.protocol.names import check_session_name, fork_name, parse_turn
 from hark.protocol.snapshots import UndoRefused
+from hark.text.graphemes import shorten
 
 BUSY = "A turn is running. Stop it or wait until it ends, then try again."
 
@@ -39,7 +40,7 @@ async def rewind(session: SessionHandle, arguments: str) -> str:
     """Rewind to before a turn, or list the turns to rewind to."""
     if not arguments:
         points = rewind_points(await _loaded_state(session))
-        rows = [f"{point.turn}: {' '.join(point.text.split())[:80]}" for point in points]
+        rows = [f"{point.turn}: {shorten(' '.join(point.text.split()), 80)}" for point in points]
         return "\n".join(rows) or "Nothing to rewind to."
     turn = parse_turn(session.id, arguments)
     refusal = await session.proxy.change(Rewind(session.new_id(), turn))

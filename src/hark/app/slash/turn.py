@@ -6,6 +6,7 @@ from hark.protocol.commands import Delivery
 from hark.protocol.meaning import NO_TURN
 from hark.protocol.receipts import QueueItem
 from hark.protocol.rules import ApprovalMode
+from hark.text.graphemes import shorten
 
 
 async def stop(session: SessionHandle, arguments: str) -> str:
@@ -110,5 +111,4 @@ async def _send_now(session: SessionHandle, item: QueueItem) -> str:
 
 
 def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 80 else f"{line[:79]}…"
+    return shorten(" ".join(text.split()), 80)

@@ -35,6 +35,7 @@ from hark.protocol.records import (
 )
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.store import SessionSummary
+from hark.text.graphemes import safe_cut
 
 TITLE_CHARACTERS = 80
 # Turns interrupted by the program's end (a restart, shutdown or crash) are offered for continuation.
@@ -194,7 +195,8 @@ class SessionState:
         self.turn = RunningTurnState(record.turn)
         self._add_messages(record.turn, record.messages)
         if not self.title and record.messages:
-            self.title = record.messages[0].text.strip().split("\n")[0][:TITLE_CHARACTERS]
+            title = record.messages[0].text.strip().split("\n")[0]
+            self.title = title[: safe_cut(title, TITLE_CHARACTERS)]
 
     def _add_reply(self, record: Replied) -> None:
         turn = self._get_open_turn(record.turn)

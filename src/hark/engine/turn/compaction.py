@@ -10,6 +10,7 @@ from hark.engine.turn.tokens import estimate_tokens, estimate_total_tokens
 from hark.engine.turn.transcript import KEPT_USER_MESSAGES
 from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, UserMessage
 from hark.protocol.provider import ContextTooLong, ProviderError
+from hark.text.graphemes import safe_cut
 
 FULL_SHARE = 0.8
 KEEP_SHARE = 0.3
@@ -90,7 +91,7 @@ def _clip(message: Message, characters: int) -> Message:
     text = message.text
     if len(text) > characters:
         half = characters // 2
-        text = f"{text[:half]}\n[...]\n{text[-half:]}"
+        text = f"{text[: safe_cut(text, half)]}\n[...]\n{text[safe_cut(text, len(text) - half) :]}"
     match message:
         case UserMessage():
             return structs.replace(message, text=text, attachments=())

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from hark.engine.services import EngineServices
+from hark.engine.services import EngineServices, Tools
 from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.turn.approvals import ApprovalDecision, ApprovalPolicy, CallForecast, decide_approval
 from hark.engine.turn.timeline import Timeline
@@ -14,6 +15,7 @@ from hark.protocol.events import Notice
 from hark.protocol.messages import Call
 from hark.protocol.records import Granted
 from hark.protocol.tool import NoUserToAsk, Question, QuestionKind, Tool, ToolError
+from hark.text.lenient_json import explain_invalid
 
 YES = "yes"
 SESSION = "session"
@@ -51,7 +53,7 @@ class CallGate:
             names = ", ".join(spec.name for spec in self._services.tools.specs)
             return f"There is no tool named {call.name!r}. The tools are: {names}."
         if call.broken:
-            return f"The arguments are not a JSON object: {call.broken[:200]!r}. Send them again."
+            return explain_invalid(call.broken)
         given = _ARGUMENTS.decode(call.arguments)
         try:
             arguments = self._services.tools.decode(tool.spec, given)
@@ -81,7 +83,8 @@ class CallGate:
         if decision is not ApprovalDecision.ASK:
             return DENIED if decision is ApprovalDecision.DENY else ""
         reasons = forecast.assessment.reasons
-        text = "\n".join([f"Run {call.name} with {call.arguments}?", *reasons])
+        shown = msgspec.json.format(msgspec.json.encode(prepared.arguments), indent=0).decode()
+        text = "\n".join([f"Run {call.name} with {shown}?", *reasons])
         choices = (YES, SESSION, ALWAYS, NO) if forecast.grant else (YES, NO)
         try:
             with self._timeline.span("question", call.name):
@@ -114,3 +117,20 @@ class CallGate:
         approvals = self._services.rules.approvals
         state = self._journal.state
         return ApprovalPolicy(approvals, state.mode or approvals.mode, {*state.grants, *self._services.grants.all})
+
+
+def normalize_call(tools: Tools, call: Call) -> Call:
+    """Return the call with the names and types of its tool's arguments, so that its record shows the real values.
+
+    A call whose arguments are valid, or can't be decoded, is returned unchanged.
+    """
+    tool = tools.get(call.name)
+    if tool is None or call.broken:
+        return call
+    given = _ARGUMENTS.decode(call.arguments)
+    try:
+        encoded = msgspec.json.encode(tools.decode(tool.spec, given))
+    except ToolError:
+        return call
+    is_same = all(name in given and given[name] == value for name, value in _ARGUMENTS.decode(encoded).items())
+    return call if is_same else structs.replace(call, arguments=encoded.decode())

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection
 
-import msgspec
 from msgspec import structs
 
 from hark.protocol.messages import AssistantMessage, Call, Reasoning
@@ -17,8 +16,9 @@ from hark.protocol.provider import (
     TextChunk,
     UsageChunk,
 )
+from hark.text.lenient_json import parse_object
 
-_ARGUMENTS = msgspec.json.Decoder(dict[str, object])
+_CUT_REASONS = ("length", "refusal")
 
 
 class ReplyBuilder:
@@ -66,8 +66,9 @@ class ReplyBuilder:
     def finish(self, used_ids: Collection[str], new_id: Callable[[], str]) -> AssistantMessage:
         """Return the finished reply. Call ids that are empty or in `used_ids` are replaced; APIs require unique ids."""
         calls: list[Call] = []
+        is_cut = self.end is not None and self.end.reason in _CUT_REASONS
         for _, open_call in sorted(self._calls.items()):
-            call = open_call.finish()
+            call = open_call.finish(is_cut=is_cut)
             is_free = call.id and call.id not in used_ids and all(call.id != other.id for other in calls)
             calls.append(call if is_free else structs.replace(call, id=f"call_{new_id()}"))
         return AssistantMessage(self.text, tuple(calls), tuple(self._reasoning))
@@ -95,10 +96,9 @@ class _CallBuilder:
         self._name = self._name or chunk.name
         self._arguments.append(chunk.arguments)
 
-    def finish(self) -> Call:
-        text = "".join(self._arguments).strip() or "{}"
+    def finish(self, *, is_cut: bool) -> Call:
+        text = "".join(self._arguments).strip()
         try:
-            _ARGUMENTS.decode(text)
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            return Call(self._id, self._name, broken=text)
-        return Call(self._id, self._name, text)
+            return Call(self._id, self._name, parse_object(text or ("" if is_cut else "{}"), is_cut=is_cut))
+        except ValueError:
+            return Call(self._id, self._name, broken=text or " ")

@@ -1,9 +1,12 @@
 """One step: streams a reply from a route, and runs its calls."""
 
+from msgspec import structs
+
 from hark.engine.services import EngineServices
 from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.turn.calls import CallRunner
 from hark.engine.turn.compaction import KEEP_SHARE, MIN_SUMMARISED_SHARE, count_to_summarise, is_full, summarise
+from hark.engine.turn.gate import normalize_call
 from hark.engine.turn.limits import PriorUsage, UsageMeter
 from hark.engine.turn.model_calls import ModelCalls
 from hark.engine.turn.reply import ReplyBuilder
@@ -52,6 +55,9 @@ class StepRunner:
         route = self._choose_route()  # a retry may have switched the route
         self.meter.add(reply.usage, route)
         message = reply.finish(self._journal.state.call_ids, self._services.clock.new_id)
+        message = structs.replace(
+            message, calls=tuple(normalize_call(self._services.tools, call) for call in message.calls)
+        )
         recorded = self._journal.append(self._reply_record(message, reply, route.name))
         self._model_calls.reply = ReplyBuilder()
         if message.calls:

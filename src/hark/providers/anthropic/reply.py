@@ -3,13 +3,13 @@
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from hark.protocol.messages import Reasoning
 from hark.protocol.outcomes import Usage
 from hark.protocol.provider import CallChunk, ReasoningChunk, ReasoningEnd, TextChunk
 from hark.providers.errors import parse_reply_error
-from hark.providers.reply_parser import ReplyDraft
+from hark.providers.reply_parser import ReplyDraft, decode_usage
 
 _END_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal"}
 
@@ -44,7 +44,7 @@ class _Usage(Struct, gc=False):
 class _Message(Struct, gc=False):
     content: list[_Block] | None = None
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: Raw = Raw()
     error: Any = None
 
 
@@ -54,7 +54,7 @@ class _Event(Struct, gc=False):
     delta: _Delta | None = None
     content_block: _Block | None = None
     message: _Message | None = None
-    usage: _Usage | None = None
+    usage: Raw = Raw()
     error: Any = None
 
 
@@ -66,7 +66,7 @@ class _OpenReasoning(Struct):
     data: str = ""
 
 
-_decode = msgspec.json.Decoder(_Event).decode
+_decode = msgspec.json.Decoder(_Event, strict=False).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
 
@@ -106,7 +106,10 @@ class AnthropicDecoder:
         message = _decode_message(payload)
         if message.error:
             draft.error = parse_reply_error(message.error)
-        for index, block in enumerate(message.content or ()):
+        blocks = message.content or []
+        if blocks and _END_REASONS.get(message.stop_reason or "") == "length":
+            blocks[-1].input = None  # incomplete, although the server sends it as an object
+        for index, block in enumerate(blocks):
             self._open_block(index, block, draft)
             self._close_block(index, draft)
         self._update_usage(message.usage, draft)
@@ -152,8 +155,9 @@ class AnthropicDecoder:
             reasoning = Reasoning("".join(open_reasoning.text), open_reasoning.signature, open_reasoning.data)
             draft.chunks.append(ReasoningEnd(reasoning))
 
-    def _update_usage(self, usage: _Usage | None, draft: ReplyDraft) -> None:
+    def _update_usage(self, payload: Raw, draft: ReplyDraft) -> None:
         """Update the token counts. Each count is a total, but an event contains only the counts that changed."""
+        usage = decode_usage(payload, _Usage)
         if usage is None:
             return
         previous = self._usage

@@ -3,12 +3,12 @@
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from hark.protocol.messages import Reasoning
 from hark.protocol.provider import CallChunk, ReasoningChunk, ReasoningEnd, TextChunk
 from hark.providers.errors import parse_reply_error
-from hark.providers.reply_parser import ReplyDraft, TokenDetails, make_usage
+from hark.providers.reply_parser import ReplyDraft, TokenDetails, decode_usage, make_usage
 
 _END_REASONS = {"max_output_tokens": "length", "content_filter": "refusal"}
 _PART_SEPARATOR = "\n\n"
@@ -45,7 +45,7 @@ class _Incomplete(Struct, gc=False):
 class _Response(Struct, gc=False):
     status: str | None = None
     output: list[_Item] | None = None
-    usage: _Usage | None = None
+    usage: Raw = Raw()
     error: Any = None
     incomplete_details: _Incomplete | None = None
 
@@ -67,7 +67,7 @@ class _OpenCall(Struct):
     has_arguments: bool = False
 
 
-_decode = msgspec.json.Decoder(_Event).decode
+_decode = msgspec.json.Decoder(_Event, strict=False).decode
 _decode_response = msgspec.json.Decoder(_Response).decode
 
 
@@ -76,13 +76,14 @@ class ResponsesDecoder:
 
     def __init__(self) -> None:
         self._calls: dict[int, _OpenCall] = {}  # by the item's index
+        self._text_item: int | None = None  # the last item with text
 
     def decode_event(self, payload: bytes, draft: ReplyDraft) -> None:
         """Decode an event. Unknown events, and events that only repeat earlier deltas, are ignored."""
         event = _decode(payload)
         match event.type:
             case "response.output_text.delta" if event.delta:
-                draft.chunks.append(TextChunk(event.delta))
+                self._add_text(event.output_index, event.delta, draft)
             case "response.function_call_arguments.delta" if event.delta:
                 self._add_arguments(event.output_index, event.delta, draft)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" if event.delta:
@@ -90,7 +91,7 @@ class ResponsesDecoder:
             case "response.reasoning_summary_part.added" if event.summary_index:
                 draft.chunks.append(ReasoningChunk(_PART_SEPARATOR))
             case "response.refusal.delta" if event.delta:
-                draft.chunks.append(TextChunk(event.delta))
+                self._add_text(event.output_index, event.delta, draft)
                 draft.is_refused = True
             case "response.output_item.added" if event.item is not None:
                 self._open_item(event.output_index, event.item, draft)
@@ -110,7 +111,7 @@ class ResponsesDecoder:
         response = _decode_response(payload)
         for index, item in enumerate(response.output or ()):
             self._open_item(index, item, draft)
-            self._decode_parts(item, draft)
+            self._decode_parts(index, item, draft)
             self._close_item(index, item, draft)
         if response.status or response.error:
             self._finish(response, draft)
@@ -134,18 +135,25 @@ class ResponsesDecoder:
         if item.type == "reasoning" and item.id and item.encrypted_content and item.status != "incomplete":
             draft.chunks.append(ReasoningEnd(_to_reasoning(item)))
 
-    def _decode_parts(self, item: _Item, draft: ReplyDraft) -> None:
+    def _add_text(self, index: int, text: str, draft: ReplyDraft) -> None:
+        """Add text to the reply. Messages are separated by a blank line, because each is a separate document."""
+        is_next_message = self._text_item not in (None, index)
+        self._text_item = index
+        draft.chunks.append(TextChunk(f"{_PART_SEPARATOR}{text}" if is_next_message else text))
+
+    def _decode_parts(self, index: int, item: _Item, draft: ReplyDraft) -> None:
         for part in item.content or ():
             text = part.text or part.refusal
-            if text:
-                draft.chunks.append(ReasoningChunk(text) if item.type == "reasoning" else TextChunk(text))
+            if text and item.type == "reasoning":
+                draft.chunks.append(ReasoningChunk(text))
+            elif text:
+                self._add_text(index, text, draft)
             draft.is_refused = draft.is_refused or bool(part.refusal)
         if item.summary:
             draft.chunks.append(ReasoningChunk(_join_summary(item)))
 
     def _finish(self, response: _Response, draft: ReplyDraft) -> None:
-        if response.usage is not None:
-            usage = response.usage
+        if usage := decode_usage(response.usage, _Usage):
             draft.usage = make_usage(usage.input_tokens, usage.output_tokens, usage.input_tokens_details)
         if response.status == "failed" or response.error:
             draft.error = parse_reply_error(response.error)

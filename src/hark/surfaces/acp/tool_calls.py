@@ -21,6 +21,7 @@ from acp.schema import (
 )
 
 from hark.protocol.messages import Effect
+from hark.text.graphemes import shorten
 
 _FILE_MARKERS = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ ")
 _MOVE_MARKER = "*** Move to: "
@@ -115,8 +116,7 @@ class EditorToolCall:
     def title(self) -> str:
         """A one-line description of the call."""
         subject = next((str(self._arguments[key]) for key in _MAIN_ARGUMENTS if self._arguments.get(key)), "")
-        line = " ".join(subject.split())
-        line = line if len(line) <= MAX_TITLE_CHARACTERS else f"{line[:MAX_TITLE_CHARACTERS]}…"
+        line = shorten(" ".join(subject.split()), MAX_TITLE_CHARACTERS)
         if self._tool == "shell" and line:
             return f"`{line}`"
         return f"{self._tool}: {line}" if line else self._tool

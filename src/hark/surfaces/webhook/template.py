@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from hark.surfaces.web.api.errors import ApiError
+from hark.text.graphemes import shorten
 
 MAX_CHARACTERS = 50_000
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -41,8 +42,7 @@ class Template:
                 raise ApiError(422, "bad_payload", _describe_missing(payload, path.strip()))
             return default if value is _MISSING else _format_value(value)
 
-        text = _PART.sub(replace_placeholder, self._text)
-        return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} …"
+        return shorten(_PART.sub(replace_placeholder, self._text), MAX_CHARACTERS)
 
 
 def _resolve_path(payload: object, path: str) -> object:

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from hark.text.graphemes import shorten
+
 CONTEXT_LINES = 3
 MAX_SHOWN_LINES = 120
 MAX_LINE_CHARACTERS = 400
@@ -35,7 +37,7 @@ def unified_diff(old: str, new: str, name: str) -> str:
     added = sum(block[3] - block[2] for block in blocks)
     if len(lines) > MAX_SHOWN_LINES:
         lines[MAX_SHOWN_LINES:] = [f"[diff truncated; in total {removed:,} lines removed, {added:,} added]"]
-    return "\n".join(line if len(line) <= MAX_LINE_CHARACTERS else f"{line[:MAX_LINE_CHARACTERS]}…" for line in lines)
+    return "\n".join(shorten(line, MAX_LINE_CHARACTERS + 1) for line in lines)
 
 
 def _common_start_and_end(old: str, new: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from hark.disk.private_files import replace_file
 from hark.processes.cookies import current_owner
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.text.graphemes import shorten
 from hark.tools.arguments import ToolArguments, build_schema, doc, tool_spec
 
 MAX_ITEMS = 100
@@ -110,7 +111,7 @@ def _parse_items(given: list[Any]) -> list[TodoItem]:
         if status not in list(TodoStatus):
             known = ", ".join(TodoStatus)
             raise ToolError(f"items: the status of item {number} must be one of {known}, got {status}.")
-        items.append(TodoItem(" ".join(text.split())[:MAX_ITEM_CHARACTERS], TodoStatus(status)))
+        items.append(TodoItem(shorten(" ".join(text.split()), MAX_ITEM_CHARACTERS), TodoStatus(status)))
     return items
 
 

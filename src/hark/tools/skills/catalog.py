@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from hark.text.graphemes import shorten
 from hark.tools.skills.skill import SKILL_FILE, BadSkill, Skill, read_skill
 
 MAX_LINES = 50
@@ -110,4 +111,4 @@ def _format_summaries(catalog: SkillCatalog) -> tuple[str, ...]:
 
 def truncate_line(line: str) -> str:
     """Truncate a line if it is too long."""
-    return line if len(line) <= MAX_LINE_CHARACTERS else f"{line[: MAX_LINE_CHARACTERS - 1]}…"
+    return shorten(line, MAX_LINE_CHARACTERS)

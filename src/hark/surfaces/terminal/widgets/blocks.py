@@ -5,6 +5,7 @@ from rich.text import Text
 
 from hark.protocol.events import CallEnd
 from hark.protocol.messages import CallResult
+from hark.text.graphemes import shorten
 from hark.text.safe_text import sanitize_text
 from hark.text.status_text import describe_effect, format_call_title, format_count
 
@@ -44,7 +45,7 @@ class UserBlock(Block):
         name = f"{self._author}: " if self._author else ""
         lines = sanitize_text(self.text).split("\n")
         limit = MAX_OPEN_LINES if self.is_open else FOLDED_MESSAGE_LINES
-        shown = "\n  ".join(line[:MAX_LINE_CHARACTERS] for line in lines[:limit])
+        shown = "\n  ".join(shorten(line, MAX_LINE_CHARACTERS) for line in lines[:limit])
         text = Text(f"› {name}{shown}", style="bold", overflow="fold")
         if len(lines) > limit:
             text.append(f"\n  … {format_count(len(lines) - limit, 'more line')}", "not bold dim")
@@ -103,7 +104,7 @@ class CallBlock(Block):
         if hidden > 0:
             head.append(f"\n  … {format_count(hidden, 'line')} hidden · click or Ctrl+O to show", "dim")
         for line in lines[-limit:] if hidden > 0 else lines:
-            head.append(f"\n  {line[:MAX_LINE_CHARACTERS]}", _diff_style(line) if is_diff else "dim")
+            head.append(f"\n  {shorten(line, MAX_LINE_CHARACTERS)}", _diff_style(line) if is_diff else "dim")
         return head
 
 

@@ -8,6 +8,7 @@ from textual.widgets import Static
 
 from hark.protocol.events import QuestionAsked
 from hark.protocol.tool import QuestionKind
+from hark.text.graphemes import shorten
 from hark.text.safe_text import sanitize_text
 
 # A key pressed before the user could read the question must not answer it.
@@ -91,7 +92,7 @@ class QuestionPanel(Vertical):
         if asked is None:
             return
         more = f"  (1 of {len(self._open)})" if len(self._open) > 1 else ""
-        self._text.update(f"? {sanitize_text(asked.text)[:_MAX_TEXT_CHARACTERS]}{more}")
+        self._text.update(f"? {shorten(sanitize_text(asked.text), _MAX_TEXT_CHARACTERS)}{more}")
         is_approval = asked.kind is QuestionKind.APPROVAL
         choices = [
             _format_choice(number, sanitize_text(text), is_approval) for number, text in enumerate(asked.choices, 1)
