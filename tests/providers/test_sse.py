@@ -136,7 +136,7 @@ def test_finish_returns_a_last_event_that_lacks_its_empty_line() -> None:
 @pytest.mark.parametrize("read_bytes", [1, 4096])
 def test_a_stream_is_parsed_in_linear_time(piece: bytes, read_bytes: int) -> None:
     def parse(stream: bytes) -> None:
-        parser = SseParser()
+        parser = SseParser(max_event_bytes=len(stream))
         for position in range(0, len(stream), read_bytes):
             parser.feed(stream[position : position + read_bytes])
 
