@@ -5,6 +5,8 @@ import sys
 import unicodedata
 from dataclasses import dataclass
 
+from hark.text.character_width import character_width
+
 DEFAULT_COLUMNS = 80
 MAX_COLUMNS = 160
 RED, BOLD, DIM, CYAN = "31", "1", "2", "36"
@@ -57,7 +59,7 @@ def display_width(text: str) -> int:
     """Return how many terminal columns the text occupies."""
     if text.isascii():
         return len(text)
-    return sum(_character_width(character) for character in text)
+    return sum(character_width(character) for character in text)
 
 
 def truncate(text: str, columns: int) -> str:
@@ -67,7 +69,7 @@ def truncate(text: str, columns: int) -> str:
         return line
     used_columns, shortened = 1, ""
     for character in line:
-        used_columns += _character_width(character)
+        used_columns += character_width(character)
         if used_columns > columns:
             break
         shortened += character
@@ -99,9 +101,3 @@ def _printable_character(character: str) -> str:
         return character
     # Other characters, such as ESC or direction overrides, would change the display of the text around them.
     return " " if character.isspace() else "�" if unicodedata.category(character) != "Cf" else ""
-
-
-def _character_width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
