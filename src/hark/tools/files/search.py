@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-import anyio
 import msgspec
 
-from hark.processes.cookies import ProcessOwner, with_cookie
-from hark.processes.launcher import Launch, RunningCommand, wait_for_first
+from hark.processes.cookies import ProcessOwner
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
+from hark.tools.files.child_program import run_program
 from hark.tools.files.file_text import HEAD_BYTES, is_binary
 from hark.tools.files.globs import parse_glob
 from hark.tools.files.paths import display_path, missing_file_text, open_file, resolve_path
@@ -103,25 +102,12 @@ class SearchTool:
 
     async def _run(self, argv: list[str], folder: Path, results: GrepResults, seconds: float) -> bool:
         """Run a search until it ends, finds enough results or times out. Return whether it timed out."""
-        full = anyio.Event()
-        cookie = self._owner.new_cookie()
 
-        def receive(piece: bytes) -> None:
+        def receive(piece: bytes) -> bool:
             results.feed(piece)
-            if results.is_full:
-                full.set()
+            return results.is_full
 
-        try:
-            command = RunningCommand(Launch(argv, folder, with_cookie(os.environ, cookie), cookie), receive)
-        except (OSError, ValueError) as error:
-            raise ToolError(f"The search could not be started: {error}.") from error
-        try:
-            with anyio.move_on_after(seconds) as limit:
-                await wait_for_first(full.wait, command.wait_until_finished)
-        finally:
-            with anyio.CancelScope(shield=True):  # the stop has its own time limit
-                await command.stop(grace_seconds=0.0)
-        return limit.cancelled_caught
+        return await run_program(self._owner, argv, folder, receive, seconds)
 
 
 def _find_problem(arguments: SearchArguments) -> str | None:

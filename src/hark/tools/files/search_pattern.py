@@ -14,7 +14,8 @@ _MEMBER = re.compile(
     r"\[:(?P<class>\w+):\]|\\[xuU]\{(?P<code>[0-9A-Fa-f]{1,8})\}|(?P<escape>\\.)|(?P<operator>\[|&&|--|~~)|.", re.DOTALL
 )
 _EDGES = {"start": r"\b(?=\w)", "end": r"\b(?<=\w)", "start-half": r"(?<!\w)", "end-half": r"(?!\w)"}
-_ESCAPES = {r"\<": _EDGES["start"], r"\>": _EDGES["end"]}
+# Python's \B doesn't match an empty line.
+_ESCAPES = {r"\<": _EDGES["start"], r"\>": _EDGES["end"], r"\B": r"(?!\b)"}
 _CLASSES = {**POSIX_CLASSES, "word": "0-9A-Za-z_", "ascii": r"\x00-\x7f"}
 
 
