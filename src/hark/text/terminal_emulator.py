@@ -20,6 +20,8 @@ _TOKEN = re.compile(
 _PARTIAL = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,4}|\x1b[ -/]{0,4}")
 _STRING_END = re.compile(r"\x07|\x9c|\x1b\\|(?=[\x1b\n])")  # a string never ends in some binary data, lines do
 _ALTERNATE_SCREEN = frozenset({"?47", "?1047", "?1049"})
+_MOVES = {"A": (-1, 0), "B": (1, 0), "C": (0, 1), "D": (0, -1), "E": (1, 0), "F": (-1, 0)}  # rows and columns
+_ESCAPES = {"7": "s", "8": "u", "M": "A"}  # short forms of control sequences
 
 # A row has one cell per column. A wide character or a tab is followed by empty cells, a combining one shares a cell.
 _Row = list[str]
@@ -83,58 +85,41 @@ class TerminalEmulator:
                 self._write_lines(token[0].split("\n"))
             case "final":
                 self._process_sequence(token["parameters"], token["final"])
+            case "escape" if token["escape"] == "c":
+                self._rows, self._row, self._column = [[]], 0, 0
             case "escape":
-                self._process_escape(token["escape"])
+                self._process_sequence("", _ESCAPES.get(token["escape"], ""))
             case "string":
                 self._is_in_string = True
             case _ if token[0][0] == "\r":
                 self._column = 0
                 while (row := self._rows[self._row]) and row[-1] == " ":
                     row.pop()
-            case _ if token[0] == "\b":
-                self._column = max(0, self._column - 1)
             case _:
-                pass
-
-    def _process_escape(self, final: str) -> None:
-        match final:
-            case "7":
-                self._saved_cursor = (self._row, self._column)
-            case "8":
-                self._move_to(*self._saved_cursor)
-            case "M":
-                self._row = max(0, self._row - 1)
-            case "c":
-                self._rows, self._row, self._column = [[]], 0, 0
-            case _:
-                pass
+                self._column -= token[0] == "\b" and self._column > 0
 
     def _process_sequence(self, parameters: str, final: str) -> None:
         given = [min(int(one), MAX_PARAMETER) if one.isdecimal() else 0 for one in parameters.split(";")]
         count = max(1, given[0])
+        row, column = self._row, self._column
         match final:
-            case "A" | "F":
-                self._move_to(self._row - count, self._column if final == "A" else 0)
-            case "B" | "E":
-                self._move_to(self._row + count, self._column if final == "B" else 0)
-            case "C":
-                self._move_to(self._row, self._column + count)
-            case "D":
-                self._move_to(self._row, self._column - count)
-            case "G":
-                self._move_to(self._row, count - 1)
-            case "d":
-                self._move_to(count - 1, self._column)
+            case "A" | "B" | "C" | "D" | "E" | "F":
+                rows, columns = _MOVES[final]
+                self._move_to(row + rows * count, 0 if final in "EF" else column + columns * count)
+            case "G" | "d":
+                self._move_to(*(row, count - 1) if final == "G" else (count - 1, column))
             case "H" | "f":
-                self._move_to(count - 1, (given[1] if len(given) > 1 else 1) - 1)
+                self._move_to(count - 1, given[1] - 1 if len(given) > 1 else 0)
             case "J":
                 self._erase_rows(given[0])
             case "K":
                 self._erase_cells(given[0])
             case "P":
-                self._replace_cells(self._column, self._column + count, [])
-            case "s" | "u":
-                self._process_escape("7" if final == "s" else "8")
+                self._replace_cells(column, column + count, [])
+            case "s":
+                self._saved_cursor = (row, column)
+            case "u":
+                self._move_to(*self._saved_cursor)
             case "h" | "l" if parameters in _ALTERNATE_SCREEN:
                 self._switch_screen(is_alternate=final == "h")
             case _:
@@ -203,13 +188,8 @@ class TerminalEmulator:
 
     def _erase_cells(self, part: int) -> None:
         row = self._rows[self._row]
-        if part == 0:
-            self._replace_cells(self._column, len(row), [])
-        elif part == 1:
-            end = min(self._column + 1, len(row))
-            self._replace_cells(0, end, [" "] * end)
-        else:
-            row.clear()
+        start, end = (self._column if part == 0 else 0), (self._column + 1 if part == 1 else len(row))
+        self._replace_cells(start, end, [" "] * min(end, len(row)) if part == 1 else [])
 
     def _switch_screen(self, *, is_alternate: bool) -> None:
         if is_alternate and self._primary is None:

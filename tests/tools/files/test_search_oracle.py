@@ -26,7 +26,7 @@ ATOMS = [
     r"A",
     r"ä",
     r"_",
-    r"\x{20}",
+    r"\x20",
     r".",
     r"\w",
     r"\d",
@@ -43,7 +43,7 @@ ATOMS = [
     r"[]a]",
     r"[a-c.-]",
     r"[\w.]",
-    r"\x{61}",
+    r"\x61",
     r"^",
     r"$",
     r"\b",
@@ -129,7 +129,7 @@ def test_both_programs_find_the_same_lines(files: dict[str, str], ignores: str, 
     assert (found.text, found.count, found.errors) == (expected.text, expected.count, "")
 
 
-@pytest.mark.parametrize("piece", ["[", "[[:", "[[:alpha:]", "(?<", r"\x{", r"\b{", "a{1", "[]", "a+"])
+@pytest.mark.parametrize("piece", ["[", "[[:", "[[:alpha:]", "(?<", r"\b{", "a{1", "[]", "a+"])
 def test_translating_a_hostile_pattern_takes_linear_time(piece: str) -> None:
     assert_linear(lambda size: piece * size, _translate, 2_000)
 

@@ -6,13 +6,11 @@ from hark.disk.wildcards import POSIX_CLASSES
 
 _TOKEN = re.compile(
     r"\[(?P<negation>\^?)(?P<bracket>\]?)(?P<members>(?:\[:\^?\w+:\]|\\.|[^\]\\])*+)(?P<set>\]|\Z)"
-    r"|\\b\{(?P<edge>(?:start|end)(?:-half)?)\}|\\[xuU]\{(?P<code>[0-9A-Fa-f]{1,8})\}|(?P<escape>\\.)|(?P<name>\(\?<(?=\w))"
+    r"|\\b\{(?P<edge>(?:start|end)(?:-half)?)\}|(?P<escape>\\.)|(?P<name>\(\?<(?=\w))"
     r"|(?P<repeated>(?:[*+?]|\{\d+,?\d*\})\+)|.",
     re.DOTALL,
 )
-_MEMBER = re.compile(
-    r"\[:(?P<class>\w+):\]|\\[xuU]\{(?P<code>[0-9A-Fa-f]{1,8})\}|(?P<escape>\\.)|(?P<operator>\[|&&|--|~~)|.", re.DOTALL
-)
+_MEMBER = re.compile(r"\[:(?P<class>\w+):\]|(?P<escape>\\.)|(?P<operator>\[|&&|--|~~)|.", re.DOTALL)
 _EDGES = {"start": r"\b(?=\w)", "end": r"\b(?<=\w)", "start-half": r"(?<!\w)", "end-half": r"(?!\w)"}
 # Python's \B doesn't match an empty line.
 _ESCAPES = {r"\<": _EDGES["start"], r"\>": _EDGES["end"], r"\B": r"(?!\b)"}
@@ -36,9 +34,9 @@ def _translate_token(token: re.Match[str]) -> str:
             return f"[{token['negation']}{token['bracket']}{_MEMBER.sub(_translate_member, token['members'])}]"
         case "edge":
             return _EDGES[token["edge"]]
-        case "code":
-            return _translate_code(token["code"])
         case "escape":
+            if token[0] == r"\n":
+                raise ValueError(r"\n is not allowed, because the search works line by line")
             return _ESCAPES.get(token[0]) or _check_escape(token[0])
         case "name":
             return "(?P<"
@@ -55,18 +53,10 @@ def _translate_member(member: re.Match[str]) -> str:
         if name not in _CLASSES:
             raise ValueError(f"[:{name}:] is not a character class")
         return _CLASSES[name]
-    return _translate_code(member["code"]) if member["code"] else _check_escape(member[0])
-
-
-def _translate_code(code: str) -> str:
-    if int(code, 16) > 0x10FFFF:
-        raise ValueError(f"there is no character {code}")
-    return re.escape(chr(int(code, 16)))
+    return _check_escape(member[0])
 
 
 def _check_escape(text: str) -> str:
     if text in (r"\p", r"\P"):
-        raise ValueError(f"{text} needs ripgrep, which is not installed; use a set such as [A-Za-z] or \\w")
-    if text == r"\n":
-        raise ValueError(r"\n is not allowed, because the search works line by line")
+        raise ValueError(f"{text} needs ripgrep and no look-around; use a set such as [A-Za-z], or \\w")
     return text
