@@ -6,10 +6,14 @@ Each test has its own event loop, unless it uses the fixture `runner`, whose loo
 import asyncio
 import faulthandler
 import inspect
+import os
 import signal
+import tempfile
 from typing import Any
 
 import pytest
+
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", f"{tempfile.gettempdir()}/hark-hypothesis")
 
 TEST_SECONDS = 180.0  # on a busy machine
 

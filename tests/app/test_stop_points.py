@@ -13,7 +13,7 @@ from hark.protocol.messages import CallResult, Effect
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk, Request, TextChunk
 from hark.providers.scripted import Hang, ScriptedProvider, ScriptStep
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 
 def make_calls(*tool_calls: tuple[str, dict[str, Any]]) -> list[ScriptStep]:
@@ -76,6 +76,24 @@ async def test_completed_running_and_unstarted_calls_report_their_effects_after_
     assert by_call["c0"].text.startswith("done\n")
     assert by_call["c1"].text.startswith("half\n")
     assert not (tmp_path / "outside").exists()
+
+
+async def test_an_interrupted_command_returns_its_output_as_a_terminal_shows_it(tmp_path: Path) -> None:
+    frames = r"for i in {1..1800}; do printf '\r%d %060d' $i 0; done"
+    command = f"{frames}; echo; echo ERROR: disk full; {frames}; echo; seq 8000; touch ready; sleep 60"
+    provider = make_provider(make_calls(("shell", {"command": command})))
+    async with hark.open(home=tmp_path / "home", workspace=tmp_path, routes=[{"provider": provider}]) as agent:
+        session = agent.session("demo")
+        await session.say("go")
+        await until((tmp_path / "ready").exists)
+        await session.interrupt()
+        (result,) = [message for message in await session.transcript() if isinstance(message, CallResult)]
+    assert result.effect is Effect.CANCELLED
+    last = f"1800 {'0' * 60}"
+    assert f"\n{last}\nERROR: disk full\n{last}\n1\n2\n" in result.text
+    assert "characters omitted; the full output is in " in result.text
+    assert "\n7999\n8000\n" in result.text
+    assert result.text.endswith("\n[cancelled]")
 
 
 DELEGATE_CALL = make_calls(("delegate", {"goal": "the child's goal"}))

@@ -165,6 +165,17 @@ async def test_processes_left_by_a_background_process_are_killed_when_it_ends(tm
         assert find_processes(fixture.owner.home) == {}
 
 
+async def test_progress_frames_of_a_process_are_reduced_to_the_last_one(tmp_path: Path) -> None:
+    frames = r"for i in {1..1800}; do printf 'a: %d\nb: %060d\n\e[2A' $i 0; done; printf '\n\n'; "
+    async with open_fixture(tmp_path) as fixture:
+        await fixture.call("start", command=f"{GATE}; echo ERROR: x; {frames} {frames}", name="bars")
+        (tmp_path / "go").touch()
+        text = (await fixture.call("wait", id="bars")).text
+        bars = f"a: 1800\nb: {'0' * 60}\n"
+        assert text.startswith(f"ERROR: x\n{bars}{bars[:-1]}\n[bars: ended")
+        assert (await fixture.call("read", id="bars")).text.startswith("(no new output)")
+
+
 async def test_long_output_is_truncated_and_saved_completely_in_a_file(tmp_path: Path) -> None:
     async with open_fixture(tmp_path) as fixture:
         await fixture.call("start", command=f"{GATE}; seq 100000; echo done", name="many")

@@ -211,6 +211,12 @@ async def test_output_is_shown_live_and_output_between_calls_is_shown_by_the_nex
         assert "from a thread" in await fixture.run_for_text("t.join()")
 
 
+async def test_progress_frames_are_reduced_to_the_last_one(tmp_path: Path) -> None:
+    async with open_fixture(tmp_path) as fixture:
+        code = "for i in range(1800): print(f'\\r{i:>50}', end='')\nprint('\\nERROR')"
+        assert await fixture.run_for_text(code) == f"{1799:>50}\nERROR"
+
+
 async def test_long_output_is_truncated_in_the_middle(tmp_path: Path) -> None:
     async with open_fixture(tmp_path) as fixture:
         text = await fixture.run_for_text("print('a' * 5_000_000)\n'b' * 100_000")

@@ -70,8 +70,17 @@ async def test_long_output_is_truncated_in_the_middle(shell: ShellTool, tmp_path
     assert output.text.startswith("BEGIN\nxxx")
     assert output.text.endswith("xxx\n".removesuffix("\n") + "END\n[exit code 0]")
     assert "\n[... 9,970,010 characters omitted ...]\n" in output.text
-    assert len(context.shown) < 70_000
+    assert len(context.shown) < 100_000
     assert "[output continues, " in context.shown
+
+
+async def test_progress_frames_do_not_displace_an_error_from_the_result(shell: ShellTool, tmp_path: Path) -> None:
+    frames = r"for i in {1..1800}; do printf '\r\e[2K\e[32m%d%%\e[0m %060d' $((i / 18)) 0; done; "
+    output = await call_tool(
+        shell, {"command": f"{frames}echo; echo ERROR: disk full; {frames}"}, FakeContext(tmp_path)
+    )
+    last = f"100% {'0' * 60}"
+    assert output.text == f"{last}\nERROR: disk full\n{last}\n[exit code 0]"
 
 
 async def test_many_small_writes_are_shown_in_batches(shell: ShellTool, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def file_tools(owner: ProcessOwner) -> list[Tool]:
 
     reads = LastReads()
     writers: list[Tool] = [WriteTool(reads), EditTool(reads), PatchTool(reads)]
-    return [ReadTool(reads), *writers, ListTool(), SearchTool(owner), ViewImageTool()]
+    return [ReadTool(reads, owner), *writers, ListTool(), SearchTool(owner), ViewImageTool()]
 
 
 def _session_tools(services: Services, store: Store, open_child: "OpenChild") -> list[Tool]:

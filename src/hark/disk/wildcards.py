@@ -6,7 +6,7 @@ from collections.abc import Iterator
 _TOKEN = re.compile(r"\*+|\\.|.", re.DOTALL)
 _WILDCARD = re.compile(r"[*?\[\\]")
 _MEMBER = re.compile(r"\[:(?P<name>[^\]]*):\]|(?P<low>\\.|[^\\])(?:-(?P<high>\\.|[^\]\\]))?", re.DOTALL)
-_CLASSES = {
+POSIX_CLASSES = {
     "alnum": "0-9A-Za-z",
     "alpha": "A-Za-z",
     "blank": r" \t",
@@ -82,11 +82,11 @@ def _translate_set(pattern: str, at: int) -> tuple[str, int]:
     end, members = start, ""
     while end == start or pattern[end : end + 1] != "]":
         member = _MEMBER.match(pattern, end)
-        if member is None or (member["name"] is not None and member["name"] not in _CLASSES):
+        if member is None or (member["name"] is not None and member["name"] not in POSIX_CLASSES):
             return "", at
         end = member.end()
         if member["name"] is not None:
-            members += _CLASSES[member["name"]]
+            members += POSIX_CLASSES[member["name"]]
             continue
         low, high = member["low"][-1], (member["high"] or "")[-1:]
         members += re.escape(low) + (f"{re.escape(low)}-{re.escape(high)}" if low <= high else "")

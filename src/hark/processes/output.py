@@ -1,4 +1,4 @@
-"""Process output: shown live, limited in memory, and saved in full to files."""
+"""Process output: shown live, reduced to a terminal's text, limited in memory, and saved in full to files."""
 
 import asyncio
 import codecs
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hark.disk.private_files import create_private_folder, open_private
+from hark.text.terminal_emulator import TerminalEmulator
 
 # Slightly below the size that is shown in full, so that truncated output always has a file.
 SMALL_OUTPUT_BYTES = 25_000
@@ -113,14 +114,15 @@ def _file_note(file: OutputFile) -> str:
 
 
 class OutputBuffer:
-    """Receives bytes and keeps only the first and last part of the text, so endless output needs bounded memory.
+    """Receives bytes and keeps only the first and last part of the text that a terminal would show.
 
-    The full output is saved in `file`, if given. `close` also closes the file.
+    Memory is bounded. The live output and `file` get all output as it is. `close` also closes the file.
     """
 
     def __init__(self, show: Callable[[str], None], file: OutputFile | None = None) -> None:
         self._live_output = _LiveOutput(show)
         self._file = file or OutputFile(None)
+        self._screen = TerminalEmulator()
         self._head = ""
         self._tail = ""
         self._total = 0
@@ -132,6 +134,9 @@ class OutputBuffer:
     def close(self) -> None:
         """Show the remaining output, and where the full output is if it was truncated. No more output may be added."""
         self._add(self._file.close())
+        self._append(self._screen.flush())
+        if self._live_output.is_truncated:  # an interrupted call has no other result than its live output
+            self._live_output.add_result(self.text)
         if self._omitted_count and self._file.note:
             self._live_output.add_note(self._file.note)
         self._live_output.flush()
@@ -151,6 +156,9 @@ class OutputBuffer:
 
     def _add(self, text: str) -> None:
         self._live_output.add(text)
+        self._append(self._screen.feed(text))
+
+    def _append(self, text: str) -> None:
         self._total += len(text)
         room = MAX_HEAD_CHARACTERS - len(self._head)
         if room > 0:
@@ -169,6 +177,10 @@ class _LiveOutput:
         self._total = 0
         self._next_note = 2 * MAX_SHOWN_CHARACTERS
 
+    @property
+    def is_truncated(self) -> bool:
+        return self._total > MAX_SHOWN_CHARACTERS
+
     def add(self, text: str) -> None:
         room = MAX_SHOWN_CHARACTERS - self._total
         self._total += len(text)
@@ -181,6 +193,9 @@ class _LiveOutput:
 
     def add_note(self, note: str) -> None:
         self._schedule(f"\n[{note}]")
+
+    def add_result(self, text: str) -> None:
+        self._schedule(f"\n[the output as a terminal shows it:]\n{text}")
 
     def flush(self) -> None:
         if self._timer is not None:
@@ -197,10 +212,14 @@ class _LiveOutput:
 
 
 class UnreadOutput:
-    """Receives bytes and buffers a limited amount of unread text. The full output is saved in `file`."""
+    """Receives bytes and buffers a limited amount of unread text, as a terminal would show it.
+
+    The full output is saved in `file`.
+    """
 
     def __init__(self, file: OutputFile) -> None:
         self.file = file
+        self._screen = TerminalEmulator()
         self._chunks: deque[str] = deque()
         self._buffered_count = 0
         self._total_count = 0
@@ -218,7 +237,7 @@ class UnreadOutput:
     @property
     def unread_count(self) -> int:
         """The number of characters that haven't been read yet."""
-        return self._total_count - self._read_count
+        return self._total_count - self._read_count + len(self._screen.text)
 
     async def wait_for_more(self) -> None:
         """Wait until more output arrives. Safe to cancel."""
@@ -226,12 +245,13 @@ class UnreadOutput:
 
     def peek(self) -> str:
         """Return the unread text that is still buffered, without marking it as read."""
-        unread = min(self.unread_count, self._buffered_count)
-        return "".join(self._chunks)[self._buffered_count - unread :]
+        unread = min(self._total_count - self._read_count, self._buffered_count)
+        return "".join(self._chunks)[self._buffered_count - unread :] + self._screen.text
 
     def read(self) -> str:
         """Return the unread text and mark it as read. Very long text is reduced to its beginning and end."""
         text, count = self.peek(), self.unread_count
+        self._screen.flush()
         self._read_count = self._total_count
         if count <= MAX_READ_CHARACTERS:
             return text
@@ -240,13 +260,13 @@ class UnreadOutput:
             f"{text[:half]}\n[... {count - 2 * half:,} characters omitted{_file_note(self.file)} ...]\n{text[-half:]}"
         )
 
-    def _add(self, text: str) -> None:
-        if not text:
-            return
-        self._chunks.append(text)
-        self._buffered_count += len(text)
-        self._total_count += len(text)
-        while self._buffered_count - len(self._chunks[0]) >= MAX_BUFFERED_CHARACTERS:
-            self._buffered_count -= len(self._chunks.popleft())
-        self._changed.set()
-        self._changed = asyncio.Event()
+    def _add(self, output: str) -> None:
+        if text := self._screen.feed(output):
+            self._chunks.append(text)
+            self._buffered_count += len(text)
+            self._total_count += len(text)
+            while self._buffered_count - len(self._chunks[0]) >= MAX_BUFFERED_CHARACTERS:
+                self._buffered_count -= len(self._chunks.popleft())
+        if output:
+            self._changed.set()
+            self._changed = asyncio.Event()

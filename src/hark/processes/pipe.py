@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import anyio
 
-CHUNK_BYTES = 65536
-MAX_DRAIN_BYTES = 16 * CHUNK_BYTES
+CHUNK_BYTES = 16_384  # processing a chunk of hostile output takes up to 30 ms
+MAX_DRAIN_BYTES = 1024 * 1024
 DRAIN_SECONDS = 0.1
 
 

@@ -5,6 +5,7 @@ import sys
 import unicodedata
 from dataclasses import dataclass
 
+from hark.text.character_width import character_width
 from hark.text.graphemes import safe_cut
 
 DEFAULT_COLUMNS = 80
@@ -59,7 +60,7 @@ def display_width(text: str) -> int:
     """Return how many terminal columns the text occupies."""
     if text.isascii():
         return len(text)
-    return sum(_character_width(character) for character in text)
+    return sum(character_width(character) for character in text)
 
 
 def truncate(text: str, columns: int) -> str:
@@ -69,7 +70,7 @@ def truncate(text: str, columns: int) -> str:
         return line
     used_columns = 1
     for position, character in enumerate(line):
-        used_columns += _character_width(character)
+        used_columns += character_width(character)
         if used_columns > columns:
             return f"{line[: safe_cut(line, position)]}…" if columns > 0 else ""
     return line
@@ -100,9 +101,3 @@ def _printable_character(character: str) -> str:
         return character
     # Other characters, such as ESC or direction overrides, would change the display of the text around them.
     return " " if character.isspace() else "�" if unicodedata.category(character) != "Cf" else ""
-
-
-def _character_width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

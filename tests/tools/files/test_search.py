@@ -24,6 +24,12 @@ PROGRAMS = [
 with_both_programs = pytest.mark.parametrize("program", PROGRAMS)
 
 
+@pytest.fixture(autouse=True)
+def allow_slow_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow the search for a reason more time, because a program may start slowly on a busy machine."""
+    monkeypatch.setattr("hark.tools.files.search.REASON_SECONDS", 60.0)
+
+
 def make_tree(root: Path, files: dict[str, str | bytes]) -> Path:
     for name, content in files.items():
         path = root / name
@@ -121,6 +127,11 @@ async def test_matches_have_line_numbers_and_context(program: str | None, tmp_pa
         ("[ab].py", ["a.py", "src/b.py"]),
         ("?.py", ["a.py", "src/b.py"]),
         ("*.{log,yml}", [".github/work.yml", "keep.log", "src/debug.log"]),
+        ("*.log,*.yml", [".github/work.yml", "keep.log", "src/debug.log"]),
+        ("src/build/", ["src/build/deep.py"]),
+        ("sub/, keep.*", ["keep.log", "src/sub/only_here"]),
+        ("!*.{py,txt,yml}", ["keep.log", "src/debug.log", "src/sub/only_here", "unended"]),
+        ("src/,!*.py", ["src/debug.log", "src/sub/only_here"]),
     ],
 )
 async def test_glob_selects_the_searched_files(
@@ -185,7 +196,92 @@ async def test_a_search_without_matches_is_not_an_error(program: str | None, tmp
 
 
 @with_both_programs
-@pytest.mark.parametrize("pattern", ["a(", "[", "*"])
+async def test_a_search_without_matches_names_the_searched_file_or_folder(program: str | None, tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {"src/a.py": "b\n", "src/b.py": "find me\n"})
+    assert (await search(program, root, "find me", path="src/a.py")).text == "No matches for find me in src/a.py."
+    assert (await search(program, root / "src", "find me", path="a.py")).text == "No matches for find me in a.py."
+    assert (await search(program, root, "lost", path="src")).text == "No matches for lost in src."
+
+
+@with_both_programs
+async def test_a_search_without_matches_reports_that_no_file_matches_the_glob(
+    program: str | None, tmp_path: Path
+) -> None:
+    root = make_tree(tmp_path, {"a.py": "x\n", "src/b.py": "x\n"})
+    text = (await search(program, root, "x", glob="*.rs")).text
+    assert text == "No matches for x. No file matches the glob *.rs."
+    text = (await search(program, root, "x", glob="lib/**/*.py", path="src")).text
+    assert text == "No matches for x in src. No file matches the glob lib/**/*.py."
+    text = (await search(program, root, "x", glob="*.rs", path="a.py")).text
+    assert text == "No matches for x in a.py. The glob *.rs does not match that file."
+    assert (await search(program, root, "y", glob="*.py")).text == "No matches for y."
+
+
+@with_both_programs
+async def test_ignored_files_are_searched_on_request_and_mentioned_when_only_they_match(
+    program: str | None, tmp_path: Path
+) -> None:
+    root = make_tree(tmp_path, {**PROJECT, "build/out.py": "only here\n"})
+    text = (await search(program, root, "only here")).text
+    hint = "Ignored files match, such as build/out.py. Set ignored to true to search them."
+    assert text == f"No matches for only here. {hint}"
+    assert (await search(program, root, "only here", ignored=True)).text == "build/out.py\n1:only here"
+    output = await search(program, root, "find me", ignored=True, show="files", glob="*.log")
+    assert output.text.split("\n") == ["debug.log", "keep.log", "src/debug.log"]
+    assert (await search(program, root, "nowhere", ignored=True)).text == "No matches for nowhere."
+
+
+@with_both_programs
+@pytest.mark.parametrize(
+    ("pattern", "lines"),
+    [
+        ("[[:upper:]]", [2]),
+        ("[^[:alnum:][:space:]]", [3]),
+        (r"\<foo", [1, 4]),
+        (r"foo\>", [1]),
+        (r"\bfoo\b", [1]),
+        (r"^\B$", [5]),
+        (r"(?<word>foo) (?P<other>bar)", [1]),
+        (r"\x42|\u002c", [2, 3]),
+        (r"[]x]", []),
+        (r"[\]f]oo", [1, 4]),
+        (r"^[^\n ]+$", [2, 3, 4]),
+        (r"foo\/?bar", [4]),
+        ("x{0,1}bar", [1, 4]),
+        ("(?i)abc", [2]),
+        ("foo(?= )", [1]),
+        (r"(o)\1", [1, 4]),
+    ],
+)
+async def test_regular_expressions_match_the_same_lines_with_and_without_ripgrep(
+    program: str | None, pattern: str, lines: list[int], tmp_path: Path
+) -> None:
+    root = make_tree(tmp_path, {"a": "foo bar\nABC\n,\nfoobar\n\n"})
+    text = (await search(program, root, pattern)).text
+    assert [int(line.partition(":")[0]) for line in text.splitlines()[1:]] == lines
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"\pL", "needs ripgrep"),
+        ("[a[bc]]", "sets inside sets"),
+        ("[a-z&&b]", "sets inside sets"),
+        ("a++", "two repetition operators"),
+        ("a{1,2}+", "two repetition operators"),
+        (r"a\nb", "line by line"),
+        ("[[:no:]]", "[:no:] is not a character class"),
+        (r"\x{61}", r"incomplete escape \x"),
+    ],
+)
+async def test_patterns_that_need_ripgrep_are_refused_without_it(pattern: str, reason: str, tmp_path: Path) -> None:
+    output = await search(None, make_tree(tmp_path, {"a": "aab\n"}), pattern)
+    assert output.is_error
+    assert reason in output.text
+
+
+@with_both_programs
+@pytest.mark.parametrize("pattern", ["a(", "[", "*", r"a\nb"])
 async def test_an_invalid_pattern_causes_an_error_with_advice(
     program: str | None, pattern: str, tmp_path: Path
 ) -> None:

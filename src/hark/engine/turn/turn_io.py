@@ -9,8 +9,9 @@ from hark.engine.session.signal import Signal
 from hark.protocol.events import CallOutput
 from hark.protocol.tool import NoUserToAsk, Question
 from hark.text.cleanup import replace_surrogates
+from hark.text.terminal_emulator import TerminalEmulator
 
-MAX_OUTPUT_TAIL_CHARACTERS = 8_000
+MAX_OUTPUT_TAIL_CHARACTERS = 40_000
 
 VerifyOwnership = Callable[[], Awaitable[None]]
 
@@ -38,16 +39,22 @@ class ToolCallContext:
         self.turn = io.turn
         self.call = call
         self.workspace = workspace
-        self.output_tail = ""  # the last part of the output
         self.left_running: list[str] = []
         self._io = io
         self._is_live = True
+        self._screen = TerminalEmulator()
+        self._tail = ""
+
+    @property
+    def output_tail(self) -> str:
+        """The last part of the output, as a terminal would show it."""
+        return (self._tail + self._screen.text)[-MAX_OUTPUT_TAIL_CHARACTERS:]
 
     def output(self, text: str) -> None:
         """Publish a piece of output, and store the last output in case the call is interrupted."""
         if self._is_live and text:
             text = replace_surrogates(text)
-            self.output_tail = (self.output_tail + text)[-MAX_OUTPUT_TAIL_CHARACTERS:]
+            self._store_output(text)
             self._io.fanout.emit(CallOutput, self.turn, self.call, text)
 
     def report_unstopped(self, name: str) -> None:
@@ -66,9 +73,10 @@ class ToolCallContext:
 
     def _store_answer(self, text: str) -> None:
         """Store an answer in case the call is interrupted before its tool returns."""
-        self.output_tail = f"{self.output_tail}\nThe answer was: {replace_surrogates(text)}".lstrip()[
-            -MAX_OUTPUT_TAIL_CHARACTERS:
-        ]
+        self._store_output(f"\nThe answer was: {replace_surrogates(text)}")
+
+    def _store_output(self, text: str) -> None:
+        self._tail = (self._tail + self._screen.feed(text))[-MAX_OUTPUT_TAIL_CHARACTERS:]
 
     async def wait_for_steer(self) -> None:
         """Wait until a message for this turn is pending."""

@@ -61,6 +61,8 @@ def detect_encoding(head: bytes) -> Encoding:
 
 def is_binary(head: bytes) -> bool:
     """Return whether a file's first bytes show that it is not text."""
+    if head.startswith(b"%PDF-"):
+        return True
     return b"\0" in head[:HEAD_BYTES] and not detect_encoding(head).codec.startswith("utf-16")
 
 

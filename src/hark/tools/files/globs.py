@@ -1,37 +1,63 @@
-"""The glob patterns of the file tools: git's patterns, with alternatives in braces."""
+"""The glob patterns of the file tools: git's patterns, with alternatives in braces or separated by commas."""
 
 import re
+from functools import cached_property
+
+from msgspec import Struct
 
 from hark.disk.wildcards import wildcard_to_regex
 
 MAX_ALTERNATIVES = 200
 
 
-def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Compile a glob into a regular expression for paths relative to the searched folder.
+class Glob(Struct, frozen=True, dict=True):
+    """A glob for paths relative to the searched folder.
 
-    A pattern without a slash is matched against the file name alone. Braces contain alternatives, as in `*.{ts,tsx}`.
+    A pattern without a slash is matched against the file name alone. `src/` matches all files in folders named src.
+    `*.py,*.js` and `*.{py,js}` have two alternatives. `!*.md` excludes files.
+    """
+
+    included: list[str]
+    excluded: list[str]
+
+    def matches(self, *paths: str) -> bool:
+        """Return whether the glob matches a file, whose path may be given relative to several folders."""
+        is_included = not self.included or any(map(self._included.fullmatch, paths))
+        return is_included and not any(map(self._excluded.fullmatch, paths))
+
+    @cached_property
+    def _included(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(_translate, self.included)), re.DOTALL)
+
+    @cached_property
+    def _excluded(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(_translate, self.excluded)) or "(?!)", re.DOTALL)
+
+
+def parse_glob(text: str) -> Glob:
+    """Parse a glob.
 
     Raises:
-        ValueError: The pattern has too many alternatives.
+        ValueError: The glob has too many alternatives.
     """
+    stripped = (part.strip() for pattern in _expand_braces(text) for part in pattern.split(","))
+    patterns = dict.fromkeys(filter(None, stripped))
+    excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    return Glob([pattern for pattern in patterns if not pattern.startswith("!")], excluded)
+
+
+def _translate(pattern: str) -> str:
     anchored = pattern.removeprefix("./").removeprefix("/")
-    prefix = "" if "/" in pattern else "(?:.*/)?"
-    expressions = (wildcard_to_regex(one, is_lenient=True) for one in expand_braces(anchored))
-    return re.compile(f"{prefix}(?:{'|'.join(expressions)})", re.DOTALL)
+    prefix = "" if "/" in pattern.removesuffix("/") else "(?:.*/)?"
+    return f"{prefix}(?:{wildcard_to_regex(anchored, is_lenient=True)}{'.*' if anchored.endswith('/') else ''})"
 
 
-def expand_braces(pattern: str) -> list[str]:
-    """Return the patterns that a pattern with braces expands to.
-
-    Raises:
-        ValueError: The pattern has too many alternatives.
-    """
+def _expand_braces(pattern: str) -> list[str]:
     found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
     if found is None:
         return [pattern]
     parts = [pattern[: found.start()] + part + pattern[found.end() :] for part in found[1].split(",")]
-    patterns = [one for part in parts for one in expand_braces(part)]
+    patterns = [one for part in parts for one in _expand_braces(part)]
     if len(patterns) > MAX_ALTERNATIVES:
         raise ValueError(f"The braces in {pattern} expand to more than {MAX_ALTERNATIVES} patterns.")
     return patterns

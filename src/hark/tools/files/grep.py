@@ -14,6 +14,7 @@ import msgspec
 
 from hark.disk.tree_walk import TreeWalk
 from hark.tools.files.file_text import decode_text, detect_encoding
+from hark.tools.files.search_pattern import translate_pattern
 from hark.tools.files.search_query import GrepQuery
 
 HEAD_BYTES = 65_536
@@ -26,13 +27,16 @@ def main(argument: str) -> int:
     query = msgspec.json.decode(argument, type=GrepQuery)
     try:
         pattern = re.compile(
-            re.escape(query.pattern) if query.is_literal else query.pattern,
+            re.escape(query.pattern) if query.is_literal else translate_pattern(query.pattern),
             re.IGNORECASE if query.ignores_case else 0,
         )
-    except (re.error, OverflowError, RecursionError) as error:
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
         sys.stdout.write(f"error: {error}\n")
         return 2
     for path in _paths_to_search(query):
+        if query.shows == "names":
+            sys.stdout.buffer.write(os.fsencode(path) + b"\n")
+            continue
         _search_file(path, pattern, query, sys.stdout.buffer)
         sys.stdout.flush()
     return 0
@@ -44,7 +48,7 @@ def _paths_to_search(query: GrepQuery) -> Iterator[str]:
         return
     here = Path.cwd()
     start = len(str(here).rstrip("/")) + 1
-    for found in TreeWalk().walk(here):
+    for found in TreeWalk(include_ignored=query.includes_ignored).walk(here):
         if found.is_file and query.includes(found.path[start:]):
             yield f"./{found.path[start:]}"
 

@@ -1,6 +1,5 @@
 """The `list` tool: lists a folder, or finds files by name."""
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import anyio.lowlevel
 from hark.disk.tree_walk import TreeEntry, TreeWalk
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.globs import compile_glob
+from hark.tools.files.globs import Glob, parse_glob
 from hark.tools.files.paths import display_path, missing_file_text, resolve_path
 
 DEFAULT_DEPTH = 2
@@ -46,7 +45,7 @@ class ListTool:
         glob = arguments.glob
         folder = resolve_path(arguments.path or ".", context.workspace)
         try:
-            pattern = compile_glob(glob)
+            pattern = parse_glob(glob)
         except ValueError as error:
             raise ToolError(f"glob: {error}") from error
         _require_folder(folder, context.workspace)
@@ -72,8 +71,8 @@ class ListTool:
         return ToolOutput("\n".join([*heading, *entries, *notes]))
 
 
-def _glob_formatter(folder: Path, workspace: Path, pattern: re.Pattern[str]) -> Callable[[TreeEntry], str]:
-    """Return a function that formats a file if its path relative to the folder or the workspace matches `pattern`.
+def _glob_formatter(folder: Path, workspace: Path, glob: Glob) -> Callable[[TreeEntry], str]:
+    """Return a function that formats a file if its path relative to the folder or the workspace matches `glob`.
 
     It returns "" for other entries.
     """
@@ -84,7 +83,7 @@ def _glob_formatter(folder: Path, workspace: Path, pattern: re.Pattern[str]) -> 
     def format_match(found: TreeEntry) -> str:
         inside = found.path[start:]
         name = prefix + inside
-        if found.is_folder or found.unlisted_count or not any(map(pattern.fullmatch, (inside, name))):
+        if found.is_folder or found.unlisted_count or not glob.matches(inside, name):
             return ""
         return f"{_printable(name)}{_format_size(found)}"
 

@@ -1,4 +1,4 @@
-"""The `read` tool: reads a text file, or a range of its lines."""
+"""The `read` tool: reads a text file or the text of a document, or a range of its lines."""
 
 import os
 from typing import Annotated
@@ -6,8 +6,10 @@ from typing import Annotated
 import anyio.lowlevel
 from msgspec import Struct
 
+from hark.processes.cookies import ProcessOwner, current_owner
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
+from hark.tools.files.documents import document_kind, read_document
 from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode_text, detect_encoding, is_binary
 from hark.tools.files.image_format import image_media_type
 from hark.tools.files.last_reads import LastReads
@@ -91,30 +93,13 @@ MAX_UTF16_BYTES = 8 * 1024 * 1024
 class ReadArguments(ToolArguments, frozen=True):
     """Read a text file. Each line is preceded by its number and a tab, which are not part of the file.
 
-    Without a range you get the first 2000 lines, and a note on how to read more.
+    Without a range you get the first 2000 lines, and a note on how to read more. PDFs, notebooks and docx, xlsx and
+    pptx files are shown as text.
     """
 
     path: FilePath
     offset: Annotated[int, doc("The first line to read, counted from 1.", ge=1)] = 1
     limit: Annotated[int, doc(f"The maximum number of lines (default: {DEFAULT_LINES}).", ge=1)] = DEFAULT_LINES
-
-
-class ReadTool:
-    """The tool that reads files. Records which version of each file a session has seen."""
-
-    spec = tool_spec(ReadArguments, "read")
-
-    def __init__(self, reads: LastReads) -> None:
-        self._reads = reads
-
-    async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
-        """Return the requested lines. Safe to cancel at any time."""
-        path = resolve_path(arguments.path, context.workspace)
-        window = LineWindow(arguments.offset, arguments.limit)
-        with open_file(path, context.workspace) as descriptor:
-            result = await _fill_window(window, descriptor, display_path(path, context.workspace))
-        self._reads.record_version(context, path)
-        return _format_output(window, arguments.offset, result)
 
 
 class _ReadResult(Struct, frozen=True):
@@ -124,12 +109,57 @@ class _ReadResult(Struct, frozen=True):
     encoding: Encoding
     is_whole: bool = True
     is_ended: bool = True
+    note: str = ""
 
 
-async def _fill_window(window: LineWindow, descriptor: int, name: str) -> _ReadResult:
-    """Read the file into the window. A long file is read only until the window is full."""
+class ReadTool:
+    """The tool that reads files. Records which version of each file a session has seen."""
+
+    spec = tool_spec(ReadArguments, "read")
+
+    def __init__(self, reads: LastReads, owner: ProcessOwner | None = None) -> None:
+        """Create the tool. `owner` gets the processes that read documents; the default is this process."""
+        self._reads = reads
+        self._owner = owner
+
+    async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
+        """Return the requested lines. Safe to cancel at any time."""
+        path = resolve_path(arguments.path, context.workspace)
+        window = LineWindow(arguments.offset, arguments.limit)
+        name = display_path(path, context.workspace)
+        with open_file(path, context.workspace) as descriptor:
+            piece = os.read(descriptor, PIECE_BYTES)
+            if kind := document_kind(path, piece):
+                result = await self._fill_from_document(window, descriptor, kind, name)
+            else:
+                result = await _fill_window(window, descriptor, piece, name)
+        self._reads.record_version(context, path)
+        return _format_output(window, arguments.offset, result)
+
+    async def _fill_from_document(self, window: LineWindow, descriptor: int, kind: str, name: str) -> _ReadResult:
+        def receive(text: bytes) -> bool:
+            window.feed(text)
+            return window.is_full
+
+        problem = await read_document(self._owner or current_owner(), descriptor, kind, receive)
+        window.finish()
+        if problem and kind == "ipynb":  # not a valid notebook, but perhaps plain text
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            return await _fill_window(window, descriptor, os.read(descriptor, PIECE_BYTES), name)
+        if problem and not window.lines:
+            raise ToolError(f"{name} can't be read as text: {problem}.")
+        note = (
+            "the text of a notebook; edit and patch change its JSON, which the shell shows" if kind == "ipynb" else ""
+        )
+        if problem:
+            note = f"the rest can't be read as text: {problem}"
+        size = os.fstat(descriptor).st_size
+        return _ReadResult(size, Encoding(), is_whole=not window.is_full, note=note)
+
+
+async def _fill_window(window: LineWindow, descriptor: int, piece: bytes, name: str) -> _ReadResult:
+    """Read the file, which starts with `piece`, into the window. A long file is read until the window is full."""
     size = os.fstat(descriptor).st_size
-    piece = os.read(descriptor, PIECE_BYTES)
     encoding = detect_encoding(piece)
     _require_text(piece[:HEAD_BYTES], name)
     if encoding.codec.startswith("utf-16"):
@@ -173,6 +203,8 @@ def _format_output(window: LineWindow, first: int, result: _ReadResult) -> ToolO
     texts, codec = _decode_lines(window.lines, has_crlf)
     numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]
     notes = _position_notes(window, first, result)
+    if result.note:
+        notes.append(result.note)
     if has_crlf:
         notes.append("lines end with CRLF")
     if note := Encoding(codec).describe() or result.encoding.describe():

@@ -74,6 +74,9 @@ class GrepResults:
         self._buffer = b"" if self._is_skipping else rest
 
     def _parse_line(self, line: bytes) -> None:
+        if self._query.shows == "names":
+            self._add_name(_relative_path(line))
+            return
         if self._query.shows != "lines":
             self._parse_count(line)
             return
@@ -93,9 +96,11 @@ class GrepResults:
         if not separator:
             self._add_error(line)
             return
-        path = _relative_path(name)
+        self._add_name(_relative_path(name), f": {int(count):,}" if self._query.shows == "counts" else "")
+
+    def _add_name(self, path: str, count: str = "") -> None:
         if self._query.includes(path) and self._reserve_result():
-            self._add_line(self._display_name(path) + (f": {int(count):,}" if self._query.shows == "counts" else ""))
+            self._add_line(self._display_name(path) + count)
 
     def _add_match_or_context(self, found: _RipgrepLine, is_match: bool) -> None:
         path = _relative_path(found.path.to_bytes())
