@@ -1821,3 +1821,15 @@ stat -c %s x
 """
     ),
 )
+
+# Commands of several lines, each with a form that could hide the dangerous line from the parser.
+HARD_LINES: tuple[str, ...] = (
+    "files=()\ncd ~\necho x >> .bashrc",
+    "files+=()\ncd ~\necho x >> .bashrc",
+    "files[1]=()\ncd ~\necho x >> .bashrc",
+    "files=() ;\ncd ~ && rm -rf .",
+    "declare files=()\nrm -rf ~",
+    "[[ -e <(rm -rf ~) ]]",
+    "cat <<A $(\nrm -rf ~\nA\n)\ntext\nA",
+    "cat <<A <(\nrm -rf ~\nA\n)\ntext\nA",
+)

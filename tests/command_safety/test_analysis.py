@@ -16,7 +16,7 @@ SEED = 20_261_116
 ROUNDS = 3
 
 ROWS = [
-    *((command, Risk.HARD) for command in table.HARD),
+    *((command, Risk.HARD) for command in (*table.HARD, *table.HARD_LINES)),
     *((command, Risk.RISKY) for command in table.RISKY),
     *((command, Risk.LEAVING) for command in table.LEAVING),
     *((command, Risk.CHANGING) for command in table.CHANGING),

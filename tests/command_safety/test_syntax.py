@@ -135,6 +135,25 @@ def test_function_definitions_are_parsed_in_every_form(text: str) -> None:
     assert command.name == "f"
 
 
+@pytest.mark.parametrize("text", ["x=()\na", "x+=()\na", "x[1]=()\na", "x=() \n{ a; }", "x=()\n(a)"])
+def test_an_assignment_of_an_empty_array_is_not_a_function_definition(text: str) -> None:
+    script = parse(text)
+    assert len(script.chains) == 2
+    assert parse_simple(text).assignments[0].items == ()
+
+
+@pytest.mark.parametrize("text", ["f()\na", "f() a", "function f\na", "f() x=1", "f() g() { a; }", "a=b() { c; }"])
+def test_a_function_without_a_compound_command_as_its_body_is_refused(text: str) -> None:
+    with pytest.raises(ShellSyntaxError):
+        parse(text)
+
+
+def test_a_here_document_inside_a_substitution_must_end_there() -> None:
+    assert literal_text(parse_simple("echo $(cat <<A\ntext\nA\n)").words[1]) == "?"
+    with pytest.raises(ShellSyntaxError):
+        parse("echo $(cat <<A)\ntext\nA")
+
+
 def test_here_documents_end_at_their_delimiter() -> None:
     script = parse("cat <<A <<-'B' | sh; ls\none $x\nA\n\ttwo $y\n\tB\nrm x")
     first = script.chains[0].pipelines[0].commands[0]

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -14,7 +15,7 @@ from hark.disk.gitignore import MAX_WILDCARDS, load_ignore_scope, parse_rules
 from hark.disk.tree_walk import TreeWalk
 from hark.tools.undo.blobs import BlobStore
 from hark.tools.undo.manifest import EntryKind, SkipReason
-from hark.tools.undo.scan import Scan, ScanLimits
+from hark.tools.undo.scan import Scan, ScanCancelled, ScanLimits
 from tests.waiting import at_most
 
 NAMES = [
@@ -28,8 +29,12 @@ PATTERNS = [
     "?", "??", "[[:alpha:]]", "[[:digit:][:upper:]]*", "[[:nothing:]]", "[^a]", "[]]", "[]-a]", "[b-a]", "[a-]",
     "[a\\-z]", "***", "a/***/b", "b**/a", "a/b**", "/a**", "a\\", "a\\ ", "a\\\\ ", "a\t", "a\r", "*/", "/", "!", "//a",
     "a//b", "a\\/b", "a[/]b", "a[b/]", "\\a", "!\\a/", "*\\*a", "{a,b}", "*a*b*", "**/a/**/b/**", "a?b", "[!",
-    "[[:alpha:]", "\xff", "ä", "?*", "a/?/b", "**//", "a/**//", "*//", "*/a/*", "!a/**", "!*.b",
+    "[[:alpha:]", "\xff", "ä", "?*", "a/?/b", "**//", "a/**//", "*//", "*/a/*", "!a/**", "!*.b", "a**/**",
 ]  # fmt: skip
+HOSTILE_LINES = [
+    *(b"%d", b"%d*", b"!%d*", b"*%d?[a-z]*x", b"**/%d/**", b"*a*a*a*a*a*a*a*a*%db", b"**/a/**/a/**/a/**/%d"),
+    *(b"[ab]*[!b]*[ab]*[[:alpha:]]*%d", b"**/*a*/**/*a*/**/%d*"),
+]
 PATTERN_PIECES = ["a", "b", "*", "**", "?", "/", "/", "[ab]", "[!b]", "!", "\\", " ", ".log", "[a-", "]"]
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -138,15 +143,38 @@ def test_a_gitignore_that_is_a_pipe_or_a_symbolic_link_is_not_read(tmp_path: Pat
     assert sorted(Path(entry.path).name for entry in TreeWalk().walk(tmp_path) if entry.is_file) == ["b", "c"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [b"%d", b"%d*", b"!%d*", b"*%d?[a-z]*x", b"**/%d/**", b"*a*a*a*a*a*a*a*a*%db", b"**/a/**/a/**/a/**/%d"],
-)
+@pytest.mark.parametrize("line", HOSTILE_LINES)
 def test_a_hostile_gitignore_is_processed_in_bounded_time(line: bytes) -> None:
     started = os.times().user
     rules = parse_rules(b"\n".join(line % number for number in range(20_000)))
     assert not any(rule.matches(b"a/" * 100 + b"a" * 255, is_folder=True) for rule in rules)
     assert os.times().user - started < at_most(4.0)
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES)
+def test_matching_one_path_never_blocks_other_threads_for_long(line: bytes) -> None:
+    rules = parse_rules(b"\n".join(line % number for number in range(20_000))[: 256 * 1024])
+    for path in (b"a/" * 2_000 + b"a" * 90, (b"a" * 250 + b"/") * 16, b"a" * 255):
+        for wildcard in (wildcard for rule in rules for wildcard in rule.wildcards):
+            started = time.thread_time()
+            wildcard.fullmatch(path)
+            assert time.thread_time() - started < 0.05
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES)
+def test_the_scan_for_undo_stops_within_seconds_in_a_tree_with_a_hostile_gitignore(line: bytes, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    for number in range(20):
+        (root / ("a" * 200) / f"{'a' * 100}{number}").mkdir(parents=True)
+    (root / ".gitignore").write_bytes(b"\n".join(line % number for number in range(20_000))[: 256 * 1024])
+    stop = Event()
+    stop.set()
+    scan = Scan(BlobStore(tmp_path / "home"), os.fsencode(tmp_path / "home"), ScanLimits(), stop, {})
+    started = time.thread_time()
+    with pytest.raises(ScanCancelled):
+        scan.run((os.fsencode(root),))
+    assert time.thread_time() - started < 2.0
+    assert sum(1 for _ in TreeWalk().walk(root)) >= 1
 
 
 def test_the_last_rules_still_apply_if_a_gitignore_has_too_many_wildcards() -> None:

@@ -44,6 +44,17 @@ async def test_a_failing_command_is_reported_as_an_error_with_its_exit_code_or_s
     assert output.effect is Effect.COMPLETED
 
 
+async def test_a_command_longer_than_one_argument_may_be_runs_completely(shell: ShellTool, tmp_path: Path) -> None:
+    text = "".join(f"line {number} 'quoted' \"{'é😀' * 20}\" $x \\\n" for number in range(6_000))
+    assert len(text.encode()) > 800_000
+    command = f"cat > copy <<'END'\n{text}END\necho $#; cd /; export LATER=1; exit 3"
+    context = FakeContext(tmp_path)
+    output = await call_tool(shell, {"command": command}, context)
+    assert output.text == "0\n[exit code 3]"
+    assert (tmp_path / "copy").read_text() == text
+    assert (await call_tool(shell, {"command": "pwd; echo $LATER"}, context)).text == "/\n1\n[exit code 0]"
+
+
 async def test_output_is_shown_while_the_command_runs(shell: ShellTool, tmp_path: Path) -> None:
     context = FakeContext(tmp_path)
     command = "echo first; while ! [ -e go ]; do sleep 0.01; done; echo second"

@@ -16,6 +16,7 @@ GIT = b".git"
 FILE_NAME = b".gitignore"
 MAX_FILE_BYTES = 256 * 1024
 MAX_WILDCARDS = 2_000  # per file, because each takes time to compile
+EXPRESSION_RULES = 200  # per regular expression, because no other thread runs while one is matched
 _BOM = b"\xef\xbb\xbf"
 _WILDCARD = re.compile(r"[*?\[\\]")
 
@@ -29,7 +30,7 @@ class IgnoreRuleGroup(Struct, frozen=True):
     is_ignored: bool
     names: frozenset[bytes]
     paths: frozenset[bytes]
-    wildcards: re.Pattern[bytes] | None
+    wildcards: tuple[re.Pattern[bytes], ...]
 
     def matches(self, path: bytes, *, is_folder: bool) -> bool:
         """Return whether a rule matches a path relative to the folder that contains the .gitignore file."""
@@ -40,7 +41,7 @@ class IgnoreRuleGroup(Struct, frozen=True):
             path += b"//"
             if name + b"//" in self.names or path in self.paths:
                 return True
-        return self.wildcards is not None and self.wildcards.fullmatch(path) is not None
+        return any(wildcard.fullmatch(path) for wildcard in self.wildcards)
 
 
 class IgnoreScope(Struct, frozen=True):
@@ -95,7 +96,8 @@ def parse_rules(content: bytes) -> tuple[IgnoreRuleGroup, ...]:
         budget -= len(wild)
         names = frozenset(_encode_plain_rule(rule.body, rule) for rule in plain if "/" not in rule.body)
         paths = frozenset(_encode_plain_rule(rule.body.removeprefix("/"), rule) for rule in plain if "/" in rule.body)
-        wildcards = re.compile("|".join(wild).encode("latin-1"), re.DOTALL) if wild else None
+        parts = ("|".join(wild[at : at + EXPRESSION_RULES]) for at in range(0, len(wild), EXPRESSION_RULES))
+        wildcards = tuple(re.compile(part.encode("latin-1"), re.DOTALL) for part in parts)
         if names or paths or wildcards:
             found.append(IgnoreRuleGroup(not is_negated, names, paths, wildcards))
     return tuple(found)

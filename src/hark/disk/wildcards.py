@@ -39,7 +39,7 @@ def wildcard_to_regex(pattern: str, *, is_lenient: bool = False) -> str:
     *middle, last = rest
     start = _translate_path(first)
     if first and first[-1] != "/":  # `a**` also matches the rest of that name
-        start += "(?:[^/]*/)?" if middle or last else ".*"
+        start += "(?:[^/]*/)?" if any(middle) or last else ".*"
     through = "".join(f"(?>(?:[^/]+/)*?{_translate_path(part)})" for part in middle if part)
     return (
         start + through + (f"(?:[^/]+/)*{_translate_path(last)}" if last else "" if start.endswith(".*") else "[^/].*")

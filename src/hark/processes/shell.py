@@ -24,11 +24,13 @@ _EXCLUDED_PREFIXES = ("BASH_FUNC_", "__hark_")
 STATE_END = b"\0\0"
 # The shell reads its wrapper script from this variable. As an argument, it would clutter the process list.
 SCRIPT_NAME = "HARK_SHELL"
+# Linux limits one argument to 128 KiB, so a long command is passed in pieces. A character has at most four bytes.
+PIECE_CHARACTERS = 32_000
 
-# Runs its argument as `bash -c` would. On exit it reports its state, runs the command's own exit trap, then waits for
-# a line. While it waits, orphaned descendants are its children and can be found. If it is being stopped, it may exit
-# at once without a report. A trap must see the exit code even under `set -e`, where only a condition may fail. In
-# POSIX mode bash can't define a function named `trap`.
+# Joins its arguments to a command and runs it as `bash -c` would. On exit it reports its state, runs the command's own
+# exit trap, then waits for a line. While it waits, orphaned descendants are its children and can be found. If it is
+# being stopped, it may exit at once without a report. A trap must see the exit code even under `set -e`, where only a
+# condition may fail. In POSIX mode bash can't define a function named `trap`.
 SCRIPT = r"""
 unset HARK_SHELL; __hark_posix=; case :$SHELLOPTS: in *:posix:*) __hark_posix=1; set +o posix;; esac;
 __hark_report() { { set +x; } 2>/dev/null;
@@ -45,7 +47,7 @@ trap() { builtin trap "$@" || return;
     if [ "${3-}" != "$__hark_exit" ]; then __hark_trap=${3-}; builtin trap "$__hark_exit" EXIT; fi;
   fi; };
 builtin trap "$__hark_exit" EXIT; if [ "$__hark_posix" ]; then set -o posix; fi;
-__hark_command=$1; shift; eval "$__hark_command"
+__hark_command=; for __hark_piece; do __hark_command+=$__hark_piece; done; set --; eval "$__hark_command"
 """
 
 
@@ -201,7 +203,8 @@ class _ControlChannel:
 
 def _shell_arguments(command_text: str) -> list[str]:
     if bash := shutil.which("bash"):
-        return [bash, "-c", f'eval "${SCRIPT_NAME}"', "bash", command_text]
+        pieces = [command_text[at : at + PIECE_CHARACTERS] for at in range(0, len(command_text), PIECE_CHARACTERS)]
+        return [bash, "-c", f'eval "${SCRIPT_NAME}"', "bash", *pieces]
     if sh := shutil.which("sh"):
         return [sh, "-c", command_text]  # without bash no state carries over
     raise FileNotFoundError("neither bash nor sh is on the PATH")

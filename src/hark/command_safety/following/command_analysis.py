@@ -135,6 +135,8 @@ class CommandAnalysis:
             if not self._enter_level():
                 return self._add_unanalyzable_risk(_TOO_COMPLEX)
             for chain in script.chains:
+                if self._steps_left <= 0:
+                    return self._add_unanalyzable_risk(_TOO_COMPLEX)
                 text = self._analyze_chain(chain, stdin)
                 if text:
                     output.append(text)
@@ -295,6 +297,7 @@ class CommandAnalysis:
             self._apply_assignment(assignment, values, items, has_no_program=not any(variants))
         environment = self.state
         output = [self.analyze_program(argv, stdin) for argv in variants if argv]
+        self._steps_left -= sum(map(len, output)) // 500
         if not command.words:
             # `$(<file)` prints the file.
             output.append(stdin or "")
@@ -379,7 +382,8 @@ class CommandAnalysis:
     def analyze_program(self, argv: Sequence[str], stdin: str | None = None) -> str:
         """Analyze a program with its arguments and standard input. Return its output, if it can be predicted."""
         try:
-            self._steps_left -= len(argv) // 20
+            # Many arguments and long input take as much time as many commands.
+            self._steps_left -= len(argv) // 4 + len(stdin or "") // 500
             if not self._enter_level():
                 return self._add_unanalyzable_risk(_TOO_COMPLEX)
             name = argv[0]

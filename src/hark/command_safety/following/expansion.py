@@ -71,6 +71,7 @@ class WordExpansion:
     def _possible_fields_without_braces(self, word: Word) -> list[Fields]:
         # Each choice has its complete fields and the incomplete last field, None before the first piece.
         choices: list[tuple[Fields, str | None]] = [((), None)]
+        limit = CHOICES_MAX if len(word) <= CHOICES_MAX else 1
         for at, part in enumerate(word):
             pieces = self._expand_part(part, is_first=at == 0)
             is_split = not isinstance(part, LiteralText) and not (
@@ -80,7 +81,7 @@ class WordExpansion:
                 _append_piece(*choice, piece, self._separators() if is_split else "")
                 for choice, piece in product(choices, pieces)
             ]
-            choices = grown if len(grown) <= CHOICES_MAX else [_merge_choices(grown)]
+            choices = grown if len(grown) <= limit else [_merge_choices(grown)]
         return list(dict.fromkeys(done if last is None else (*done, last) for done, last in choices))
 
     def _separators(self) -> str:
@@ -163,7 +164,7 @@ def _apply_operator(operator: str, value: str, operand: str) -> str:
     """Return a variable's value after applying a parameter expansion operator, such as `%` with the operand `.txt`."""
     if not operator:
         return value
-    if is_unknown(value) or is_unknown(operand) or len(value) > 500:
+    if is_unknown(value) or is_unknown(operand) or len(value) > 500 or len(operand) > 500:
         return UNKNOWN + markers_in(value)
     match operator:
         case "#" | "##":

@@ -56,7 +56,8 @@ _COMMAND_OPTION = re.compile(
     r"--(?:pager|exec|cmd|command|program|shell|editor|pre|preprocessor|rsh|browser|viewer|extract-with|on-\w+|hook)(?:=(.*))?",
     re.DOTALL,
 )
-_VERSION_SUFFIX = re.compile(r"[-.\d]+(?:\.exe)?$|\.exe$")
+_VERSION_SUFFIX = re.compile(r"(?<![-.\d])[-.\d]+(?:\.exe)?$|\.exe$")
+_WILDCARD_NAME_MAX = 1000  # characters
 
 
 def analyze_environment_variable(context: AnalysisContext, name: str, value: str) -> None:
@@ -120,7 +121,7 @@ def _analyze_command_options(call: ProgramCall) -> None:
 def _analyze_wildcard_name(call: ProgramCall, pattern: str) -> None:
     """Analyze a program name with wildcards, which may match any of the recognized programs."""
     call.add_risk(Risk.RISKY, f"runs any program whose name matches {printable(pattern)}")
-    for name in wrappers.RECOGNIZED_PROGRAMS:
+    for name in wrappers.RECOGNIZED_PROGRAMS if len(pattern) <= _WILDCARD_NAME_MAX else ():
         if fnmatchcase(name, pattern):
             call.analyze_program([name, *call.args], call.stdin)
 

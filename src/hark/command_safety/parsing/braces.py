@@ -38,12 +38,14 @@ def _split_at_braces(word: Word) -> list[WordPart]:
 
 def _expand_parts(parts: list[WordPart], depth: int) -> list[Word]:
     words: list[Word] = [()]
+    ends = _find_ends(parts) if depth < DEPTH_MAX else {}
     at = 0
     while at < len(parts):
         part = parts[at]
         choices: list[Word] = [(part,)]
-        if part == _OPEN and (found := _find_alternatives(parts, at)) and depth < DEPTH_MAX:
-            alternatives, at = found
+        if at in ends:
+            alternatives = _split_alternatives(parts[at + 1 : ends[at]])
+            at = ends[at]
             choices = [word for alternative in alternatives for word in _expand_parts(alternative, depth + 1)]
         elif isinstance(part, LiteralText) and not part.is_quoted and (match := _RANGE.fullmatch(part.text)):
             choices = [(LiteralText(value),) for value in _expand_range(match[1], match[2])]
@@ -58,20 +60,33 @@ def _expand_parts(parts: list[WordPart], depth: int) -> list[Word]:
     return words
 
 
-def _find_alternatives(parts: list[WordPart], start: int) -> tuple[list[list[WordPart]], int] | None:
-    """Return the alternatives of the brace at `start` and the index of its end, or None for a literal brace."""
+def _find_ends(parts: list[WordPart]) -> dict[int, int]:
+    """Return the index of the closing brace for each opening brace with alternatives. Other braces are literal."""
+    ends: dict[int, int] = {}
+    open_braces: list[int] = []
+    with_alternatives: set[int] = set()
+    for at, part in enumerate(parts):
+        if part == _OPEN:
+            open_braces.append(at)
+        elif part == _COMMA and open_braces:
+            with_alternatives.add(open_braces[-1])
+        elif part == _CLOSE and open_braces:
+            start = open_braces.pop()
+            if start in with_alternatives:
+                ends[start] = at
+    return ends
+
+
+def _split_alternatives(parts: list[WordPart]) -> list[list[WordPart]]:
     alternatives: list[list[WordPart]] = [[]]
     depth = 0
-    for at in range(start + 1, len(parts)):
-        part = parts[at]
-        if part == _CLOSE and depth == 0:
-            return (alternatives, at) if len(alternatives) > 1 else None
+    for part in parts:
         depth += 1 if part == _OPEN else -1 if part == _CLOSE else 0
         if part == _COMMA and depth == 0:
             alternatives.append([])
         else:
             alternatives[-1].append(part)
-    return None
+    return alternatives
 
 
 def _expand_range(first: str, last: str) -> list[str]:

@@ -31,10 +31,11 @@ _RESERVED = re.compile(
 )
 _REDIRECT = re.compile(r"(?:\d+|\{[A-Za-z_]\w*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||&>>|&>|<(?!\()|>(?!\())")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]\n$`\"']*\])?\+?=", re.ASCII)
-_FUNCTION = re.compile(r"([^\s;&|()<>$`\\'\"]+)[ \t]*\([ \t]*\)")
+# A name with an equals sign is an assignment: `x=()` creates an empty array.
+_FUNCTION = re.compile(r"([^\s;&|()<>$`\\'\"=]+)[ \t]*\([ \t]*\)")
 _FUNCTION_NAME = re.compile(r"[^\s;&|()<>$`\\'\"]+(?:[ \t]*\([ \t]*\))?")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_CONDITION_PLAIN = re.compile(r"[ \t\n;&|()<>]+")
+_CONDITION_PLAIN = re.compile(r"(?:[ \t\n;&|()]|[<>](?!\())+")
 
 
 def parse(text: str, depth: int = 0) -> Script:
@@ -53,7 +54,7 @@ class _Parser:
     def __init__(self, text: str, depth: int) -> None:
         self._cursor = Cursor(text)
         self._depth = depth
-        self._words = WordReader(self._cursor, self._read_nested, lambda inner: parse(inner, self._depth + 1))
+        self._words = WordReader(self._cursor, self._read_substitution, lambda inner: parse(inner, self._depth + 1))
         self._documents: list[tuple[HereDocument, str, bool, bool]] = []
 
     def read_script(self, closers: frozenset[str]) -> Script:
@@ -85,6 +86,15 @@ class _Parser:
     def _read_nested(self) -> Script:
         script = self.read_script(frozenset({")"}))
         self._cursor.at += 1
+        return script
+
+    def _read_substitution(self) -> Script:
+        """Parse a nested script. Here-documents of the line around it start after that line, not inside the script."""
+        documents, self._documents = self._documents, []
+        script = self._read_nested()
+        if self._documents:
+            raise ShellSyntaxError("a here-document inside a substitution starts after it")
+        self._documents = documents
         return script
 
     def _peek_closer(self) -> str:
@@ -314,6 +324,8 @@ class _Parser:
         if self._depth > DEPTH_MAX:
             raise ShellSyntaxError("nested too deeply")
         body = self._read_command()
+        if not isinstance(body, CompoundCommand):
+            raise ShellSyntaxError(f"the body of the function {name} is not a compound command")
         self._depth -= 1
         return FunctionDefinition(name, body)
 

@@ -14,6 +14,7 @@ from hark.command_safety.parsing.syntax_tree import (
     WordPart,
 )
 
+NESTING_MAX = 24
 _PLAIN = re.compile(r"[^ \t\n;&|()<>\\'\"$`]+")
 _PLAIN_IN_QUOTES = re.compile(r'[^"\\$`]+')
 _PLAIN_IN_BRACES = re.compile(r"[^}\\'\"$`]+")
@@ -110,6 +111,7 @@ class WordReader:
         self._parse = parse
         # Ambiguous text is parsed twice. Limit how often that can happen.
         self._retries_left = 8
+        self._nesting = 0
 
     def read_word(self, *, is_argument: bool = True) -> Word:
         """Parse a word up to whitespace or an operator. Return an empty word if no word starts here.
@@ -258,6 +260,14 @@ class WordReader:
         return LiteralText(text, is_quoted=True)
 
     def _read_expansion(self, *, is_quoted: bool) -> list[WordPart]:
+        self._nesting += 1
+        if self._nesting > NESTING_MAX:
+            raise ShellSyntaxError("nested too deeply")
+        parts = self._read_shallow_expansion(is_quoted)
+        self._nesting -= 1
+        return parts
+
+    def _read_shallow_expansion(self, is_quoted: bool) -> list[WordPart]:
         cursor = self._cursor
         if cursor.starts_with("`"):
             return [Substitution(self._parse(self._read_backticks()), "$(", is_quoted)]

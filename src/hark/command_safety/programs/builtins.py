@@ -26,7 +26,7 @@ def check_variable(call: ProgramCall, name: str, value: str) -> None:
         call.context.findings.add_command(printable(f"{name}={value}"))
     elif _COMMAND_VARIABLES.fullmatch(name):
         # A prompt isn't a command itself, but may contain commands.
-        commands = re.findall(r"\$\(([^)]*)\)", value) if name.startswith("PS") else [value]
+        commands = re.findall(r"\$\(([^)]*)", value) if name.startswith("PS") else [value]
         for command in filter(None, commands):
             call.context.analyze_subshell(command, None, ())
     elif name == "NODE_OPTIONS" and _RISKY_NODE.search(value):

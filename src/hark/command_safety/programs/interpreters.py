@@ -10,6 +10,9 @@ from hark.command_safety.following.options import Options, parse_options, split_
 from hark.command_safety.following.program_call import ProgramAnalyzer, ProgramCall
 
 CODE_CHARACTERS_MAX = 50_000
+# The patterns below take time in proportion to the square of the text, so long code is searched in overlapping pieces.
+PIECE_CHARACTERS = 3_000
+OVERLAP_CHARACTERS = 1_000
 _DANGEROUS_CODE = re.compile(
     r"subprocess|shutil|pathlib.*(?:unlink|write|rmdir|rename|touch|mkdir|chmod)|unlink|rmtree|rmdir|\bremove|rename\(|removedirs"
     r"|write_text|write_bytes|\bsocket|urllib|urlopen|requests|httpx|aiohttp|http\.|https?://|fetch\(|ftplib|smtplib|paramiko"
@@ -29,11 +32,10 @@ _FETCH_AND_RUN = re.compile(
     r"(?:\bexec|\beval|system|popen|Function)\s*\(?[\s\S]{0,200}"
     r"(?:urlopen|requests\.get|fetch\(|http\.get|curl |wget |open-uri|LWP)"
 )
-_REVERSE_SHELL = re.compile(
-    r"(?:socket|TCPSocket|fsockopen|net\.)[\s\S]*(?:dup2|pty|/bin/(?:ba|z|da)?sh|exec|popen|spawn|subprocess)"
-)
+_SOCKET = re.compile(r"socket|TCPSocket|fsockopen|net\.")
+_SHELL_START = re.compile(r"dup2|pty|/bin/(?:ba|z|da)?sh|exec|popen|spawn|subprocess")
 _STRING = re.compile(r"\"((?:\\.|[^\"\\\n])*)\"|'((?:\\.|[^'\\\n])*)'|`([^`]*)`")
-_STRING_LIST = re.compile(r"(?:(?:\"[^\"\n]*\"|'[^'\n]*')\s*,\s*\[?\s*){1,20}(?:\"[^\"\n]*\"|'[^'\n]*')")
+_STRING_LIST = re.compile(r"(?:(?:\"[^\"\n]*\"|'[^'\n]*')\s*,\s*(?:\[\s*)?){1,20}(?:\"[^\"\n]*\"|'[^'\n]*')")
 _QUOTED_WORDS = re.compile(r"(?:%[xw]?|\bq[xqw]?\s*)(?:\(([^)]*)\)|\{([^}]*)\}|\[([^\]]*)\]|/([^/]*)/)")
 
 
@@ -98,6 +100,14 @@ def analyze_code(call: ProgramCall, code: str) -> None:
     if len(code) > CODE_CHARACTERS_MAX:
         call.add_risk(Risk.RISKY, f"{call.name} runs code that is too long to analyze")
         return
+    for at in range(0, max(len(code) - OVERLAP_CHARACTERS, 1), PIECE_CHARACTERS - OVERLAP_CHARACTERS):
+        _analyze_code_piece(call, code[at : at + PIECE_CHARACTERS])
+    socket = _SOCKET.search(code)
+    if socket and _SHELL_START.search(code, socket.end()):
+        call.add_risk(Risk.HARD, f"{call.name} opens a reverse shell over the network")
+
+
+def _analyze_code_piece(call: ProgramCall, code: str) -> None:
     if _DANGEROUS_CODE.search(code) or _PYTHON_OS.search(code):
         call.add_risk(Risk.RISKY, f"{call.name} runs code that can change files, run programs or use the network")
         _analyze_strings(call, code)
@@ -108,8 +118,6 @@ def analyze_code(call: ProgramCall, code: str) -> None:
         call.add_risk(Risk.HARD, f"{call.name} runs code from the network")
     if _FORK_BOMB.search(code):
         call.add_risk(Risk.HARD, f"{call.name} starts processes in an endless loop")
-    if _REVERSE_SHELL.search(code):
-        call.add_risk(Risk.HARD, f"{call.name} opens a reverse shell over the network")
 
 
 def _find_strings(code: str, pattern: re.Pattern[str] = _STRING) -> list[str]:

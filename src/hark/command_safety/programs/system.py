@@ -54,7 +54,7 @@ _CREATING = {
 }
 _SQL_HARD = re.compile(r"(?i)\bdrop\s+(?:database|schema|user|role|owned)|dropDatabase|flushall|flushdb|\bshutdown\b")
 _SQL_RISKY = re.compile(
-    r"(?i)\bdrop\s+\w+|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)|\\!|into\s+outfile|copy\b.*\bprogram\b|\.drop\(|deleteMany\(\{\}|pg_read_file|lo_export"
+    r"(?i)\bdrop\s+\w+|\btruncate\b|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)|\\!|into\s+outfile|copy\b[^\n]{0,500}\bprogram\b|\.drop\(|deleteMany\(\{\}|pg_read_file|lo_export"
 )
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from hark.disk.wildcards import wildcard_to_regex
 
 MAX_ALTERNATIVES = 200
+_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 
 
 class Glob(Struct, frozen=True, dict=True):
@@ -53,11 +54,13 @@ def _translate(pattern: str) -> str:
 
 
 def _expand_braces(pattern: str) -> list[str]:
-    found = re.search(r"\{([^{}]*,[^{}]*)\}", pattern)
-    if found is None:
-        return [pattern]
-    parts = [pattern[: found.start()] + part + pattern[found.end() :] for part in found[1].split(",")]
-    patterns = [one for part in parts for one in _expand_braces(part)]
-    if len(patterns) > MAX_ALTERNATIVES:
-        raise ValueError(f"The braces in {pattern} expand to more than {MAX_ALTERNATIVES} patterns.")
+    patterns = [pattern]
+    while any(braces := [_BRACES.search(one) for one in patterns]):
+        patterns = [
+            one[: found.start()] + part + one[found.end() :] if found else one
+            for one, found in zip(patterns, braces, strict=True)
+            for part in (found[1].split(",") if found else ("",))
+        ]
+        if len(patterns) > MAX_ALTERNATIVES:
+            raise ValueError(f"The braces in {pattern} expand to more than {MAX_ALTERNATIVES} patterns.")
     return patterns
