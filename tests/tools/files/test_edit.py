@@ -58,7 +58,7 @@ async def test_several_edits_are_applied_in_order_or_not_at_all(tmp_path: Path) 
         ("  x = 1\n  y = 2\n", "    x = 1\n    y = 2", "only whitespace differs (the indentation)"),
         ("x = 1  \ny\n", "x = 1\ny\n", "only whitespace differs (at the end of the line)"),
         ("f(a,b)\n", "f(a, b)", "only whitespace differs (spaces inside the line)"),
-        ("a\nb\r\nc\nd\ne\n", "a\nb\nc", "only whitespace differs (a carriage return at the end of the line)"),
+        ("a\nb\r\r\nc\nd\n", "a\nb\nc", "only whitespace differs (a carriage return at the end of the line)"),
         (
             "total = price * count\n",
             "total = prices * count",
@@ -79,7 +79,7 @@ async def test_error_for_missing_text_explains_the_difference(
 async def test_error_for_missing_text_makes_whitespace_visible(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("if x:\n\tgo()  \n")
     text = await expect_error(tmp_path, old="if x:\n    go()\n", new="z")
-    assert "Yours:       ····go()\nIn the file: →go()··\n" in text
+    assert "Yours:       ····go()⏎\nIn the file: →go()··⏎\n" in text
 
 
 async def test_line_endings_and_a_missing_final_newline_are_preserved(tmp_path: Path) -> None:

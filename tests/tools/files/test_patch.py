@@ -184,19 +184,25 @@ async def test_a_hunk_with_a_wrong_line_number_is_applied_with_a_note(tmp_path: 
     assert b"line ten\n" in read_files(tmp_path)["a"]
 
 
-async def test_whitespace_differences_are_noted_and_the_files_whitespace_is_preserved(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("if x:\n\tone()\n\ttwo()  \n")
-    output = await apply_patch(tmp_path, wrap_patch("*** Update File: a\n if x:\n-    one()\n     two()\n+\tthree()\n"))
-    assert "[Hunk 1 of 1: the indentation differs]" in output.text
+async def test_different_trailing_whitespace_is_noted_and_the_files_whitespace_is_preserved(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("if x:\n\tone()\t\n\ttwo()  \n")
+    output = await apply_patch(tmp_path, wrap_patch("*** Update File: a\n if x:\n-\tone()\n \ttwo()\n+\tthree()\n"))
+    assert "[Hunk 1 of 1: spaces or tabs at line ends differ]" in output.text
     assert read_files(tmp_path)["a"] == b"if x:\n\ttwo()  \n\tthree()\n"
 
 
-async def test_an_ambiguous_hunk_is_applied_at_the_first_match_with_a_note(tmp_path: Path) -> None:
+async def test_a_hunk_with_different_indentation_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("if x:\n\tone()\n")
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n if x:\n-    one()\n+    two()\n"))
+    assert "At line 2 only whitespace differs (tabs versus spaces)." in message
+
+
+async def test_an_ambiguous_hunk_is_refused_and_its_places_are_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x\ny\nx\n")
-    output = await apply_patch(tmp_path, wrap_patch("*** Update File: a\n-x\n+z\n"))
-    assert "[Hunk 1 of 1: matches at lines 1, 3; applied at the first]" in output.text
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n-x\n+z\n"))
+    assert "Hunk 1 of 1 is ambiguous: its lines occur at lines 1, 3. Include more" in message
     await apply_patch(tmp_path, wrap_patch("*** Update File: a\n-x\n+end\n*** End of File\n"))
-    assert read_files(tmp_path)["a"] == b"z\ny\nend\n"
+    assert read_files(tmp_path)["a"] == b"x\ny\nend\n"
 
 
 async def test_line_endings_are_preserved(tmp_path: Path) -> None:
@@ -278,6 +284,17 @@ async def test_several_parts_for_one_file_build_on_each_other(tmp_path: Path) ->
         ("diff --git a/x b/y\ncopy from x\ncopy to y\n", "copies a file"),
         ("diff --git a/x b/x\nGIT binary patch\n", "is binary"),
         (wrap_patch("*** Update File: a\n-one\n+one\n"), "The patch changes nothing"),
+        (wrap_patch("*** Update File: b\n+x\n"), "adds lines without context, and it has no line numbers"),
+        ("*** Begin Patch\n*** Update File: a\n-one\n+1\n", "The patch has no line *** End Patch"),
+        (wrap_patch("*** Update File: a\n-one\n+1\n") + "*** Delete File: b\n", "outside of *** Begin Patch"),
+        (wrap_patch("*** Update File: a\n-one\n+1\n") + "+more\n", "outside of *** Begin Patch"),
+        ("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n" + wrap_patch("*** Delete File: b\n"), "follows a unified diff"),
+        ("--- a/b\n+++ b/b\n@@ -7,0 +8 @@\n+x\n", "its line numbers don't fit the file"),
+        (
+            "--- a/b\n+++ b/b\n@@ -2 +2 @@\n-two\n\\ No newline at end of file\n+x\n",
+            "the file has a newline at its end",
+        ),
+        (wrap_patch("*** Update File: a\n-one\n+\ud800\n"), "unpaired surrogate"),
         (wrap_patch("*** Update File: /dev/null\n-one\n+one\n"), "is a device"),
     ],
 )

@@ -118,6 +118,9 @@ def _write_atomically(
     path: Path, content: bytes, old: os.stat_result | None, is_executable: bool | None = None
 ) -> None:
     """Write a temporary file next to the target and rename it, so that a reader never sees a half-written file."""
+    if old is not None and old.st_nlink > 1:
+        _write_in_place(path, content, is_executable)
+        return
     temporary = path.parent / f".{secrets.token_hex(8)}.hark"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -131,6 +134,26 @@ def _write_atomically(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _write_in_place(path: Path, content: bytes, is_executable: bool | None) -> None:
+    """Overwrite a file that has other hard links, which a rename would leave with the old content."""
+    with path.open("r+b", buffering=0) as file:
+        old = file.read()
+        if is_executable is not None:
+            _make_executable(file.fileno(), is_executable)
+        try:
+            _overwrite(file.fileno(), content)
+        except OSError:
+            _overwrite(file.fileno(), old)
+            raise
+
+
+def _overwrite(descriptor: int, content: bytes) -> None:
+    written = 0
+    while written < len(content):
+        written += os.pwrite(descriptor, content[written:], written)
+    os.ftruncate(descriptor, len(content))
 
 
 def _copy_owner_and_mode(descriptor: int, old_status: os.stat_result) -> None:
