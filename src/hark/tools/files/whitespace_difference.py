@@ -114,9 +114,11 @@ def _describe(here: _Gap, yours: _Gap) -> str:
     if yours.after == "\n" and not here.after:
         return "the file has no newline at its end"
     ends_both = here.after in ("", "\n") and yours.after in ("", "\n")
-    if not ends_both and "\n" in (here.after, yours.after):
-        return "a line break"
-    if yours.before and (here.before in ("", "\n")) != (yours.before == "\n"):
+    if yours.after == "\n" and not ends_both:
+        return "your line ends, but the file's line continues"
+    if yours.before == "\n" and here.before not in ("", "\n"):
+        return "your line begins, but the file's line has text before it"
+    if here.after == "\n" and not ends_both:
         return "a line break"
     if ends_both and yours.content.rstrip("\r") == here.content.rstrip("\r"):
         return "a carriage return at the end of the line"

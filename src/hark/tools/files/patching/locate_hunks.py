@@ -64,9 +64,10 @@ class HunkLocator:
         if at < self._end_of_previous:
             raise ToolError(f"{name} does not apply: its lines occur only before line {at + 2}. {ORDER_RULE}")
         self._end_of_previous = at + len(hunk.old)
-        if hunk.old_index is not None and at - hunk.old_index != self._shift:
-            self._shift = at - hunk.old_index
-            note = f"applied at line {at + 1} instead of {hunk.old_index + 1}{'; ' if note else ''}{note}"
+        if hunk.old_index is not None:
+            shift, self._shift = self._shift, at - hunk.old_index
+            if self._shift not in (0, shift):
+                note = f"applied at line {at + 1} instead of {hunk.old_index + 1}{'; ' if note else ''}{note}"
         return at, note
 
     def _check_numbers(self, hunks: Sequence[Hunk]) -> bool:
