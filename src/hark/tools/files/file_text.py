@@ -95,12 +95,8 @@ class PlainText:
 
     def has_crlf_around(self, offset: int) -> bool:
         """Return whether the line before the offset, or the line at the offset, ends with a hidden CRLF."""
-        next_end = self.text.find("\n", offset)
-        return bool(self._crlf) and any(
-            at < len(self._crlf) and self._crlf[at] == end
-            for end in (offset - 1, next_end)
-            for at in [bisect_left(self._crlf, end)]
-        )
+        at = self._raw_offset(offset)
+        return bool(self._crlf) and "\r\n" in (self._raw[max(0, at - 2) : at], self._newline_at(at, at))
 
     def replace(self, splices: Iterable[Splice]) -> str:
         """Return the raw text after the splices, which must be in order and must not overlap."""

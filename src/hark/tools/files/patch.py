@@ -40,7 +40,7 @@ class PatchTool:
             "Apply a patch to one or more files. If a part does not apply, nothing is changed. "
             "Give a unified diff, or use this format. Its context lines show the position.\n"
             "*** Begin Patch\n*** Update File: path\n*** Move to: new path (only to rename)\n"
-            "@@ an earlier line, if needed\n context\n-old line\n+new line\n context\n"
+            "@@ a complete earlier line, if needed\n context\n-old line\n+new line\n context\n"
             "*** Add File: path\n+each line\n*** Delete File: path\n*** End Patch"
         ),
         is_changing=True,

@@ -44,10 +44,6 @@ class _Gap(Struct, frozen=True):
     def after(self) -> str:
         return self.text[self.end : self.end + 1]
 
-    @property
-    def line_number(self) -> int:
-        return self.text.count("\n", 0, self.at) + 1
-
     def show_line(self) -> str:
         """Return the part of the line around the position, with visible whitespace."""
         first = self.text.rfind("\n", 0, self.at) + 1
@@ -67,8 +63,9 @@ def explain_whitespace(text: str, wanted: str, *, are_whole_lines: bool = False)
     if found is None:
         return None
     here, yours = _Gap.around(text, found[0]), _Gap.around(wanted, found[1])
+    number = text.count("\n", 0, found[0]) + (not are_whole_lines)
     return (
-        f"At line {here.line_number - are_whole_lines} only whitespace differs ({_describe(here, yours)}).\n"
+        f"At line {number} only whitespace differs ({_describe(here, yours)}).\n"
         f"Yours:       {yours.show_line()}\nIn the file: {here.show_line()}\n"
         "Repeat it exactly as in the file (→ is a tab, · is a space, ␍ is a carriage return, ⏎ is a line break)."
     )

@@ -14,8 +14,26 @@ from hark.tools.files.nearest_match import explain_mismatch
 from hark.tools.files.patching.apply_hunks import apply_hunks
 from hark.tools.files.patching.parse import parse_patch
 
-LINES = ("x", "y", "}", "", " ", "  return", "-- a", "++ b", "@@ -1 +1 @@", "\\ No newline at end of file")
-LINES += ("*** Begin Patch", "*** End Patch", "diff --git a/a b/b", "f\x0cf", "u\u2028u", "c\rr", "t  ", "\tq")
+LINES = (
+    "x",
+    "y",
+    "}",
+    "",
+    " ",
+    "  return",
+    "-- a",
+    "++ b",
+    "@@ -1 +1 @@",
+    "\\ No newline at end of file",
+    "*** Begin Patch",
+    "*** End Patch",
+    "diff --git a/a b/b",
+    "f\x0cf",
+    "u\u2028u",
+    "c\rr",
+    "t  ",
+    "\tq",
+)
 FILES = 250
 
 
