@@ -58,7 +58,7 @@ async def test_several_edits_are_applied_in_order_or_not_at_all(tmp_path: Path) 
         ("  x = 1\n  y = 2\n", "    x = 1\n    y = 2", "only whitespace differs (the indentation)"),
         ("x = 1  \ny\n", "x = 1\ny\n", "only whitespace differs (at the end of the line)"),
         ("f(a,b)\n", "f(a, b)", "only whitespace differs (spaces inside the line)"),
-        ("a\nb\r\nc\nd\ne\n", "a\nb\nc", "only whitespace differs (a carriage return at the end of the line)"),
+        ("a\nb\r\r\nc\nd\n", "a\nb\nc", "only whitespace differs (a carriage return at the end of the line)"),
         (
             "total = price * count\n",
             "total = prices * count",
@@ -79,7 +79,7 @@ async def test_error_for_missing_text_explains_the_difference(
 async def test_error_for_missing_text_makes_whitespace_visible(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("if x:\n\tgo()  \n")
     text = await expect_error(tmp_path, old="if x:\n    go()\n", new="z")
-    assert "Yours:       ····go()\nIn the file: →go()··\n" in text
+    assert "Yours:       ····go()⏎\nIn the file: →go()··⏎\n" in text
 
 
 async def test_line_endings_and_a_missing_final_newline_are_preserved(tmp_path: Path) -> None:
@@ -160,3 +160,55 @@ async def test_editing_through_a_link_changes_the_target_and_keeps_the_link(tmp_
     await edit(tmp_path, old="x", new="y")
     assert (tmp_path / "real").read_text() == "y\n"
     assert (tmp_path / "a").is_symlink()
+
+
+async def test_an_edit_keeps_hard_links_and_the_mode(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a longer text\n")
+    (tmp_path / "a").chmod(0o750)
+    (tmp_path / "other").hardlink_to(tmp_path / "a")
+    await edit(tmp_path, old="a longer text", new="x")
+    assert (tmp_path / "other").read_text() == "x\n"
+    assert (tmp_path / "other").samefile(tmp_path / "a")
+    assert (tmp_path / "a").stat().st_mode & 0o7777 == 0o750
+
+
+async def test_text_that_overlaps_itself_is_ambiguous(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("}\n}\n}\n")
+    assert "old occurs 2 times in a, at lines 1, 2." in await expect_error(tmp_path, old="}\n}\n", new="]\n")
+
+
+async def test_lines_with_mixed_endings_are_matched_and_keep_their_endings(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a\r\nb\nc\r\nd\n\x0ce\rf")
+    await edit(tmp_path, old="a\nb\nc\nd", new="a\nB\nB2\nc\nd")
+    assert (tmp_path / "a").read_bytes() == b"a\r\nB\nB2\nc\r\nd\n\x0ce\rf"
+    (tmp_path / "a").write_bytes(b"x\ny\nx\r\ny\r\n")
+    assert "old occurs 2 times" in await expect_error(tmp_path, old="x\ny", new="z")
+    await edit(tmp_path, old="x\r\ny", new="x\ny")
+    assert (tmp_path / "a").read_bytes() == b"x\ny\nx\ny\r\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "old", "explanation"),
+    [
+        ("foo()\n    bar()\n", "foo()\nbar()", "At line 2 only whitespace differs (the indentation)"),
+        ("    foo()\n    bar()\n", "foo()\nbar()\n", "Yours:       bar()⏎\nIn the file: ····bar()⏎"),
+        ("a\nb", "b\n", "At line 2 only whitespace differs (the file has no newline at its end)"),
+        ("a =\nb\n", "a = b\n", "At line 1 only whitespace differs (a line break)"),
+        ("a\xa0= b\n", "a = b\n", "(the file has U+00A0, NO-BREAK SPACE)"),
+        ("a\xa0= b\n", "a = b\n", "In the file: a<U+00A0>=·b⏎"),
+        ("a\u200bb\n", "ab\n", "(the file has U+200B, ZERO WIDTH SPACE)"),
+        ("a = b\n", "a =\xa0b\n", "(your text has U+00A0, NO-BREAK SPACE)"),
+        (f"{'x' * 500} y\n", f"{'x' * 500}  y", "xxx··y"),
+        ("abc def\n", "abc\n", "(your line ends, but the file's line continues)"),
+        ("abc def\n", "\ndef", "(your line begins, but the file's line has text before it)"),
+    ],
+)
+async def test_error_for_missing_text_shows_the_true_difference(
+    content: str, old: str, explanation: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a").write_bytes(content.encode())
+    text = await expect_error(tmp_path, old=old, new="z")
+    assert explanation in text
+    lines = text.split("\n")
+    if len(lines) > 2:
+        assert lines[1].removeprefix("Yours:      ") != lines[2].removeprefix("In the file:")

@@ -184,19 +184,25 @@ async def test_a_hunk_with_a_wrong_line_number_is_applied_with_a_note(tmp_path: 
     assert b"line ten\n" in read_files(tmp_path)["a"]
 
 
-async def test_whitespace_differences_are_noted_and_the_files_whitespace_is_preserved(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("if x:\n\tone()\n\ttwo()  \n")
-    output = await apply_patch(tmp_path, wrap_patch("*** Update File: a\n if x:\n-    one()\n     two()\n+\tthree()\n"))
-    assert "[Hunk 1 of 1: the indentation differs]" in output.text
+async def test_different_trailing_whitespace_is_noted_and_the_files_whitespace_is_preserved(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("if x:\n\tone()\t\n\ttwo()  \n")
+    output = await apply_patch(tmp_path, wrap_patch("*** Update File: a\n if x:\n-\tone()\n \ttwo()\n+\tthree()\n"))
+    assert "[Hunk 1 of 1: spaces or tabs at line ends differ]" in output.text
     assert read_files(tmp_path)["a"] == b"if x:\n\ttwo()  \n\tthree()\n"
 
 
-async def test_an_ambiguous_hunk_is_applied_at_the_first_match_with_a_note(tmp_path: Path) -> None:
+async def test_a_hunk_with_different_indentation_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("if x:\n\tone()\n")
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n if x:\n-    one()\n+    two()\n"))
+    assert "At line 2 only whitespace differs (tabs versus spaces)." in message
+
+
+async def test_an_ambiguous_hunk_is_refused_and_its_places_are_named(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x\ny\nx\n")
-    output = await apply_patch(tmp_path, wrap_patch("*** Update File: a\n-x\n+z\n"))
-    assert "[Hunk 1 of 1: matches at lines 1, 3; applied at the first]" in output.text
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n-x\n+z\n"))
+    assert "Hunk 1 of 1 is ambiguous: its lines occur at lines 1, 3. Include more" in message
     await apply_patch(tmp_path, wrap_patch("*** Update File: a\n-x\n+end\n*** End of File\n"))
-    assert read_files(tmp_path)["a"] == b"z\ny\nend\n"
+    assert read_files(tmp_path)["a"] == b"x\ny\nend\n"
 
 
 async def test_a_patch_preserves_line_endings(tmp_path: Path) -> None:
@@ -278,6 +284,17 @@ async def test_several_parts_for_one_file_build_on_each_other(tmp_path: Path) ->
         ("diff --git a/x b/y\ncopy from x\ncopy to y\n", "copies a file"),
         ("diff --git a/x b/x\nGIT binary patch\n", "is binary"),
         (wrap_patch("*** Update File: a\n-one\n+one\n"), "The patch changes nothing"),
+        (wrap_patch("*** Update File: b\n+x\n"), "adds lines without context, and it has no line numbers"),
+        ("*** Begin Patch\n*** Update File: a\n-one\n+1\n", "The patch has no line *** End Patch"),
+        (wrap_patch("*** Update File: a\n-one\n+1\n") + "*** Delete File: b\n", "outside of *** Begin Patch"),
+        (wrap_patch("*** Update File: a\n-one\n+1\n") + "+more\n", "outside of *** Begin Patch"),
+        ("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n" + wrap_patch("*** Delete File: b\n"), "follows a unified diff"),
+        ("--- a/b\n+++ b/b\n@@ -7,0 +8 @@\n+x\n", "its line numbers don't fit the file"),
+        (
+            "--- a/b\n+++ b/b\n@@ -2 +2 @@\n-two\n\\ No newline at end of file\n+x\n",
+            "the file has a newline at its end",
+        ),
+        (wrap_patch("*** Update File: a\n-one\n+\ud800\n"), "unpaired surrogate"),
         (wrap_patch("*** Update File: /dev/null\n-one\n+one\n"), "is a device"),
     ],
 )
@@ -347,3 +364,66 @@ def change_randomly(root: Path, chance: random.Random) -> None:
             case _:
                 continue
     (root / "added").write_text("1\n2")
+
+
+async def test_all_blocks_of_a_patch_are_applied_or_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n")
+    (tmp_path / "b").write_text("one\n")
+    first = wrap_patch("*** Update File: a\n-one\n+1\n")
+    await expect_error(tmp_path, first + wrap_patch("*** Update File: b\n-two\n+2\n"))
+    await expect_error(tmp_path, first + wrap_patch("+stray\n"))
+    second = wrap_patch("*** Update File: b\n-one\n+2\n")
+    output = await apply_patch(tmp_path, f"{first}\n{second}```\n")
+    assert output == ToolOutput("Updated a\nUpdated b")
+    assert read_files(tmp_path) == {"a": b"1\n", "b": b"2\n"}
+
+
+async def test_a_heading_matches_only_complete_lines(tmp_path: Path) -> None:
+    code = "def test_one():\n    x = 1\n\n\ndef test():\n    x = 1\n\n\nclass Foo(Base):\n    y = 1\n"
+    (tmp_path / "a").write_text(code)
+    await apply_patch(tmp_path, wrap_patch("*** Update File: a\n@@ def test():\n-    x = 1\n+    x = 2\n"))
+    assert (tmp_path / "a").read_text() == code.replace("def test():\n    x = 1", "def test():\n    x = 2")
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n@@ def test\n-    x = 1\n+    x = 3\n"))
+    assert "its heading 'def test' was not found as a complete line before it" in message
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n@@ class Foo\n-    y = 1\n+    y = 3\n"))
+    assert "At line 9 only whitespace differs (your line ends, but the file's line continues)." in message
+    assert "In the file: class·Foo(Base):" in message
+
+
+async def test_a_heading_selects_its_indented_block(tmp_path: Path) -> None:
+    code = "class A:\n    def f(self):\n        x\n\nclass B:\n    def f(self):\n        x\n"
+    (tmp_path / "a").write_text(code)
+    message = await expect_error(tmp_path, wrap_patch("*** Update File: a\n@@ def f(self):\n-        x\n+        y\n"))
+    assert "its heading 'def f(self):' occurs at lines 2, 6" in message
+    await apply_patch(tmp_path, wrap_patch("*** Update File: a\n@@ class A:\n-        x\n+        y\n"))
+    assert (tmp_path / "a").read_text() == code.replace("x", "y", 1)
+
+
+async def test_carriage_returns_of_a_diff_are_used_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\r\ntwo\nthree\r\n")
+    header = "--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n"
+    await apply_patch(tmp_path, f"{header}-one\r\n+one\n two\n-three\r\n+3\r\n")
+    assert read_files(tmp_path)["a"] == b"one\ntwo\n3\r\n"
+    text = f"{header} one\n-two\n+2\n 3\n".replace("\n", "\r\n")  # the whole patch was written with CRLF
+    await apply_patch(tmp_path, text)
+    assert read_files(tmp_path)["a"] == b"one\n2\n3\r\n"
+    await apply_patch(tmp_path, "--- /dev/null\n+++ b/new\n@@ -0,0 +1,2 @@\n+a\r\n+b\n")
+    assert read_files(tmp_path)["new"] == b"a\r\nb\n"
+
+
+async def test_lines_that_look_like_patch_markers_are_ordinary_lines_of_a_diff(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("*** Begin Patch\n*** End Patch\n")
+    await apply_patch(tmp_path, "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n *** Begin Patch\n-*** End Patch\n+x\n")
+    assert read_files(tmp_path)["a"] == b"*** Begin Patch\nx\n"
+    await apply_patch(tmp_path, wrap_patch("*** Update File: a\n *** Begin Patch\n-x\n+*** End Patch\n"))
+    assert read_files(tmp_path)["a"] == b"*** Begin Patch\n*** End Patch\n"
+
+
+async def test_patching_through_a_link_changes_the_target_and_keeps_all_links(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("x\n")
+    (tmp_path / "hard").hardlink_to(tmp_path / "real")
+    (tmp_path / "soft").symlink_to("real")
+    await apply_patch(tmp_path, wrap_patch("*** Update File: soft\n-x\n+y\n"))
+    assert read_files(tmp_path) == {"hard": b"y\n", "real": b"y\n", "soft": b"y\n"}
+    assert (tmp_path / "soft").is_symlink()
+    assert (tmp_path / "hard").samefile(tmp_path / "real")

@@ -64,11 +64,10 @@ async def install_skill(
             for path in (into, draft, *draft.rglob("*")):
                 if not path.is_symlink():
                     restrict_access(path)
-        folders = {draft, *((draft / name).parent for name in (*contents.files, *contents.links))}
         sync_files([draft / name for name in contents.files])
-        sync_folders(folders)
+        sync_folders([draft, *(path for path in draft.rglob("*") if path.is_dir() and not path.is_symlink())])
         _move_into_place(draft, target)
-        sync_folders([into])
+        sync_folders([into, *into.parents])  # the folder may be new
     except OSError as error:
         raise InstallError(f"{target} could not be written: {error.strerror or error}.") from error
     finally:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,16 +98,18 @@ class _Transaction:
         if change.new is not None:
             self._make_folders(change.path.parent)
             old = change.path.stat() if change.old is not None else None
-            self._write_draft(change.path, change.new, old, change.is_executable)
+            if old is None or old.st_nlink == 1:
+                self._write_draft(change.path, change.new, old, change.is_executable)
 
     def apply(self, change: FileChange) -> None:
         """Replace or remove the target."""
         before = change.path.stat() if change.old is not None else None
         if change.new is None:
             change.path.unlink()
+        elif change.path in self._drafts:
+            self._rename_draft(change.path)
         else:
-            self._drafts[change.path].replace(change.path)
-            del self._drafts[change.path]
+            _write_in_place(change.path, change.new, change.is_executable)
         self._applied.append((change, before))
 
     def sync(self) -> None:
@@ -120,9 +123,12 @@ class _Transaction:
             try:
                 if change.old is None:
                     change.path.unlink()
+                elif before is not None and before.st_nlink > 1 and change.path.exists():
+                    _write_in_place(change.path, change.old)
+                    change.path.chmod(stat.S_IMODE(before.st_mode))
                 else:
                     self._write_draft(change.path, change.old, before)
-                    self._drafts.pop(change.path).replace(change.path)
+                    self._rename_draft(change.path)
             except OSError:
                 not_restored.append(change.path)
         for draft in self._drafts.values():
@@ -139,6 +145,10 @@ class _Transaction:
         folder.mkdir()
         self._new_folders.append(folder)
 
+    def _rename_draft(self, path: Path) -> None:
+        self._drafts[path].replace(path)
+        del self._drafts[path]
+
     def _write_draft(
         self, path: Path, content: bytes, old: os.stat_result | None, is_executable: bool | None = None
     ) -> None:
@@ -152,6 +162,27 @@ class _Transaction:
             file.write(content)
             file.flush()
             os.fsync(descriptor)
+
+
+def _write_in_place(path: Path, content: bytes, is_executable: bool | None = None) -> None:
+    """Overwrite a file that has other hard links, which a rename would leave with the old content."""
+    with path.open("r+b", buffering=0) as file:
+        old = file.read()
+        if is_executable is not None:
+            _make_executable(file.fileno(), is_executable)
+        try:
+            _overwrite(file.fileno(), content)
+        except OSError:
+            _overwrite(file.fileno(), old)
+            raise
+
+
+def _overwrite(descriptor: int, content: bytes) -> None:
+    written = 0
+    while written < len(content):
+        written += os.pwrite(descriptor, content[written:], written)
+    os.ftruncate(descriptor, len(content))
+    os.fsync(descriptor)
 
 
 def _copy_owner_and_mode(descriptor: int, old_status: os.stat_result) -> None:

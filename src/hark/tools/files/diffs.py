@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from hark.text.graphemes import shorten
+from hark.tools.files.file_text import displayable
 
 CONTEXT_LINES = 3
 MAX_SHOWN_LINES = 120
@@ -41,18 +42,18 @@ def unified_diff(old: str, new: str, name: str) -> str:
 
 
 def _common_start_and_end(old: str, new: str) -> tuple[int, int]:
-    """Return the lengths of the common start and end, less the context lines that are shown around a change."""
-    first = old.rfind("\n", 0, _common_prefix_length(old, new)) + 1
+    """Return the lengths of the common start and end, without the context lines shown around a change."""
+    first = old.rfind("\n", 0, common_prefix_length(old, new)) + 1
     for _ in range(CONTEXT_LINES):
         first = old.rfind("\n", 0, max(0, first - 1)) + 1
-    same = min(_common_prefix_length(old[::-1], new[::-1]), min(len(old), len(new)) - first)
+    same = min(common_prefix_length(old[::-1], new[::-1]), min(len(old), len(new)) - first)
     end = len(old) - same
     for _ in range(CONTEXT_LINES + 1):
         end = old.find("\n", end) + 1 or len(old)
     return first, len(old) - end
 
 
-def _common_prefix_length(left: str, right: str) -> int:
+def common_prefix_length(left: str, right: str) -> int:
     """Return the length of the common prefix. Compares large pieces first, because files may be large."""
     at, step = 0, PIECE_CHARACTERS
     while left[at : at + step] == right[at : at + step] and at < min(len(left), len(right)):
@@ -159,8 +160,8 @@ def _format_range(first: int, last: int) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Split a text into lines. Carriage returns are made visible, so that a changed line ending can be seen."""
-    lines = [line.replace("\r", "␍") for line in text.split("\n")]
+    """Split a text into lines. Carriage returns and invalid bytes are made visible."""
+    lines = [line.replace("\r", "␍") for line in displayable(text).split("\n")]
     if lines[-1] == "":
         return lines[:-1]
     lines[-1] += "\n\\ No newline at end of file"

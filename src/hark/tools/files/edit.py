@@ -1,5 +1,6 @@
 """The `edit` tool: replaces exact text in a file."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import Annotated
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
-from hark.tools.files.diffs import unified_diff
-from hark.tools.files.file_text import FileText, decode_text, is_binary
+from hark.tools.files.diffs import common_prefix_length, unified_diff
+from hark.tools.files.file_text import PlainText, Splice, decode_for_edit, encode_new_text, plain_newlines
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.nearest_match import explain_mismatch
 from hark.tools.files.paths import FilePath, display_path, file_write_effects, resolve_path
@@ -79,14 +80,12 @@ def _requested_edits(arguments: EditArguments) -> Sequence[Replacement]:
 def _edit_file(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
     name = display_path(path, workspace)
     content = read_old_content(path, workspace)
-    if is_binary(content):
-        raise ToolError(f"{name} is a binary file. Change it with a shell command instead.")
-    before = decode_text(content)
+    before = decode_for_edit(content, name)
     text, count = before.text, 0
     for number, edit in enumerate(edits, 1):
         where = f"Nothing was changed. Edit {number} of {len(edits)} failed: " if len(edits) > 1 else ""
         try:
-            text, replaced = _apply_edit(text, edit, before, name)
+            text, replaced = _apply_edit(text, edit, name)
         except ToolError as error:
             raise ToolError(f"{where}{error}") from error
         count += replaced
@@ -97,45 +96,44 @@ def _edit_file(path: Path, edits: Sequence[Replacement], workspace: Path) -> str
     return f"Edited {name}: {replacements}.\n{unified_diff(before.text, text, name)}"
 
 
-def _apply_edit(text: str, edit: Replacement, file: FileText, name: str) -> tuple[str, int]:
+def _apply_edit(raw: str, edit: Replacement, name: str) -> tuple[str, int]:
     """Return the text after the edit, and the number of replacements.
 
-    Models always write plain newlines, so newlines are first converted to the file's line ending. If the converted
-    `old` is not found, the unconverted texts are used.
+    Models always write plain newlines, so they match any line ending, and new lines get the ending of their
+    neighbours. Only an `old` with carriage returns that the file contains is used as it is, together with `new`.
     """
     if not edit.old:
         raise ToolError("old is empty. Give the text to replace, or use write to write a whole file.")
-    old, new = _convert_newlines(edit.old, file.newline), _convert_newlines(edit.new, file.newline)
-    if old not in text:
-        old, new = edit.old, edit.new
-    count = text.count(old)
-    if not count:
-        raise ToolError(f"old was not found in {name}. {_explain_missing(text, edit.old)}")
-    if count > 1 and not edit.all:
+    encode_new_text(edit.old + edit.new)
+    is_literal = "\r" in edit.old and edit.old in raw
+    plain = PlainText(raw, is_literal=is_literal)
+    old, new = (edit.old, edit.new) if is_literal else (plain_newlines(edit.old), plain_newlines(edit.new))
+    first = plain.text.find(old)
+    if first < 0:
+        raise ToolError(f"old was not found in {name}. {explain_mismatch(plain.text, old)}")
+    if not edit.all and plain.text.find(old, first + 1) >= 0:
+        count, lines = _count_overlapping(plain.text, old)
         raise ToolError(
-            f"old occurs {count} times in {name}, at lines {_line_numbers(text, old)}. "
+            f"old occurs {count} times in {name}, at lines {lines}. "
             "Include more of the surrounding lines, or set all to true to replace every occurrence."
         )
-    return text.replace(old, new), count
+    # Only the differing part is replaced, so that equal lines around it keep their line endings.
+    start = common_prefix_length(old, new)
+    end = common_prefix_length(old[start:][::-1], new[start:][::-1])
+    changed = new[start : len(new) - end]
+    offsets = [found.start() for found in re.finditer(re.escape(old), plain.text)]
+    splices = [Splice(at + start, at + len(old) - end, changed) for at in offsets]
+    return plain.replace(splices), len(offsets)
 
 
-def _explain_missing(text: str, old: str) -> str:
-    plain_text, plain_old = _convert_newlines(text, "\n"), _convert_newlines(old, "\n")
-    if plain_old in plain_text:  # only the line endings differ, so they must be visible
-        return explain_mismatch(text.split("\n"), old.split("\n"))
-    return explain_mismatch(plain_text.split("\n"), plain_old.split("\n"))
-
-
-def _convert_newlines(text: str, newline: str) -> str:
-    return text.replace("\r\n", "\n").replace("\n", newline)
-
-
-def _line_numbers(text: str, old: str) -> str:
+def _count_overlapping(text: str, old: str) -> tuple[str, str]:
+    """Return how often the text occurs, and the numbers of the lines where it begins, up to a limit."""
     lines: list[str] = []
-    at, line = text.find(old), 1
-    last = 0
+    at, line, last = text.find(old), 1, 0
     while at >= 0 and len(lines) < MAX_NAMED_LINES:
         line += text.count("\n", last, at)
         lines.append(str(line))
-        last, at = at, text.find(old, at + len(old))
-    return ", ".join(lines) + (", ..." if at >= 0 else "")
+        last, at = at, text.find(old, at + 1)
+    if at >= 0:
+        return f"more than {len(lines)}", ", ".join([*lines, "..."])
+    return str(len(lines)), ", ".join(lines)

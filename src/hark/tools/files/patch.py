@@ -8,7 +8,7 @@ from hark.protocol.tool import CallContext, PredictedEffects, ToolError, ToolOut
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
 from hark.tools.files.diffs import unified_diff
-from hark.tools.files.file_text import decode_text, is_binary
+from hark.tools.files.file_text import decode_for_edit, decode_text, encode_new_text
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.patching.apply_hunks import apply_hunks
 from hark.tools.files.patching.format import FileAction, FilePatch, changed_paths
@@ -41,7 +41,7 @@ class PatchTool:
             "Apply a patch to one or more files. If a part does not apply, nothing is changed. "
             "Give a unified diff, or use this format. Its context lines show the position.\n"
             "*** Begin Patch\n*** Update File: path\n*** Move to: new path (only to rename)\n"
-            "@@ an earlier line, if needed\n context\n-old line\n+new line\n context\n"
+            "@@ a complete earlier line, if needed\n context\n-old line\n+new line\n context\n"
             "*** Add File: path\n+each line\n*** Delete File: path\n*** End Patch"
         ),
         is_changing=True,
@@ -61,6 +61,7 @@ class PatchTool:
 
 def _apply_patch(text: str, workspace: Path) -> tuple[list[FileChange], list[str]]:
     """Apply a patch. Return the changed files and a report."""
+    encode_new_text(text)
     plan = _PatchPlan(workspace)
     for patch in parse_patch(text):
         plan.add(patch)
@@ -107,24 +108,25 @@ class _PatchPlan:
         planned = self._planned_change(path)
         if planned.new is not None:
             raise ToolError(f"{self._name_of(path)} already exists. Update it, or use write. Nothing was changed.")
-        patched = apply_hunks("", patch.hunks, "\n")
-        planned.new, planned.is_executable = "".join(patched.lines).encode(errors="replace"), patch.is_executable
+        planned.new, _ = self._apply_hunks(path, b"", patch)
+        planned.is_executable = patch.is_executable
         self.report.append(f"Added {self._name_of(path)}")
 
     def _delete(self, path: Path, patch: FilePatch) -> None:
         planned = self._existing_file(path)
         self._require_no_link(path)
-        if patch.hunks and planned.new is not None:
-            remaining_lines = apply_hunks(decode_text(planned.new).text, patch.hunks, "\n").lines
-            if remaining_lines:
-                raise ToolError(f"{self._name_of(path)} has more lines than the patch removes. Nothing was changed.")
+        if patch.hunks and planned.new is not None and self._apply_hunks(path, planned.new, patch)[0]:
+            raise ToolError(f"{self._name_of(path)} has more lines than the patch removes. Nothing was changed.")
         planned.new = None
         self.report.append(f"Deleted {self._name_of(path)}")
 
     def _update(self, path: Path, patch: FilePatch) -> None:
         planned = self._existing_file(path)
         old = planned.new or b""
-        new, notes = self._apply_patch(path, old, patch)
+        is_change = patch.hunks or patch.new_path or patch.is_executable is not None
+        if not is_change:
+            raise ToolError(f"The patch contains no change for {self._name_of(path)}. Nothing was changed.")
+        new, notes = self._apply_hunks(path, old, patch) if patch.hunks else (old, [])
         planned.is_executable = patch.is_executable
         name = self._name_of(path)
         if patch.new_path:
@@ -139,19 +141,14 @@ class _PatchPlan:
             self.report.extend(f"[{note}]" for note in notes)
             self.report.append(unified_diff(decode_text(old).text, decode_text(new).text, self._name_of(path)))
 
-    def _apply_patch(self, path: Path, old: bytes, patch: FilePatch) -> tuple[bytes, list[str]]:
-        if not patch.hunks:
-            if not patch.new_path and patch.is_executable is None:
-                raise ToolError(f"The patch contains no change for {self._name_of(path)}. Nothing was changed.")
-            return old, []
-        if is_binary(old):
-            raise ToolError(f"{self._name_of(path)} is a binary file. Nothing was changed.")
-        text = decode_text(old)
+    def _apply_hunks(self, path: Path, old: bytes, patch: FilePatch) -> tuple[bytes, list[str]]:
+        name = self._name_of(path)
         try:
-            patched = apply_hunks(text.text, patch.hunks, text.newline)
+            before = decode_for_edit(old, name)
+            patched = apply_hunks(before.text, patch.hunks)
+            return before.encoding.encode(patched.text), patched.notes
         except ToolError as error:
-            raise ToolError(f"{self._name_of(path)}: {error}\nNo file was changed.") from error
-        return text.encoding.encode("".join(patched.lines)), patched.notes
+            raise ToolError(f"{name}: {error}\nNo file was changed.") from error
 
     def _move(self, path: Path, target: Path, new: bytes, planned: FileChange) -> None:
         target_change = self._planned_change(target)

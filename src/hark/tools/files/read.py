@@ -10,7 +10,15 @@ from hark.processes.cookies import ProcessOwner, current_owner
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.documents import document_kind, read_document
-from hark.tools.files.file_text import HEAD_BYTES, Encoding, decode_text, detect_encoding, is_binary
+from hark.tools.files.file_text import (
+    HEAD_BYTES,
+    Encoding,
+    decode_text,
+    detect_encoding,
+    displayable,
+    guess_encoding,
+    is_binary,
+)
 from hark.tools.files.image_format import image_media_type
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import FilePath, display_path, open_file, resolve_path
@@ -200,14 +208,14 @@ def _format_output(window: LineWindow, first: int, result: _ReadResult) -> ToolO
             return ToolOutput("[the file is empty]")
         raise ToolError(f"The file has {window.total:,} lines; offset {first:,} is past its end.")
     has_crlf = all(line.content.endswith(b"\r") for line in window.lines[:-1] or window.lines)
-    texts, codec = _decode_lines(window.lines, has_crlf)
+    texts, encoding = _decode_lines(window.lines, has_crlf)
     numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]
     notes = _position_notes(window, first, result)
     if result.note:
         notes.append(result.note)
     if has_crlf:
         notes.append("lines end with CRLF")
-    if note := Encoding(codec).describe() or result.encoding.describe():
+    if note := encoding.describe() or result.encoding.describe():
         notes.append(note)
     return ToolOutput("\n".join([*numbered, *(f"[{note}]" for note in notes)]))
 
@@ -224,18 +232,19 @@ def _position_notes(window: LineWindow, first: int, result: _ReadResult) -> list
     return [f"lines {first:,} to {last:,} of {window.total:,}", *notes] if first > 1 else notes
 
 
-def _decode_lines(lines: list[TruncatedLine], has_crlf: bool) -> tuple[list[str], str]:
-    """Decode the lines as UTF-8, or as latin-1 if a line is invalid. Ignores characters split by truncation."""
-    try:
-        texts = [_without_split_character(line).decode() for line in lines]
-        codec = "utf-8"
-    except UnicodeDecodeError:
-        texts = [line.content.decode("latin-1") for line in lines]
-        codec = "latin-1"
+def _decode_lines(lines: list[TruncatedLine], has_crlf: bool) -> tuple[list[str], Encoding]:
+    """Decode the lines, and show invalid bytes. Ignores characters split by truncation."""
+    contents = [_without_split_character(line) for line in lines]
+    encoding = guess_encoding(b"\n".join(contents))
+    if encoding.codec != "utf-8":
+        contents = [line.content for line in lines]
+    texts = [displayable(encoding.decode(content)) for content in contents]
     if has_crlf:
         texts = [text.removesuffix("\r") for text in texts]
     texts = [text.replace("\0", "␀") for text in texts]
-    return [f"{t}… [{line.cut:,} more bytes]" if line.cut else t for t, line in zip(texts, lines, strict=True)], codec
+    return [
+        f"{t}… [{line.cut:,} more bytes]" if line.cut else t for t, line in zip(texts, lines, strict=True)
+    ], encoding
 
 
 def _without_split_character(line: TruncatedLine) -> bytes:

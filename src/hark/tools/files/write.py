@@ -8,7 +8,7 @@ from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
 from hark.tools.files.diffs import unified_diff
-from hark.tools.files.file_text import FileText, decode_text, is_binary
+from hark.tools.files.file_text import FileText, decode_text, encode_new_text, is_binary
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import FilePath, display_path, file_write_effects, resolve_path
 
@@ -45,10 +45,7 @@ class WriteTool:
 
 def _write(path: Path, content: str, workspace: Path) -> str:
     target = resolve_target(path, workspace)
-    try:
-        new = content.encode()
-    except UnicodeEncodeError as error:
-        raise ToolError("The content has an unpaired surrogate, which can't be encoded as UTF-8. Remove it.") from error
+    new = encode_new_text(content)
     old = read_old_content(target, workspace) if target.exists() else None
     name = display_path(path, workspace)
     if old == new:

@@ -1,5 +1,6 @@
 """A parsed patch: the changes to each file, independent of the patch format."""
 
+import re
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -15,15 +16,22 @@ class FileAction(StrEnum):
     DELETE = "delete"
 
 
+BEGIN = "*** Begin Patch"
+RANGE = re.compile(r"@@ ?-(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: ?@@|$)")
+
+
 class Hunk(Struct):
     """A group of adjacent lines, each with a sign: `-` to remove, `+` to add, and a space for an unchanged line.
 
-    `start` is the line number from the hunk's header, if there is one. `headings` are lines that occur somewhere
-    before the hunk. `is_old_unended` and `is_new_unended`: the last old or new line has no newline.
+    `old_index`, `new_index` and `old_count` are from the hunk's header, if it has line numbers. Indexes begin at 0.
+    `headings` are lines that occur somewhere before the hunk. `is_old_unended` and `is_new_unended`: the last old or
+    new line has no newline.
     """
 
     lines: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    start: int | None = None
+    old_index: int | None = None
+    new_index: int | None = None
+    old_count: int = 0
     headings: list[str] = field(default_factory=list[str])
     is_at_end: bool = False
     is_old_unended: bool = False
@@ -38,6 +46,29 @@ class Hunk(Struct):
     def new(self) -> list[str]:
         """The lines that replace `old` when the patch is applied."""
         return [text for sign, text in self.lines if sign != "-"]
+
+    @property
+    def states_file_end(self) -> bool:
+        """Whether the patch shows that the file's last line has no newline, before or after the change."""
+        return self.is_old_unended or self.is_new_unended
+
+    @property
+    def is_at_file_end(self) -> bool:
+        """Whether the hunk contains the file's last line."""
+        return self.is_at_end or self.states_file_end
+
+    @property
+    def needs_file_end(self) -> bool:
+        """Whether its line number is right only at the end of the file: a diff has context after any other hunk."""
+        signs = {sign for sign, _ in self.lines}
+        return self.is_at_file_end or (" " in signs and self.lines[-1][0] != " ")
+
+    def set_position(self, header: re.Match[str]) -> None:
+        """Take the position from a match of `RANGE`. A range without lines names the line before it."""
+        old, old_count, new, new_count = (int(number) for number in header.groups(default="1"))
+        self.old_index, self.new_index, self.old_count = old - (old_count > 0), new - (new_count > 0), old_count
+        if min(self.old_index, self.new_index) < 0:
+            self.old_index = self.new_index = None
 
     def end_without_newline(self) -> None:
         """Record that the hunk's last line so far does not end with a newline."""

@@ -3,34 +3,47 @@
 import re
 from collections.abc import Sequence
 
-from hark.tools.files.patching.format import BadPatch, FileAction, FilePatch, Hunk
+from hark.tools.files.patching.format import BEGIN, RANGE, BadPatch, FileAction, FilePatch, Hunk
 from hark.tools.files.patching.unified_diff import parse_unified
 
-BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _END_OF_FILE = "*** End of File"
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _MOVE = re.compile(r"\*\*\* Move to: (.+)")
-_NUMBERED = re.compile(r"-(\d+)(?:,\d+)? \+\d+(?:,\d+)?(?: @@)?")
 
 
-def parse_begin_patch(lines: Sequence[str], first_number: int = 1) -> list[FilePatch]:
-    """Parse the lines after *** Begin Patch.
+def parse_begin_patch(lines: Sequence[str]) -> list[FilePatch]:
+    """Parse all blocks from *** Begin Patch to *** End Patch. Text around them is ignored if it can't be a change.
 
     Raises:
-        BadPatch: A line is invalid at its position.
+        BadPatch: A line is invalid at its position, or the last block has no end.
     """
     patches: list[FilePatch] = []
-    for number, line in enumerate(lines, first_number):
-        if line.strip() == _END:
-            break
+    block: list[FilePatch] | None = None
+    for number, line in enumerate(lines, 1):
         try:
-            _parse_line(line, patches)
+            if block is None and line.rstrip() == BEGIN:
+                block = []
+            elif block is None:
+                _require_no_change(line, is_after_block=bool(patches))
+            elif line.rstrip() == _END:
+                patches += block
+                block = None
+            else:
+                _parse_line(line, block)
         except BadPatch as problem:
             raise BadPatch(f"Line {number} of the patch, {line[:80]!r}: {problem}") from problem
+    if block is not None:
+        raise BadPatch(f"The patch has no line {_END}, so its end may be missing. Send it again completely.")
     for patch in patches:
         _remove_blank_ends(patch)
     return patches
+
+
+def _require_no_change(line: str, is_after_block: bool) -> None:
+    is_patch_line = is_after_block and line.strip() and line.startswith((" ", "+", "-", "@@", "*** ", "diff --git "))
+    if is_patch_line or _FILE.fullmatch(line.rstrip()):
+        raise BadPatch(f"the line is outside of {BEGIN} and {_END}. Remove it, or put it into a block.")
 
 
 def _parse_line(line: str, patches: list[FilePatch]) -> None:
@@ -67,10 +80,12 @@ def _parse_update_line(line: str, patch: FilePatch) -> None:
         patch.new_path = found[1].strip()
     elif line.startswith("@@"):
         _parse_heading(line, patch)
-    elif line.strip() == _END_OF_FILE:
+    elif line.rstrip() == _END_OF_FILE:
         _current_hunk(patch).is_at_end = True
     elif line.startswith("\\"):
         _current_hunk(patch).end_without_newline()
+    elif line == "" and patch.hunks and patch.hunks[-1].is_at_end:
+        pass  # a gap after *** End of File
     elif line == "" or line[0] in " +-":
         _current_hunk(patch).lines.append((line[:1] or " ", line[1:]))
     else:
@@ -81,11 +96,10 @@ def _parse_heading(line: str, patch: FilePatch) -> None:
     if not patch.hunks or patch.hunks[-1].lines:
         patch.hunks.append(Hunk())
     hunk = patch.hunks[-1]
-    heading = line.removeprefix("@@").strip()
-    if found := _NUMBERED.match(heading):
-        hunk.start = int(found[1])
-    elif heading:
-        hunk.headings.append(heading.removesuffix("@@").strip())
+    if found := RANGE.match(line.rstrip()):
+        hunk.set_position(found)
+    elif heading := line.removeprefix("@@").strip().removesuffix("@@").strip():
+        hunk.headings.append(heading)
 
 
 def _current_hunk(patch: FilePatch) -> Hunk:
@@ -97,7 +111,7 @@ def _current_hunk(patch: FilePatch) -> Hunk:
 def _remove_blank_ends(patch: FilePatch) -> None:
     """Remove blank lines between sections, which were parsed as context, and hunks that become empty."""
     for hunk in patch.hunks:
-        while hunk.lines and hunk.lines[-1] == (" ", ""):
+        while hunk.lines and hunk.lines[-1] == (" ", "") and not hunk.is_at_end:
             hunk.lines.pop()
         if patch.kind is FileAction.ADD:
             hunk.lines = [("+", text) for _, text in hunk.lines]
@@ -110,9 +124,9 @@ def parse_patch(text: str) -> list[FilePatch]:
     Raises:
         BadPatch: The text is in neither format. The message names the invalid line.
     """
-    lines = _remove_fence(text.replace("\r\n", "\n").split("\n"))
-    begin = next((at for at, line in enumerate(lines) if line.strip() == BEGIN), None)
-    patches = parse_unified(lines) if begin is None else parse_begin_patch(lines[begin + 1 :], begin + 2)
+    lines = _remove_fence(_remove_transport_endings(text.split("\n")))
+    first = next((line for line in lines if line.rstrip() == BEGIN or line.startswith(("--- ", "diff --git "))), "")
+    patches = parse_begin_patch(lines) if first.rstrip() == BEGIN else parse_unified(lines)
     if not patches:
         raise BadPatch(
             "The text contains no patch. Give a unified diff (--- a/file, +++ b/file, @@ -1,3 +1,4 @@), "
@@ -121,10 +135,17 @@ def parse_patch(text: str) -> list[FilePatch]:
     return patches
 
 
+def _remove_transport_endings(lines: list[str]) -> list[str]:
+    """Remove carriage returns if all lines have one. Otherwise they belong to the files' lines."""
+    if all(line.endswith("\r") for line in lines[:-1]):
+        return [line.removesuffix("\r") for line in lines]
+    return lines
+
+
 def _remove_fence(lines: list[str]) -> list[str]:
     """Remove the code fence that models often put around a patch."""
-    while lines and not lines[-1].strip():
-        lines = lines[:-1]
+    while lines and not lines[-1]:
+        lines.pop()
     if len(lines) > 1 and lines[0].startswith("```") and lines[-1].strip() == "```":
         return lines[1:-1]
     return lines

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from hark.tools.files.patching.format import BadPatch, FileAction, FilePatch, Hunk
+from hark.tools.files.patching.format import BEGIN, RANGE, BadPatch, FileAction, FilePatch, Hunk
 
 DEV_NULL = "/dev/null"
-_RANGE = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _PREFIX = re.compile(r"[abciow]/")
 _QUOTED = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _ESCAPES = {b"n": b"\n", b"t": b"\t", b'"': b'"', b"\\": b"\\", b"r": b"\r"}
@@ -60,6 +59,8 @@ class _DiffParser:
             self._parse_file_names()
         elif line.startswith("@@"):
             self._parse_hunk()
+        elif line.rstrip() == BEGIN:
+            raise BadPatch(f"Line {self._at + 1} of the patch, {BEGIN!r}, follows a unified diff. Use one format.")
         else:
             self._at += 1
             if self.patches and not self._has_file_names:
@@ -86,8 +87,9 @@ class _DiffParser:
             raise BadPatch(
                 f"Line {self._at + 1} of the patch, {head[:80]!r}: no --- and +++ lines before it name its file."
             )
-        found = _RANGE.match(head)
-        hunk = Hunk(start=int(found[1]) if found else None)
+        hunk = Hunk()
+        if found := RANGE.match(head):
+            hunk.set_position(found)
         counts = _RemainingLines(int(found[2] or 1), int(found[4] or 1)) if found else None
         self._at += 1
         while not self.is_at_end and self._parse_hunk_line(hunk, counts):
