@@ -1,6 +1,7 @@
 """Saved approvals: calls that the user has always allowed."""
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -28,20 +29,21 @@ async def test_storing_grants_does_not_block_the_event_loop_and_preserves_their_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grants = GrantsFile(tmp_path / "allowed")
-    synced, held = asyncio.Event(), threading.Event()
+    synced, held, real_fsync = asyncio.Event(), threading.Event(), os.fsync
     loop = asyncio.get_running_loop()
 
     def slow_fsync(descriptor: int) -> None:
         loop.call_soon_threadsafe(synced.set)
         held.wait()
+        real_fsync(descriptor)
 
-    monkeypatch.setattr("hark.app.grants.os.fsync", slow_fsync)
+    monkeypatch.setattr("hark.disk.private_files.os.fsync", slow_fsync)
     first = asyncio.create_task(grants.add("first"))
     second = asyncio.create_task(grants.add("second"))
     try:
         await synced.wait()  # the event loop continues while the disk is slow
         assert not first.done()
-        assert grants.all == {"first"}
+        assert grants.all == frozenset()
     finally:
         held.set()
     await asyncio.gather(first, second)

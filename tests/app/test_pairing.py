@@ -61,3 +61,20 @@ async def test_a_senders_name_cannot_forge_lines_in_the_pairing_list(tmp_path: P
         assert (wrong.code, wrong.out) == (1, "")
         assert "no pending request has this code" in wrong.err
         assert (await hark.run("pair", "approve", "ABCDEFGH")).code == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]"])
+async def test_a_damaged_pairing_file_admits_no_account_and_is_reported(tmp_path: Path, content: bytes) -> None:
+    async with open_hark(tmp_path) as hark:
+        path = hark.home / "pairing.json"
+        pairing = PairingFile(path)
+        pairing.request_pairing("telegram", Author("7", "Ada"), "ABCDEFGH")
+        assert pairing.approve("ABCDEFGH") is not None
+        path.write_bytes(content)
+        assert not pairing.is_paired("telegram", "7")
+        assert pairing.request_pairing("telegram", Author("7", "Ada"), "BBBBBBBB") == "BBBBBBBB"
+        assert pairing.approve("BBBBBBBB") is not None
+        assert pairing.is_paired("telegram", "7")
+        [aside] = hark.home.glob("pairing.json.*.damaged")
+        assert aside.read_bytes() == content
+        assert aside.name in (await hark.run("doctor")).out

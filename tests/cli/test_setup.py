@@ -12,7 +12,7 @@ import pytest
 from hark.app.settings import SettingsError
 from hark.app.settings.config_file import read_config, replace_routes
 from hark.app.settings.types import RouteSettings
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
 from tests.cli.command_line import CommandResult, Hark, open_hark
 from tests.cli.pseudo_terminal import run_in_terminal
 from tests.fakes.models.behaviours import Behaviour, failing, text
@@ -215,7 +215,7 @@ def test_routes_in_any_toml_notation_are_replaced_and_other_text_stays_unchanged
 async def test_setup_preserves_the_line_endings_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_bytes(b"# mine\r\n[limits]\r\nsteps = 3\r\n")
-    replace_private(file, replace_routes(read_config(file), ROUTE).encode())
+    replace_file(file, replace_routes(read_config(file), ROUTE).encode())
     assert file.read_bytes().startswith(b"# mine\r\n[limits]\r\nsteps = 3\r\n\r\n[[routes]]\r\n")
 
 

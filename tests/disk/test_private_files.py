@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hark.disk.private_files import (
-    append_private,
+    append_log,
     create_private,
     create_private_folder,
-    replace_private,
+    replace_file,
     restrict_access,
 )
 
@@ -34,8 +34,8 @@ PRIVATE_MODES = {"folder 700", "file 600"}
 
 def test_files_are_created_with_private_parent_folders(tmp_path: Path) -> None:
     create_private(tmp_path / "a" / "b" / "one", b"1")
-    append_private(tmp_path / "c" / "two", b"2")
-    replace_private(tmp_path / "d" / "three", b"3")
+    append_log(tmp_path / "c" / "two", b"2")
+    replace_file(tmp_path / "d" / "three", b"3")
     for name in "acd":
         assert collect_modes(tmp_path / name) == PRIVATE_MODES
 
@@ -49,14 +49,14 @@ def test_creating_an_existing_file_raises_and_keeps_its_content(tmp_path: Path) 
 
 def test_appending_returns_the_size_and_restricts_access_to_an_older_file(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"abc")
-    assert append_private(tmp_path / "one", b"de") == 5
+    assert append_log(tmp_path / "one", b"de") == 5
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o600
 
 
 def test_a_failed_replacement_keeps_the_old_content_and_leaves_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     with pytest.raises(OSError, match="one"):
-        replace_private(tmp_path / "one", b"new")
+        replace_file(tmp_path / "one", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 

@@ -190,3 +190,22 @@ async def test_a_new_database_is_readable_only_by_its_owner(tmp_path: Path) -> N
     await store.close()
     assert modes["hark.db"] == 0o600
     assert set(modes.values()) == {0o600}
+
+
+async def test_a_database_whose_creation_was_interrupted_is_rolled_back_and_opened(tmp_path: Path) -> None:
+    unfinished, path = tmp_path / "unfinished.db", tmp_path / "copy" / "hark.db"
+    unfinished.touch()
+    path.parent.mkdir()
+    with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")  # so that pages are written before the commit
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE TABLE half (value)")
+        connection.executemany("INSERT INTO half VALUES (?)", [["x" * 3000]] * 50)
+        for suffix in ("", "-journal"):
+            shutil.copy(f"{unfinished}{suffix}", f"{path}{suffix}")
+    assert [name for name, content in sorted(read_files(path.parent).items()) if content] == [
+        "hark.db",
+        "hark.db-journal",
+    ]
+    await fill_store(path)
+    assert read_version_and_application(path) == (CURRENT_VERSION, APPLICATION_ID)

@@ -20,6 +20,7 @@ from hark.app.settings.secrets import known_secrets
 from hark.app.settings.types import Settings
 from hark.app.telemetry import open_telemetry
 from hark.command_safety.analysis import ShellAnalyzer
+from hark.disk.stored_json import damaged_files_notice
 from hark.engine.services import CurrentSettings, EngineServices
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.router import SessionRouter
@@ -65,6 +66,8 @@ async def open_agent(
     settings = config.load(paths.home, paths.workspace, dict(sections))
     redact_in_logs(known_secrets(settings))
     if warning := config.ignored_settings_notice(paths.home, paths.workspace):
+        notice(warning)
+    if warning := damaged_files_notice(paths.home):
         notice(warning)
     owner = current_owner(paths.home)
     async with _open_store(settings, paths.home, clock) as store, _open_route_factory(routes, notice) as make_routes:

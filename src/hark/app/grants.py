@@ -1,13 +1,12 @@
 """Saved approvals: a file with a line per grant, which the user may edit."""
 
-import os
 from pathlib import Path
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
 
 from hark.disk.cached_file import CachedFile
-from hark.disk.private_files import open_private
+from hark.disk.line_file import append_line
 
 HEADING = "# Always allowed: one tool or `TOOL:COMMAND` per line (JSON text). Delete a line to be asked again.\n"
 
@@ -37,16 +36,8 @@ class GrantsFile:
             await to_thread.run_sync(self._append, grant, abandon_on_cancel=True, limiter=self._one_at_a_time)
 
     def _append(self, grant: str) -> None:
-        with os.fdopen(open_private(self._file.path, os.O_WRONLY | os.O_APPEND), "ab") as file:
-            line = _encode_line(grant) if file.tell() else HEADING + _encode_line(grant)
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _encode_line(grant: str) -> str:
-    """Return a grant as one line of JSON text, since a command may span several lines."""
-    return msgspec.json.encode(grant).decode() + "\n"
+        # As JSON text, because a command may span several lines.
+        append_line(self._file.path, msgspec.json.encode(grant), HEADING.encode())
 
 
 def _read_grants(path: Path) -> frozenset[str]:

@@ -1,7 +1,5 @@
 """Pairing: the accounts that the owner approved, and the codes of pending requests."""
 
-import fcntl
-import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -11,7 +9,9 @@ import msgspec
 from msgspec import Struct, field
 
 from hark.disk.cached_file import CachedFile
-from hark.disk.private_files import open_private, replace_private
+from hark.disk.file_lock import lock_file
+from hark.disk.private_files import replace_file
+from hark.disk.stored_json import read_json
 from hark.protocol.chat import Author
 from hark.text.columns import to_one_line
 
@@ -50,7 +50,7 @@ class PairingFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = CachedFile(path, lambda path: msgspec.json.decode(path.read_bytes(), type=PairingRecords))
+        self._file = CachedFile(path, lambda path: read_json(path, PairingRecords) or PairingRecords())
 
     def is_paired(self, surface: str, person: str) -> bool:
         """Return whether the owner approved this account."""
@@ -94,20 +94,16 @@ class PairingFile:
 
     @property
     def records(self) -> PairingRecords:
-        """The current contents of the file."""
+        """The current contents of the file. A missing, damaged or unreadable file pairs no account."""
         try:
             return self._file.read()
-        except FileNotFoundError:
+        except OSError:
             return PairingRecords()
 
     @contextmanager
     def _locked_update(self) -> Generator[PairingRecords]:
-        lock = open_private(self._path.with_suffix(".lock"), os.O_RDWR)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            records = self.records
+        with lock_file(self._path.with_suffix(".lock")):
+            records = read_json(self._path, PairingRecords) or PairingRecords()
             yield records
-            replace_private(self._path, msgspec.json.encode(records), is_durable=False)
+            replace_file(self._path, msgspec.json.encode(records))
             self._file.invalidate()
-        finally:
-            os.close(lock)

@@ -9,7 +9,8 @@ import msgspec
 from anyio import to_thread
 
 from hark.disk.cached_file import CachedFile
-from hark.disk.private_files import create_private, replace_private
+from hark.disk.private_files import create_private, replace_file
+from hark.disk.stored_json import read_json
 from hark.processes.piped_process import Spawn
 from hark.protocol.speech import Audio, Speaker, SpeechError, Transcriber
 from hark.voice.audio_files import file_extension, join_as_ogg
@@ -29,8 +30,7 @@ class SpeechPreferences:
     """Each session's preference for spoken replies, stored in a file. `default` applies to all other sessions."""
 
     def __init__(self, path: Path, default: SpeechPreference) -> None:
-        decoder = msgspec.json.Decoder(dict[str, SpeechPreference])
-        self._file = CachedFile(path, lambda path: decoder.decode(path.read_bytes()))
+        self._file = CachedFile(path, lambda path: read_json(path, dict[str, SpeechPreference]) or {})
         self._default = default
         self._known: dict[str, SpeechPreference] = {}
 
@@ -40,7 +40,7 @@ class SpeechPreferences:
             self._known = self._file.read()
         except FileNotFoundError:
             self._known = {}
-        except (OSError, msgspec.MsgspecError):
+        except OSError:
             pass  # use the last known preferences
         return self._known.get(session, self._default)
 
@@ -51,7 +51,7 @@ class SpeechPreferences:
             OSError: The preference could not be stored.
         """
         self.get(session)
-        replace_private(self._file.path, msgspec.json.encode({**self._known, session: preference}))
+        replace_file(self._file.path, msgspec.json.encode({**self._known, session: preference}))
 
 
 class AgentNarrator:

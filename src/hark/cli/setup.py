@@ -25,7 +25,7 @@ from hark.app.settings.presets import (
 from hark.app.settings.types import RouteSettings, Settings
 from hark.app.shutdown import COMPLETED, FAILED
 from hark.cli.io.prompts import TerminalPrompts
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
 from hark.text.columns import detect_output_style
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def run(options: argparse.Namespace) -> int:
     if text and not prompts.confirm(f"{file} already exists. Replace its routes with the new route?"):
         prompts.write_line("Nothing was written.")
         return FAILED
-    replace_private(file, replace_routes(text, route).encode())  # it may hold a key
+    replace_file(file, replace_routes(text, route).encode())  # it may hold a key
     prompts.write_line(f"Written to {file}")
     if key_env and not os.environ.get(key_env):
         prompts.write_line(f"Set {key_env} before you start: export {key_env}=...")

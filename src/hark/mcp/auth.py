@@ -5,12 +5,14 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import msgspec
+from anyio import to_thread
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -22,7 +24,8 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
+from hark.disk.stored_json import read_json
 from hark.mcp.retry_policy import ServerFailure
 from hark.mcp.settings import OAuthSettings
 
@@ -57,8 +60,8 @@ class TokenFile:
     def load(self) -> StoredLogin:
         """Return the saved login, or an empty one if the file is missing or broken."""
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=StoredLogin)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            return read_json(self._file, StoredLogin) or StoredLogin()
+        except OSError:
             return StoredLogin()
 
     def update(self, **changes: object) -> None:
@@ -68,7 +71,7 @@ class TokenFile:
             OSError: The file can't be written.
         """
         updated = msgspec.structs.replace(self.load(), **changes)
-        replace_private(self._file, msgspec.json.encode(updated), is_durable=False)
+        replace_file(self._file, msgspec.json.encode(updated))
 
 
 class RedirectListener:
@@ -182,11 +185,13 @@ class _TokenStorage:
         return OAuthToken.model_validate(tokens) if tokens else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._file.update(
+        update = partial(
+            self._file.update,
             tokens=tokens.model_dump(mode="json", exclude_none=True),
             ends_at=time.time() + tokens.expires_in if tokens.expires_in else None,
             context=_encode_context(self.provider),
         )
+        await to_thread.run_sync(update)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         if self._settings.client_id:
@@ -199,7 +204,8 @@ class _TokenStorage:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         address = (self._metadata.redirect_uris or [AnyUrl("http://127.0.0.1")])[0]
-        self._file.update(client=client_info.model_dump(mode="json", exclude_none=True), port=address.port or 0)
+        client = client_info.model_dump(mode="json", exclude_none=True)
+        await to_thread.run_sync(partial(self._file.update, client=client, port=address.port or 0))
 
 
 def _encode_context(provider: OAuthClientProvider | None) -> dict[str, object]:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from hark.disk.private_files import append_private
+from hark.disk.private_files import append_log
 from hark.text.redaction import redact_secrets
 
 MAX_FILE_BYTES = 1_000_000
@@ -29,7 +29,7 @@ class ServerLog:
         """Append server output to the log, and return the output with the secrets redacted."""
         piece = self.redact(piece.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         with contextlib.suppress(OSError):
-            if append_private(self.file, piece[-MAX_FILE_BYTES:], is_durable=False) > MAX_FILE_BYTES:
+            if append_log(self.file, piece[-MAX_FILE_BYTES:]) > MAX_FILE_BYTES:
                 self.file.replace(self.file.with_name(f"{self.file.name}.1"))
         return piece
 

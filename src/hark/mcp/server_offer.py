@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
 from hark.mcp.settings import ServerSettings
 
 SEPARATOR = "__"
@@ -96,7 +96,7 @@ class OfferCache:
         """Save the server's offer, or None if the server did not list its tools in time."""
         encoded = msgspec.json.encode(_CachedOffer(self._fingerprint, offer))
         with contextlib.suppress(OSError):
-            replace_private(self._file, encoded, is_durable=False)
+            replace_file(self._file, encoded, is_durable=False)
 
 
 class ToolNames:

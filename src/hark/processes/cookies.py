@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 from msgspec import Struct
 
-from hark.disk.private_files import append_private
+from hark.disk.line_file import append_line
 from hark.processes.process_table import (
     ProcessInfo,
     living_processes,
@@ -98,7 +98,7 @@ class DetachedProcesses:
         Raises:
             OSError: The file can't be written. The process must not be detached in that case.
         """
-        append_private(self._path, f"{cookie}\n".encode())
+        append_line(self._path, cookie.encode())
 
     def read_cookies(self) -> frozenset[str]:
         """Return the cookies of all detached processes."""

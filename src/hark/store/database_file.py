@@ -184,6 +184,7 @@ def connect(path: Path) -> sqlite3.Connection:
         StoreError: The database can't be opened.
     """
     with translate_errors(path):
+        _finish_rollback(path)
         _check_file(path)
         return open_database(path, lambda connection: migrate(connection, str(path)))
 
@@ -196,6 +197,13 @@ def connect_with_schema(path: Path, schema: str) -> sqlite3.Connection:
     """
     with translate_errors(path):
         return open_database(path, lambda connection: connection.executescript(schema))
+
+
+def _finish_rollback(path: Path) -> None:
+    """Let SQLite undo a transaction that a crash interrupted before the write-ahead log was enabled."""
+    if path.exists() and _file_bytes(path.with_name(path.name + "-journal")):
+        with closing(connect_to_file(path, "rw")) as connection:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
 
 
 def _check_file(path: Path) -> None:

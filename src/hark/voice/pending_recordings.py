@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hark.disk.private_files import replace_private, sync_folder
+from hark.disk.private_files import replace_file
 from hark.protocol.speech import Audio
 from hark.protocol.voice_messages import VoiceNote
 from hark.voice.audio_files import file_extension
@@ -37,11 +37,10 @@ class PendingRecordings:
             OSError: The recording can't be written.
         """
         recording = self._recording_path(note)
-        replace_private(recording, note.audio.data)
+        replace_file(recording, note.audio.data)
         media_type, about = note.audio.media_type, dict(note.about)
         metadata = _RecordingMetadata(note.id, note.conversation, media_type, recording.name, arrived_at_ns, about)
-        replace_private(self._metadata_path(note), msgspec.json.encode(metadata))
-        sync_folder(self._folder)
+        replace_file(self._metadata_path(note), msgspec.json.encode(metadata))
         return recording
 
     def delete(self, note: VoiceNote) -> None:

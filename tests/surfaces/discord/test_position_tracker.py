@@ -5,7 +5,11 @@ from pathlib import Path
 from hark.surfaces.discord.position_tracker import MAX_CHATS, ChatPosition, GatewayPosition, PositionTracker
 
 
-def test_the_resume_position_is_before_the_first_open_event(tmp_path: Path) -> None:
+def read_damaged_files(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.glob("*.damaged")]
+
+
+async def test_the_resume_position_is_before_the_first_open_event(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "position"
     position = PositionTracker(file)
     position.load("bot")
@@ -13,14 +17,14 @@ def test_the_resume_position_is_before_the_first_open_event(tmp_path: Path) -> N
     open_events = [position.open_event(sequence) for sequence in (2, 3, 4)]
     position.advance(9)
     assert position.resume_position == GatewayPosition("bot", "s1", "wss://there", 1)
-    position.close_event(open_events[1])
-    position.close_event(open_events[0])
+    await position.close_event(open_events[1])
+    await position.close_event(open_events[0])
     assert position.resume_position.sequence == 3
-    position.save()
+    await position.save()
     reloaded = PositionTracker(file)
     reloaded.load("bot")
     assert reloaded.resume_position == GatewayPosition("bot", "s1", "wss://there", 3)
-    position.close_event(open_events[2])
+    await position.close_event(open_events[2])
     assert position.resume_position.sequence == 9
 
 
@@ -34,7 +38,7 @@ def test_open_events_count_as_unprocessed_after_a_reload() -> None:
     assert position.resume_position.sequence == 4
 
 
-def test_closing_an_event_from_an_old_session_does_not_affect_the_new_session(tmp_path: Path) -> None:
+async def test_closing_an_event_from_an_old_session_does_not_affect_the_new_session(tmp_path: Path) -> None:
     position = PositionTracker(None)
     position.load("bot")
     position.begin_session("s1", "wss://there", 1)
@@ -42,15 +46,16 @@ def test_closing_an_event_from_an_old_session_does_not_affect_the_new_session(tm
     position.begin_session("s2", "wss://there", 1)
     position.open_event(5)
     position.advance(8)
-    position.close_event(old_event)
+    await position.close_event(old_event)
     assert position.resume_position.sequence == 4
 
 
-def test_a_changed_bot_account_or_a_broken_file_starts_without_a_session(tmp_path: Path) -> None:
+async def test_a_changed_bot_account_or_a_broken_file_starts_without_a_session(tmp_path: Path) -> None:
     file = tmp_path / "position"
     position = PositionTracker(file)
     position.load("bot")
     position.begin_session("s1", "wss://there", 1)
+    await position.save()
     other = PositionTracker(file)
     other.load("other")
     assert other.resume_position == GatewayPosition("other")
@@ -58,6 +63,7 @@ def test_a_changed_bot_account_or_a_broken_file_starts_without_a_session(tmp_pat
     broken = PositionTracker(file)
     broken.load("bot")
     assert broken.resume_position == GatewayPosition("bot")
+    assert read_damaged_files(tmp_path) == ["{"]
 
 
 def test_the_session_is_not_resumable_until_all_chats_are_caught_up() -> None:

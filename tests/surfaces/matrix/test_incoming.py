@@ -418,7 +418,7 @@ async def test_a_rejected_access_token_is_reported_without_showing_the_token(syn
     assert "syt_secret" not in repr(caught.value)
 
 
-async def test_an_invalid_sync_state_is_reported_with_advice(synapse: Synapse, tmp_path: Path) -> None:
+async def test_an_invalid_sync_token_is_reported_with_advice(synapse: Synapse, tmp_path: Path) -> None:
     bot = synapse.register("hark")
     async with matrix_user(synapse) as ann, running_surface(make_matrix_surface(synapse, bot, tmp_path)):
         await ann.create_room_with(bot)
@@ -427,7 +427,17 @@ async def test_an_invalid_sync_state_is_reported_with_advice(synapse: Synapse, t
     file.write_text('{"since": "nonsense"}')
     with pytest.raises(ChatError, match=r"delete .*\.json"):
         await make_matrix_surface(synapse, bot, tmp_path).run(DeliveryRecorder().deliver)
-    file.write_text("{")
-    with pytest.raises(ChatError, match="can't be read"):
-        await make_matrix_surface(synapse, bot, tmp_path).run(DeliveryRecorder().deliver)
-    assert file.read_text() == "{"
+
+
+async def test_a_damaged_sync_file_is_set_aside_and_new_messages_arrive(synapse: Synapse, tmp_path: Path) -> None:
+    bot = synapse.register("hark")
+    async with matrix_user(synapse) as ann:
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)):
+            room = await ann.create_room_with(bot)
+        file = next((tmp_path / "matrix").glob("*.json"))
+        file.write_text("{")
+        async with running_surface(make_matrix_surface(synapse, bot, tmp_path)) as recorder:
+            await recorder.until(lambda: ann.is_member(room, bot.id))
+            await ann.write(room, "still there?")
+            await recorder.until(lambda: "still there?" in message_texts(recorder.events))
+    assert [path.read_text() for path in (tmp_path / "matrix").glob("*.damaged")] == ["{"]

@@ -260,7 +260,7 @@ async def test_cancelling_while_the_lock_is_held_ends_immediately_and_stores_not
 
 
 async def test_a_lock_that_is_never_released_causes_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hark.tools.notes.locked_file.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("hark.disk.file_lock.LOCK_SECONDS", 0.05)
     with hold_lock(tmp_path):
         output = await memory(tmp_path, "add", text="late", scope="user")
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)

@@ -34,10 +34,19 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "home" / "undo"
 
 
-def damage_blob(store: Path, content: bytes) -> None:
+def damage_blob(store: Path, content: bytes | None = None, damaged: bytes = b"damaged") -> None:
+    """Damage the blob with this content, or all blobs."""
     for blob in store.glob("blobs/*/*"):
-        if blob.read_bytes() == content:
-            blob.write_bytes(b"damaged")
+        if content is None or blob.read_bytes() == content:
+            blob.write_bytes(damaged)
+
+
+def newest_step(store: Path) -> Path:
+    return max(store.glob("steps/*/*.step"), key=lambda path: path.name)
+
+
+def step_suffixes(step: Path) -> list[str]:
+    return [path.suffix for path in step.parent.glob(f"{step.name}*")]
 
 
 async def test_a_turn_of_file_tools_and_shell_commands_is_undone_exactly(workspace: Path, store: Path) -> None:
@@ -405,5 +414,47 @@ async def test_undo_since_a_turn_reverts_all_later_turns_at_once(workspace: Path
         await undo.undo("s", since="s.t2")
         assert (workspace / "a.txt").read_text() == "turn 1"
         assert (await undo.undo("s", since="s.t2")).restored == ()
+        await undo.undo("s")
+    assert (workspace / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+
+
+async def test_undo_is_refused_once_when_the_newest_step_is_damaged(workspace: Path, store: Path) -> None:
+    async with open_undo(store) as undo:
+        for number, text in ((1, "first"), (2, "second")):
+            await undo.save_before_step(step_id(number, f"t{number}"), workspace, ["a.txt"])
+            (workspace / "a.txt").write_text(text)
+            undo.finish_step(step_id(number, f"t{number}"))
+        await undo.save_before_step(step_id(3, "t3"), workspace, ["other.txt"])  # waits for the end of step 2
+        newest = newest_step(store)
+        newest.write_bytes(b"")
+        with pytest.raises(UndoRefused, match="damaged"):
+            await undo.undo("s")
+        assert (workspace / "a.txt").read_text() == "second"
+        assert step_suffixes(newest) == [".damaged"]
+
+
+async def test_an_abandoned_step_whose_earlier_state_is_damaged_is_reported(workspace: Path, store: Path) -> None:
+    crashed = Undo(store)
+    await crashed.save_before_step(step_id(1), workspace, None)
+    (workspace / "a.txt").write_text("changed")
+    await crashed.close()
+    damage_blob(store, damaged=b"")
+    async with open_undo(store) as undo:
+        undone = await undo.undo("s")
+    assert not undone.restored
+    assert any("damaged" in line for line in undone.not_undone)
+    assert (workspace / "a.txt").read_text() == "changed"
+
+
+async def test_a_blob_that_a_power_loss_emptied_is_stored_again(workspace: Path, store: Path) -> None:
+    async with open_undo(store) as undo:
+        await undo.save_before_step(step_id(1), workspace, ["a.txt"])
+        undo.finish_step(step_id(1))
+        await undo.save_before_step(step_id(2), workspace, ["src/b.py"])  # waits for the end of step 1
+        damage_blob(store, b"one\r\ntwo\r\n", b"")
+        os.utime(workspace / "a.txt")
+        await undo.save_before_step(step_id(3), workspace, ["a.txt"])
+        (workspace / "a.txt").write_text("edited")
+        undo.finish_step(step_id(3))
         await undo.undo("s")
     assert (workspace / "a.txt").read_bytes() == b"one\r\ntwo\r\n"

@@ -15,6 +15,7 @@ from tempfile import TemporaryFile
 from hark.app.doctor.results import CheckResult, Level
 from hark.app.settings.presets import KEYED_PRESETS
 from hark.app.settings.types import Settings
+from hark.disk.stored_json import damaged_files_notice
 from hark.processes.sandbox import CommandSandbox, SandboxSettings, SandboxUnavailable
 
 MIN_COLUMNS, MIN_LINES = 80, 24
@@ -38,7 +39,7 @@ def check_version() -> Iterator[CheckResult]:
 
 
 def check_home(home: Path) -> Iterator[CheckResult]:
-    """Check that the home directory is writable and has enough free space."""
+    """Check that the home directory is writable, has enough free space, and has no damaged files."""
     directory = next((path for path in (home, *home.parents) if path.exists()), home)
     try:
         with TemporaryFile(dir=directory):
@@ -47,6 +48,8 @@ def check_home(home: Path) -> Iterator[CheckResult]:
         advice = "Make it writable, or set HARK_HOME to another directory."
         yield CheckResult("home", Level.BAD, f"{home} is not writable: {error.strerror}.", advice)
         return
+    if damaged := damaged_files_notice(home):
+        yield CheckResult("home", Level.WARN, damaged)
     free = shutil.disk_usage(directory).free
     text = f"{home}, {free / 1e9:.1f} GB free"
     if free < MIN_DISK_BYTES:

@@ -2,12 +2,11 @@
 
 import base64
 import hashlib
-import os
 import re
 from itertools import count
 from pathlib import Path
 
-from hark.disk.private_files import create_private_folder
+from hark.disk.private_files import create_private, create_private_folder
 from hark.protocol.messages import Attachment
 from hark.protocol.store import StoreError
 
@@ -44,13 +43,11 @@ def _write_new_file(folder: Path, name: str, content: bytes) -> Path:
     for number in count(1):
         path = folder / (name if number == 1 else f"{number}-{name}")
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            create_private(path, content)
         except FileExistsError:
             if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
                 return path
             continue
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
         return path
     raise AssertionError("unreachable: the loop has no end")
 

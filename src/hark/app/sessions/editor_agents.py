@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from hark.app.sessions.editor_session_file import EditorSessionFile
@@ -49,7 +50,7 @@ class WorkspaceAgents:
             WorkspaceError: The workspace can't be used.
         """
         agent = await self._get_agent(workspace)
-        return self._open_session(agent, f"{SURFACE}-{agent.engine.clock.new_id()}", workspace)
+        return await self._open_session(agent, f"{SURFACE}-{agent.engine.clock.new_id()}", workspace)
 
     async def open(self, session: str, workspace: Workspace) -> "SessionHandle":
         """Open an existing session and return its handle.
@@ -68,7 +69,7 @@ class WorkspaceAgents:
             raise WorkspaceError(str(error)) from error
         if not is_known:
             raise UnknownSession(f"No session named {session!r}. session/list lists them.")
-        return self._open_session(agent, session, workspace)
+        return await self._open_session(agent, session, workspace)
 
     async def list_sessions(self, folder: str | None) -> list[tuple[SessionListEntry, str]]:
         """Return the editors' sessions in one folder or in all folders, most recently changed first.
@@ -92,13 +93,13 @@ class WorkspaceAgents:
         """Settle all running turns and close every agent."""
         self._is_closing.set()
 
-    def _open_session(self, agent: "Agent", session: str, workspace: Workspace) -> "SessionHandle":
+    async def _open_session(self, agent: "Agent", session: str, workspace: Workspace) -> "SessionHandle":
         try:
             handle = agent.session(session, SURFACE)
         except ValueError as error:
             raise UnknownSession(str(error)) from error
         try:
-            self._sessions.add(session, workspace.folder)
+            await to_thread.run_sync(self._sessions.add, session, workspace.folder)
         except OSError as error:
             _write_stderr(f"the folder of {session} could not be saved: {error}")
         return handle

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hark.disk.private_files import append_private
+from hark.disk.line_file import append_line
 
 
 class SessionFolder(Struct, frozen=True):
@@ -29,7 +29,7 @@ class EditorSessionFile:
         """
         if self.folders().get(session) == folder:
             return
-        append_private(self._path, msgspec.json.encode(SessionFolder(session, folder)) + b"\n", is_durable=False)
+        append_line(self._path, msgspec.json.encode(SessionFolder(session, folder)))
 
     def folders(self) -> dict[str, str]:
         """Return each session's folder. Unreadable lines are skipped."""

@@ -14,7 +14,7 @@ import msgspec
 
 from hark.app.settings import SettingsError, home_directory, workspace
 from hark.app.settings.types import RouteSettings, Settings
-from hark.disk.private_files import append_private
+from hark.disk.line_file import append_line
 from hark.protocol.commands import Delivery
 from hark.protocol.rules import ApprovalMode
 
@@ -77,7 +77,7 @@ def trust(home: Path, workspace: Path) -> None:
         OSError: The record could not be stored.
     """
     if not is_trusted(home, workspace):
-        append_private(home / "trusted", f"{workspace.resolve()}\n".encode(), is_durable=False)
+        append_line(home / "trusted", str(workspace.resolve()).encode())
 
 
 def _drop_untrusted(layer: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

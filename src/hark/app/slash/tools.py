@@ -1,5 +1,7 @@
 """Slash commands for tools, memory, voice and background work."""
 
+from anyio import to_thread
+
 from hark.app.sessions.handle import SessionHandle
 from hark.app.voice import SpeechPreference
 from hark.processes.background import BackgroundProcessError
@@ -91,7 +93,7 @@ async def voice(session: SessionHandle, arguments: str) -> str:
         if arguments not in tuple(SpeechPreference):
             return "Use /voice on, /voice off or /voice auto."
         try:
-            preferences.save(session.id, SpeechPreference(arguments))
+            await to_thread.run_sync(preferences.save, session.id, SpeechPreference(arguments))
         except OSError as error:
             return f"The choice could not be saved: {error}."
     preference = preferences.get(session.id)

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio.lowlevel
 from msgspec import Struct
 
+from hark.disk.durable import sync_files, sync_folders
 from hark.disk.private_files import restrict_access
 from hark.tools.skills.skill import EXCLUDED_FOLDERS, BadSkill, Skill, read_skill
 
@@ -63,7 +64,11 @@ async def install_skill(
             for path in (into, draft, *draft.rglob("*")):
                 if not path.is_symlink():
                     restrict_access(path)
+        folders = {draft, *((draft / name).parent for name in (*contents.files, *contents.links))}
+        sync_files([draft / name for name in contents.files])
+        sync_folders(folders)
         _move_into_place(draft, target)
+        sync_folders([into])
     except OSError as error:
         raise InstallError(f"{target} could not be written: {error.strerror or error}.") from error
     finally:

@@ -103,11 +103,10 @@ class Platform:
         assert not isinstance(incoming, MessageDeleted)
         author = incoming.author
         if not self._senders.is_allowed(author):
-            if isinstance(incoming, IncomingMessage) and self._senders.may_send_code(author):
-                code = self._senders.pairing_code(author)
-                await self._send_refusal(
-                    incoming.address, f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
-                )
+            is_code_due = isinstance(incoming, IncomingMessage) and self._senders.may_send_code(author)
+            if is_code_due and (code := await self._senders.request_code(author)):
+                text = f"I don't know you yet. Ask my owner to run: hark pair approve {code}"
+                await self._send_refusal(incoming.address, text)
             return False
         if (
             not isinstance(incoming, IncomingMessage)

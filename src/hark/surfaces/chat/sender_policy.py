@@ -1,11 +1,15 @@
 """Control who may write to the agent: users allowed in the settings and users that the owner has paired."""
 
+import logging
 import secrets
 from typing import Protocol
+
+from anyio import to_thread
 
 from hark.protocol.chat import Author
 from hark.timing.rate_limit import RateLimit, RateLimits
 
+LOG = logging.getLogger(__name__)
 CODE_CHARACTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_LENGTH = 8
 CODES_PER_SENDER = 3  # how many times per minute an unknown sender receives a pairing code
@@ -20,7 +24,11 @@ class PairingStore(Protocol):
         ...
 
     def request_pairing(self, surface: str, author: Author, code: str) -> str:
-        """Store a pairing request from an unknown sender. Return its code, which stays the same until it expires."""
+        """Store a pairing request from an unknown sender. Return its code, which stays the same until it expires.
+
+        Raises:
+            OSError: The request could not be stored.
+        """
         ...
 
 
@@ -47,9 +55,13 @@ class SenderPolicy:
             return True
         return self._pairings.is_paired(self._surface, author.id)
 
-    def pairing_code(self, author: Author) -> str:
-        """Return the code with which the owner can pair this author."""
-        return self._pairings.request_pairing(self._surface, author, new_code())
+    async def request_code(self, author: Author) -> str:
+        """Return the code with which the owner can pair this author, or "" if the request could not be stored."""
+        try:
+            return await to_thread.run_sync(self._pairings.request_pairing, self._surface, author, new_code())
+        except OSError as error:
+            LOG.warning("A pairing request on %s could not be stored: %s.", self._surface, error)
+            return ""
 
     def may_send_code(self, author: Author) -> bool:
         """Return whether an unknown sender may be sent a pairing code now. If so, the code counts towards the rate

@@ -78,7 +78,8 @@ class GatewayConnection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._position.save()
+        with anyio.move_on_after(SHUTDOWN_SECONDS, shield=True):
+            await self._position.save()
         await self._close()
 
     async def receive(self, deliver: Deliver) -> None:
@@ -185,6 +186,7 @@ class GatewayConnection:
         """Handle a new session: fetch the messages that were missed since the previous session."""
         socket = self._client.ws
         self._position.begin_session(socket.session_id or "", str(socket.gateway), socket.sequence or 0)
+        self._tasks.create_task(self._position.save())
         if self._settings.catch_up > 0:
             for chat, last_position in self._position.resume_position.heard.items():
                 self._position.chats_to_catch_up.add(chat)
@@ -263,7 +265,7 @@ class GatewayConnection:
             position = ChatPosition(message.id, guild_of(message.channel))
             self._position.record_message(str(message.channel.id), position, is_addressed=self._is_accepted(message))
         if open_event is not None:
-            self._position.close_event(open_event)
+            await self._position.close_event(open_event)
 
     async def _catch_up(self, chat: str, last_position: ChatPosition, previous: asyncio.Task[None] | None) -> None:
         missed = await self._reader.fetch_missed(chat, last_position, self._settings.catch_up)

@@ -4,10 +4,13 @@ import contextlib
 import time
 from pathlib import Path
 
+import anyio
 import msgspec
+from anyio import to_thread
 from msgspec import Struct, structs
 
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
+from hark.disk.stored_json import read_json
 
 MAX_CHATS = 500
 SAVE_SECONDS = 0.5
@@ -44,6 +47,7 @@ class PositionTracker:
         self._open: set[OpenEvent] = set()
         self.chats_to_catch_up: set[str] = set()
         self._saved_at = 0.0
+        self._saving = anyio.Lock()
 
     @property
     def resume_position(self) -> GatewayPosition:
@@ -67,7 +71,6 @@ class PositionTracker:
     def begin_session(self, session: str, gateway: str, sequence: int) -> None:
         """Record that a new gateway session has begun."""
         self.latest = structs.replace(self.latest, session=session, gateway=gateway, sequence=sequence)
-        self.save()
 
     def forget_session(self) -> None:
         """Forget the session, because it can't be resumed."""
@@ -83,11 +86,11 @@ class PositionTracker:
         self._open.add(event)
         return event
 
-    def close_event(self, event: OpenEvent) -> None:
-        """Record that an event was processed."""
+    async def close_event(self, event: OpenEvent) -> None:
+        """Record that an event was processed. Save the position if the last save was some time ago."""
         self._open.discard(event)
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
-            self.save()
+            await self.save()
 
     def record_message(self, chat: str, position: ChatPosition, *, is_addressed: bool) -> None:
         """Record a processed message. Only the latest chats in which the bot was addressed are tracked."""
@@ -104,15 +107,16 @@ class PositionTracker:
 
     def _load_file(self) -> GatewayPosition:
         try:
-            content = self._file.read_bytes() if self._file else b"{}"
-            return msgspec.json.decode(content, type=GatewayPosition)
-        except (OSError, msgspec.MsgspecError):
-            return GatewayPosition()  # Nothing to resume: a new session is started.
+            position = read_json(self._file, GatewayPosition) if self._file else None
+        except OSError:
+            position = None
+        return position or GatewayPosition()  # Without a position, a new session is started.
 
-    def save(self) -> None:
-        """Write the position file now."""
+    async def save(self) -> None:
+        """Write the position file durably. Cancelling has no effect once the write has begun."""
         self._saved_at = time.monotonic()
         if self._file is None:
             return
-        with contextlib.suppress(OSError):  # Without the file, only resuming is lost.
-            replace_private(self._file, msgspec.json.encode(self.resume_position), is_durable=False)
+        async with self._saving:  # so that an older position never replaces a newer one
+            with contextlib.suppress(OSError):  # Without the file, only resuming is lost.
+                await to_thread.run_sync(replace_file, self._file, msgspec.json.encode(self.resume_position))

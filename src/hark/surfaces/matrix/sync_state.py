@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
+from hark.disk.stored_json import read_json
 from hark.protocol.chat import ChatError
 
 MAX_THREAD_MESSAGES = 300
@@ -26,16 +27,14 @@ class SyncState:
         """Read the state file.
 
         Raises:
-            ChatError: The file exists but can't be read. Starting over automatically would lose messages.
+            ChatError: The file exists but can't be read.
         """
         self.path = directory / f"{re.sub(r'[^A-Za-z0-9._=-]', '_', account)}.json"
         try:
-            self._content = msgspec.json.decode(self.path.read_bytes(), type=SyncFile)
-        except FileNotFoundError:
-            self._content = SyncFile()
-        except (OSError, msgspec.DecodeError) as error:
-            advice = "Fix the file, or delete it to receive only new messages."
-            raise ChatError(f"{self.path} can't be read: {error}. {advice}") from error
+            # After damage, only new messages are received.
+            self._content = read_json(self.path, SyncFile) or SyncFile()
+        except OSError as error:
+            raise ChatError(f"{self.path} can't be read: {error}. Check its permissions.") from error
 
     @property
     def since(self) -> str:
@@ -65,6 +64,6 @@ class SyncState:
             ChatError: The file can't be written.
         """
         try:
-            replace_private(self.path, content)
+            replace_file(self.path, content)
         except OSError as error:
             raise ChatError(f"{self.path} can't be written: {error}. Check its directory.") from error

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from hark.disk.private_files import append_private, replace_private
+from hark.disk.private_files import append_log, replace_file
 
 MAX_ENTRIES = 500
 
@@ -25,7 +25,7 @@ class History:
         if not self._texts or self._texts[-1] != text:
             self._texts.append(text)
             with contextlib.suppress(OSError):  # the history of this run stays in memory
-                append_private(self._path, msgspec.json.encode(text) + b"\n", is_durable=False)
+                append_log(self._path, msgspec.json.encode(text) + b"\n")
         self._index = len(self._texts)
 
     def older(self, current: str) -> str | None:
@@ -69,7 +69,7 @@ class SavedDraft:
             if not text:
                 self._path.unlink(missing_ok=True)
                 return
-            replace_private(self._path, text.encode(), is_durable=False)
+            replace_file(self._path, text.encode(), is_durable=False)
 
 
 def adopt_orphaned_draft(directory: Path, session: str, known_sessions: Container[str]) -> None:

@@ -1,4 +1,4 @@
-"""Replaces whole files atomically. Several changes are applied together: either all or none."""
+"""Replaces whole files atomically and durably. Several changes are applied together: either all or none."""
 
 import contextlib
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from hark.disk.durable import sync_folders
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolError
 from hark.tools.files.paths import display_path, open_file, read_content
@@ -54,54 +55,79 @@ def read_old_content(path: Path, workspace: Path) -> bytes:
 
 
 def apply_changes(changes: Sequence[FileChange], workspace: Path) -> None:
-    """Apply all changes without awaiting, so that no interrupt can occur between them.
+    """Apply all changes. They are on disk when this returns. Blocks the caller.
 
     Raises:
         ToolError: A change failed, and all files were restored. If a file could not be restored, the effect is
             unknown.
     """
-    applied = _AppliedChanges()
-    for change in changes:
-        try:
-            applied.apply(change)
-        except OSError as error:
-            not_restored = applied.roll_back()
-            why = f"{display_path(change.path, workspace)} can't be written: {error.strerror}."
-            if not_restored:
-                names = ", ".join(display_path(path, workspace) for path in not_restored)
-                why = f"{why} Earlier changes could not be undone in: {names}."
-                raise ToolError(why, Effect.UNKNOWN) from error
-            raise ToolError(f"{why} Nothing was changed.") from error
+    transaction = _Transaction()
+    path = Path()
+    try:
+        for change in changes:
+            path = change.path
+            transaction.prepare(change)
+        for change in changes:
+            path = change.path
+            transaction.apply(change)
+        transaction.sync()
+    except OSError as error:
+        not_restored = transaction.roll_back()
+        why = f"{display_path(path, workspace)} can't be written: {error.strerror}."
+        if not_restored:
+            names = ", ".join(display_path(path, workspace) for path in not_restored)
+            why = f"{why} Earlier changes could not be undone in: {names}."
+            raise ToolError(why, Effect.UNKNOWN) from error
+        raise ToolError(f"{why} Nothing was changed.") from error
 
 
-class _AppliedChanges:
-    """The changes applied so far, so that they can be undone."""
+class _Transaction:
+    """File changes that can be undone. Contents are on disk before they replace a file.
+
+    So a reader, a crash or a power loss never sees a half-written file.
+    """
 
     def __init__(self) -> None:
-        self._changes: list[tuple[FileChange, os.stat_result | None]] = []
-        self._folders: list[Path] = []
+        self._drafts: dict[Path, Path] = {}  # the new content of each target, until it replaces the target
+        self._applied: list[tuple[FileChange, os.stat_result | None]] = []
+        self._new_folders: list[Path] = []
+
+    def prepare(self, change: FileChange) -> None:
+        """Write the new content to a draft next to the target, and wait until it is on disk."""
+        if change.new is not None:
+            self._make_folders(change.path.parent)
+            old = change.path.stat() if change.old is not None else None
+            self._write_draft(change.path, change.new, old, change.is_executable)
 
     def apply(self, change: FileChange) -> None:
+        """Replace or remove the target."""
         before = change.path.stat() if change.old is not None else None
         if change.new is None:
             change.path.unlink()
         else:
-            self._make_folders(change.path.parent)
-            _write_atomically(change.path, change.new, before, change.is_executable)
-        self._changes.append((change, before))
+            self._drafts[change.path].replace(change.path)
+            del self._drafts[change.path]
+        self._applied.append((change, before))
+
+    def sync(self) -> None:
+        """Wait until the directory entries are on disk."""
+        sync_folders(path.parent for path in (*self._new_folders, *(change.path for change, _ in self._applied)))
 
     def roll_back(self) -> list[Path]:
         """Undo all changes. Return the files that could not be restored."""
         not_restored: list[Path] = []
-        for change, before in reversed(self._changes):
+        for change, before in reversed(self._applied):
             try:
                 if change.old is None:
                     change.path.unlink()
                 else:
-                    _write_atomically(change.path, change.old, before)
+                    self._write_draft(change.path, change.old, before)
+                    self._drafts.pop(change.path).replace(change.path)
             except OSError:
                 not_restored.append(change.path)
-        for folder in reversed(self._folders):
+        for draft in self._drafts.values():
+            draft.unlink(missing_ok=True)
+        for folder in reversed(self._new_folders):
             with contextlib.suppress(OSError):  # another process put a file into it
                 folder.rmdir()
         return not_restored
@@ -111,26 +137,21 @@ class _AppliedChanges:
             return
         self._make_folders(folder.parent)
         folder.mkdir()
-        self._folders.append(folder)
+        self._new_folders.append(folder)
 
-
-def _write_atomically(
-    path: Path, content: bytes, old: os.stat_result | None, is_executable: bool | None = None
-) -> None:
-    """Write a temporary file next to the target and rename it, so that a reader never sees a half-written file."""
-    temporary = path.parent / f".{secrets.token_hex(8)}.hark"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
+    def _write_draft(
+        self, path: Path, content: bytes, old: os.stat_result | None, is_executable: bool | None = None
+    ) -> None:
+        draft = self._drafts[path] = path.parent / f".{secrets.token_hex(8)}.hark"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             if old is not None:
                 _copy_owner_and_mode(descriptor, old)
             if is_executable is not None:
                 _make_executable(descriptor, is_executable)
             file.write(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            file.flush()
+            os.fsync(descriptor)
 
 
 def _copy_owner_and_mode(descriptor: int, old_status: os.stat_result) -> None:

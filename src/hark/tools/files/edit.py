@@ -1,6 +1,7 @@
 """The `edit` tool: replaces exact text in a file."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,7 @@ class EditArguments(ToolArguments, frozen=True):
 
 
 class EditTool:
-    """The tool that edits files. It reads, checks and writes without awaiting, so that calls can't interleave."""
+    """The tool that edits files. Its calls never interleave."""
 
     spec = tool_spec(
         EditArguments, "edit", is_changing=True, predict=lambda arguments: file_write_effects(arguments.path)
@@ -57,7 +58,7 @@ class EditTool:
         edits = _requested_edits(arguments)
         path = resolve_path(arguments.path, context.workspace)
         is_stale = self._reads.is_stale(context, path)
-        summary = _edit_file(path, edits, context.workspace)
+        summary = await self._reads.run_change(partial(_edit_file, path, edits, context.workspace))
         if is_stale:
             return ToolOutput(f"{STALE_NOTE}\n{summary}")
         self._reads.record_version(context, path)

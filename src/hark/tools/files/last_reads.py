@@ -1,9 +1,15 @@
-"""Records the version of each file that a session last saw, so that an edit can detect later changes."""
+"""The state that the file tools share: the version of each file that a session last saw, and a lock for changes."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
 
 from hark.protocol.tool import CallContext
+
+T = TypeVar("T")
 
 MAX_VERSIONS = 20_000
 
@@ -16,6 +22,14 @@ class LastReads:
 
     def __init__(self) -> None:
         self._versions: dict[tuple[str, str], FileVersion] = {}
+        self._one_change_at_a_time = CapacityLimiter(1)
+
+    async def run_change(self, change: Callable[[], T]) -> T:
+        """Run a function that reads, checks and writes files in a thread, so that waiting for the disk is harmless.
+
+        Changes run one at a time, so that calls can't interleave. Cancelling has no effect once the change has begun.
+        """
+        return await to_thread.run_sync(change, limiter=self._one_change_at_a_time)
 
     def record_version(self, context: CallContext, path: Path) -> None:
         """Record the file's current version."""

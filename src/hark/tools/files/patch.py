@@ -1,5 +1,6 @@
 """The `patch` tool: applies a patch to one or more files, either completely or not at all."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def predict_effects(arguments: PatchArguments) -> PredictedEffects:
 
 
 class PatchTool:
-    """The tool that applies patches. It reads, checks and writes without awaiting, so that calls can't interleave."""
+    """The tool that applies patches. Its calls never interleave."""
 
     spec = tool_spec(
         PatchArguments,
@@ -52,14 +53,20 @@ class PatchTool:
 
     async def run(self, arguments: PatchArguments, context: CallContext) -> ToolOutput:
         """Apply the patch and report the result for each file."""
-        plan = _PatchPlan(context.workspace)
-        for patch in parse_patch(arguments.patch):
-            plan.add(patch)
-        changes = plan.changes()
-        apply_changes(changes, context.workspace)
+        changes, report = await self._reads.run_change(partial(_apply_patch, arguments.patch, context.workspace))
         for change in changes:
             self._reads.record_version(context, change.path)
-        return ToolOutput("\n".join(plan.report))
+        return ToolOutput("\n".join(report))
+
+
+def _apply_patch(text: str, workspace: Path) -> tuple[list[FileChange], list[str]]:
+    """Apply a patch. Return the changed files and a report."""
+    plan = _PatchPlan(workspace)
+    for patch in parse_patch(text):
+        plan.add(patch)
+    changes = plan.changes()
+    apply_changes(changes, workspace)
+    return changes, plan.report
 
 
 class _PatchPlan:

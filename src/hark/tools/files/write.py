@@ -1,5 +1,6 @@
 """The `write` tool: writes a whole file."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,11 +34,11 @@ class WriteTool:
         self._reads = reads
 
     async def run(self, arguments: WriteArguments, context: CallContext) -> ToolOutput:
-        """Write the file in one step without yielding to the event loop, and return a summary of the change."""
+        """Write the file and return a summary of the change."""
         if arguments.path.endswith("/"):
             raise ToolError(f"{arguments.path} names a folder. Name a file in it; missing folders are created.")
         path = resolve_path(arguments.path, context.workspace)
-        text = _write(path, arguments.content, context.workspace)
+        text = await self._reads.run_change(partial(_write, path, arguments.content, context.workspace))
         self._reads.record_version(context, path)
         return ToolOutput(text)
 

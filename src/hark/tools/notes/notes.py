@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hark.disk.file_lock import lock_file
+from hark.disk.private_files import replace_file
 from hark.protocol.tool import ToolError
-from hark.tools.notes.locked_file import lock_file, replace_file
 
 MAX_FILE_BYTES = 20_000
 MAX_NOTE_CHARACTERS = 1_000

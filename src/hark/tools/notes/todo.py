@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from hark.disk.file_lock import lock_file
+from hark.disk.private_files import replace_file
 from hark.processes.cookies import current_owner
 from hark.processes.python.function_worker import run_in_child
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, build_schema, doc, tool_spec
-from hark.tools.notes.locked_file import lock_file, replace_file
 
 MAX_ITEMS = 100
 MAX_ITEM_CHARACTERS = 500

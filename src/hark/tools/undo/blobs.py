@@ -1,6 +1,6 @@
 """Stores file contents under the hash of their bytes, so that equal contents are stored only once."""
 # File names are bytes here, because they may not be valid text.
-# ruff: noqa: PTH102, PTH105, PTH108, PTH110, PTH112, PTH120
+# ruff: noqa: PTH102, PTH105, PTH108, PTH110, PTH112, PTH116, PTH120
 
 import fcntl
 import hashlib
@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hark.disk.durable import sync_files, sync_folders
 from hark.disk.private_files import create_private_folder
 from hark.disk.regular_files import open_regular
 
@@ -23,13 +24,27 @@ DIGEST_BYTES = 32
 class BlobStore:
     """A folder of blobs. Processes may share the folder, because a blob is created by a rename and never changes.
 
-    Any method may raise an OSError. A failed method never leaves a half-written file that looks like a blob.
+    Blobs get their names, all at once, when the outermost `batch` ends. By then their contents are on disk, so a power
+    loss never leaves an incomplete blob. Any method may raise an OSError.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = os.fsencode(folder)
         self._temporary_name = secrets.token_hex(6).encode()  # part of temporary file names, unique to this process
         self._count = 0
+        self._pending: dict[bytes, bytes] = {}  # the temporary files of this batch, by digest
+
+    @contextmanager
+    def batch(self) -> Generator[None]:
+        """Store blobs durably when the context exits. If it exits with an error, store none of them."""
+        try:
+            yield
+            self._name_pending_blobs()
+        finally:
+            for temporary in self._pending.values():
+                with suppress(OSError):
+                    os.unlink(temporary)
+            self._pending.clear()
 
     def path(self, digest: bytes) -> bytes:
         """Return the path of a blob, whether or not it exists."""
@@ -37,20 +52,21 @@ class BlobStore:
         return self._folder + b"/" + name[:2] + b"/" + name[2:]
 
     def has(self, digest: bytes) -> bool:
-        """Return whether the blob exists."""
-        return os.path.exists(self.path(digest))
+        """Return whether the blob exists, or will exist at the end of this batch."""
+        return digest in self._pending or os.path.exists(self.path(digest))
 
     def store(self, content: bytes) -> bytes:
-        """Store these bytes and return their digest."""
+        """Store these bytes and return their digest. Call it in a `batch`."""
         digest = digest_of(content)
-        if not self.has(digest):
+        if not self._has_content(digest, len(content)):
             with self._new_file() as (file, temporary):
                 _write_all(file, content)
-                self._move_into_place(temporary, digest)
+                self._pending[digest] = temporary
         return digest
 
     def store_file(self, path: bytes) -> tuple[bytes, os.stat_result]:
-        """Store the content of a regular file. Return its digest, and the file's status when it was read.
+        """Store the content of a regular file. Return its digest, and the file's status when it was read. Call it in a
+        `batch`.
 
         If another process writes the file meanwhile, the stored content is one that any reader could have seen.
         """
@@ -79,17 +95,36 @@ class BlobStore:
             return False
 
     def copy_to(self, digest: bytes, target: int) -> None:
-        """Write a blob's content into an open, empty file."""
+        """Write a blob's content into an open, empty file.
+
+        Raises:
+            OSError: The blob is missing or damaged, or the file can't be written.
+        """
         with open_regular(self.path(digest)) as source:
             _copy_content(source, target)
+        os.lseek(target, 0, os.SEEK_SET)
+        if _digest_of_descriptor(target) != digest:
+            raise OSError("the stored copy is damaged")
 
     def _store_big_file(self, source: int) -> bytes:
         with self._new_file() as (target, temporary):
             _copy_content(source, target)
             os.lseek(target, 0, os.SEEK_SET)
             digest = _digest_of_descriptor(target)
-            self._move_into_place(temporary, digest)
+            if digest in self._pending:
+                os.unlink(temporary)
+            else:
+                self._pending[digest] = temporary
         return digest
+
+    def _has_content(self, digest: bytes, size: int) -> bool:
+        """Return whether a blob of this size exists. A wrong size is the most common damage."""
+        if digest in self._pending:
+            return True
+        try:
+            return os.stat(self.path(digest)).st_size == size
+        except FileNotFoundError:
+            return False
 
     @contextmanager
     def _new_file(self) -> Generator[tuple[int, bytes]]:
@@ -108,14 +143,19 @@ class BlobStore:
         finally:
             os.close(file)
 
-    def _move_into_place(self, temporary: bytes, digest: bytes) -> None:
-        path = self.path(digest)
-        try:
-            os.replace(temporary, path)
-        except FileNotFoundError:
+    def _name_pending_blobs(self) -> None:
+        if not self._pending:
+            return
+        sync_files(self._pending.values())
+        folders = {self._folder}
+        while self._pending:
+            digest, temporary = self._pending.popitem()
+            path = self.path(digest)
+            folders.add(os.path.dirname(path))
             with suppress(FileExistsError):
                 os.mkdir(os.path.dirname(path), mode=0o700)
             os.replace(temporary, path)
+        sync_folders(folders)
 
 
 def digest_of(content: bytes) -> bytes:

@@ -8,6 +8,7 @@ import shutil
 import stat
 from contextlib import suppress
 
+from hark.disk.durable import sync_files, sync_folders
 from hark.tools.undo.blobs import BlobStore, digest_of
 from hark.tools.undo.manifest import EntryChange, EntryKind, ManifestEntry, SkipReason, format_path, has_same_content
 from hark.tools.undo.plan import DiskState, UndoPlan
@@ -21,12 +22,12 @@ class PlanExecution:
     def __init__(self, plan: UndoPlan, blobs: BlobStore) -> None:
         self._plan = plan
         self._blobs = blobs
-        # Hard links: names of one file become one file again.
+        # Hard links: names of one file become one file again. The values are temporary paths.
         self._restored_files: dict[tuple[int, int, int, bytes], bytes] = {}
         self.remaining_folders: list[bytes] = []  # folders that the steps created and that contain other files by now
 
     def run(self) -> None:
-        """Execute the whole plan. Folders are created before their contents and removed after them.
+        """Execute the whole plan durably. Folders are created before their contents and removed after them.
 
         Raises:
             OSError: The plan took effect only in part. Run its inverse, or run it again.
@@ -36,9 +37,9 @@ class PlanExecution:
         self._make_folders()
         self._move_back()
         self._remove_folders()
-        for change in self._plan.changes:
-            self._restore_entry(change)
+        self._restore_entries()
         self._restore_folder_modes()
+        self._sync_folders()
 
     def _make_folders_writable(self) -> None:
         present = [c.path for c in self._plan.changes if c.after is not None and c.after.kind is EntryKind.FOLDER]
@@ -85,34 +86,43 @@ class PlanExecution:
                     raise
                 self.remaining_folders.append(change.path)
 
-    def _restore_entry(self, change: EntryChange) -> None:
+    def _restore_entries(self) -> None:
+        """Create all entries under temporary names, and rename them when their contents are on disk."""
+        created: dict[bytes, bytes] = {}  # the temporary path of each restored path
+        try:
+            for change in self._plan.changes:
+                if (wanted := self._entry_to_create(change)) is not None:
+                    created[change.path] = temporary_path(self._plan, change.path)
+                    self._create_entry(created[change.path], wanted)
+            sync_files([path for path in created.values() if stat.S_ISREG(os.lstat(path).st_mode)])
+            for path, temporary in created.items():
+                os.replace(temporary, path)
+        except OSError:
+            for temporary in created.values():
+                with suppress(OSError):
+                    os.unlink(temporary)
+            raise
+
+    def _entry_to_create(self, change: EntryChange) -> ManifestEntry | None:
+        """Return the entry to create, or None if there is none. A change of the mode alone is made here."""
         wanted = change.before
         if wanted is None or wanted.kind in (EntryKind.FOLDER, EntryKind.OTHER, EntryKind.SKIPPED):
-            return
+            return None
         is_same_file = change.after is not None and change.after.kind is wanted.kind is EntryKind.FILE
         if is_same_file and change.after is not None and has_same_content(wanted, change.after):
             os.chmod(change.path, wanted.mode)
-            return
-        if not wanted.is_restorable:
-            return  # only in a rollback: the removed file was too big to store, and stays removed
-        os.makedirs(os.path.dirname(change.path), exist_ok=True)
-        temporary = temporary_path(self._plan, change.path)
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        try:
-            linked_path = self._restored_files.get(_file_identity(wanted))
-            if linked_path is not None and wanted.kind is EntryKind.FILE:
-                os.link(linked_path, temporary)
-            else:
-                self._create_entry(temporary, wanted)
-            os.replace(temporary, change.path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
-            raise
-        self._restored_files[_file_identity(wanted)] = change.path
+            return None
+        # Without content only in a rollback: the removed file was too big to store, and stays removed.
+        return wanted if wanted.is_restorable else None
 
     def _create_entry(self, path: bytes, wanted: ManifestEntry) -> None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        linked_path = self._restored_files.setdefault(_file_identity(wanted), path)
+        if linked_path != path and wanted.kind is EntryKind.FILE:
+            os.link(linked_path, path)
+            return
         if wanted.kind is EntryKind.LINK:
             os.symlink(wanted.digest, path)
             _restore_owner(path, wanted)
@@ -120,7 +130,7 @@ class PlanExecution:
         if wanted.kind is EntryKind.PIPE:
             os.mkfifo(path, 0o600)
         else:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             try:
                 self._blobs.copy_to(wanted.digest, file)
             finally:
@@ -134,6 +144,11 @@ class PlanExecution:
             with suppress(FileNotFoundError):
                 if stat.S_IMODE(os.lstat(path).st_mode) != modes[path]:
                     os.chmod(path, modes[path])
+
+    def _sync_folders(self) -> None:
+        paths = {change.path for change in self._plan.changes}
+        paths |= {path for move in self._plan.moves for path in (move.source, move.target)}
+        sync_folders(folder for folder in {os.path.dirname(path) for path in paths} if os.path.isdir(folder))
 
     def _wanted_folders(self) -> dict[bytes, ManifestEntry]:
         changes = self._plan.changes

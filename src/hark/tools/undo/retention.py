@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
 from hark.tools.undo.blobs import BlobStore
 from hark.tools.undo.manifest import EntryKind, Manifest
 from hark.tools.undo.steps import FINISHED, OPEN, UNDONE, Step
@@ -37,7 +37,7 @@ def clean_up(folder: Path, blobs: BlobStore) -> None:
     """
     if time.time_ns() - _last_cleanup_ns(folder) < CLEANUP_INTERVAL_SECONDS * 1e9:
         return
-    replace_private(folder / "swept", b"", is_durable=False)
+    replace_file(folder / "swept", b"", is_durable=False)
     deadline = time.monotonic() + MAX_CLEANUP_SECONDS
     _remove_partial_files(folder)
     needed: set[bytes] = set()
@@ -51,7 +51,8 @@ def clean_up(folder: Path, blobs: BlobStore) -> None:
         try:
             newly_needed = _needed_blobs(path, blobs) - needed
         except (msgspec.DecodeError, ValueError, OSError):
-            path.unlink(missing_ok=True)  # it can't be read, so it can't be undone
+            if path.parent.name == "roots":  # a damaged step stays, because the next undo must report it
+                path.unlink(missing_ok=True)
             continue
         size += sum(_file_size(blobs.path(digest)) for digest in newly_needed)
         needed |= newly_needed

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from hark.disk.gitignore import GIT, IgnoreScope
-from hark.disk.private_files import replace_private
+from hark.disk.private_files import replace_file
 from hark.disk.tree_walk import WalkFolder
 from hark.tools.undo.blobs import BlobStore, digest_of
 from hark.tools.undo.manifest import (
@@ -260,7 +260,7 @@ class LastScans:
         Raises:
             OSError: The digest can't be written.
         """
-        replace_private(self._pointer_path(root), digest.hex().encode(), is_durable=False)
+        replace_file(self._pointer_path(root), digest.hex().encode(), is_durable=False)
 
     def _pointer_path(self, root: bytes) -> Path:
         return self._folder / "roots" / digest_of(root).hex()[:32]

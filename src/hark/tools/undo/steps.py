@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from hark.disk.private_files import open_private, replace_private, sync_folder
+from hark.disk.durable import sync_folders
+from hark.disk.private_files import create_private_folder, open_private, replace_file
+from hark.disk.stored_json import set_aside
 from hark.protocol.snapshots import StepId
 from hark.tools.undo.blobs import digest_of
 from hark.tools.undo.manifest import Difference
@@ -33,7 +35,7 @@ class Step(Struct, frozen=True):
 
 
 class StepFiles:
-    """The folder of step files. Writes are atomic. Any method may raise an OSError.
+    """The folder of step files. Writes are atomic and durable. Any method may raise an OSError.
 
     This process holds a lock on its own owner file until it exits, so that other processes can distinguish its open
     steps from those that a crash left.
@@ -49,7 +51,7 @@ class StepFiles:
         """Write the file for a step that has just begun, and return its path."""
         self._lock_owner_file()
         folder = self._session_folder(step.name.session)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        create_private_folder(folder)
         last = max((int(path.stem) for path in folder.iterdir() if path.stem.isdigit()), default=0)
         path = folder / f"{max(time.time_ns(), last + 1):020d}{OPEN}"
         self.write(path, step)
@@ -57,25 +59,38 @@ class StepFiles:
 
     def write(self, path: Path, step: Step) -> None:
         """Write a step to a file and replace the file if it exists."""
-        replace_private(path, msgspec.msgpack.encode(step), is_durable=False)
+        replace_file(path, msgspec.msgpack.encode(step))
 
     def finish(self, path: Path, step: Step) -> None:
         """Replace an open step with the finished one."""
         self.write(path.with_suffix(FINISHED), step)
+        self.remove(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a step durably."""
         path.unlink(missing_ok=True)
+        sync_folders([path.parent])
 
     def mark_undone(self, path: Path) -> None:
         """Record that a step is undone. The record survives a power loss."""
         with suppress(FileNotFoundError):
             path.rename(path.with_suffix(UNDONE))
-        sync_folder(path.parent)
+        sync_folders([path.parent])
 
     def read(self, path: Path) -> Step | None:
-        """Return a step, or None if it is missing or can't be decoded."""
+        """Return a step, or None if it is missing or damaged."""
         try:
             return msgspec.msgpack.decode(path.read_bytes(), type=Step)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
+
+    def set_aside_damaged(self, path: Path) -> bool:
+        """Set a step aside that `read` could not return. Return False if it no longer exists."""
+        try:
+            set_aside(path, "it can't be decoded")
+        except FileNotFoundError:
+            return False
+        return True
 
     def undoable_steps(self, session: str) -> list[Path]:
         """Return a session's steps that are not undone, including open ones, newest first."""

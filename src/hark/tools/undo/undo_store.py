@@ -9,7 +9,8 @@ from threading import Event
 import msgspec
 from msgspec import Struct
 
-from hark.disk.private_files import replace_private, sync_folder
+from hark.disk.durable import sync_folders
+from hark.disk.private_files import replace_file
 from hark.protocol.names import turn_number
 from hark.protocol.snapshots import StepId, UndoRefused, UndoResult
 from hark.tools.undo.blobs import BlobStore
@@ -30,6 +31,12 @@ from hark.tools.undo.scopes import resolve_scopes
 from hark.tools.undo.steps import OPEN, Step, StepFiles, lock_store
 
 CRASH_NOTE = "a crash interrupted the step: changes between the crash and the next start count as part of it"
+
+DAMAGED_NOTE = "the state before the step is damaged, so its changes can't be undone"
+DAMAGED_STEP = (
+    "Nothing was undone: the record of the last step is damaged, so its changes are unknown. It was set aside. Check "
+    "the files yourself. If you undo again, the step before it is undone."
+)
 
 
 class _OpenStep(Struct):
@@ -82,13 +89,15 @@ class UndoStore:
         if not scopes:
             return
         with lock_store(self._folder, is_shared=True):
-            manifest = Scan(self._blobs, self._home, self._limits, stop, self._last_scans.entries_of(root)).run(scopes)
-            digest = self._blobs.store(msgspec.msgpack.encode(manifest))
+            last_entries = self._last_scans.entries_of(root)
+            with self._blobs.batch():
+                manifest = Scan(self._blobs, self._home, self._limits, stop, last_entries).run(scopes)
+                digest = self._blobs.store(msgspec.msgpack.encode(manifest))
+                if stop.is_set():
+                    raise ScanCancelled
             if root in scopes:
                 self._last_scans.remember(root, manifest.entries)
                 self._last_scans.save(root, digest)
-            if stop.is_set():
-                raise ScanCancelled
             if open_step is None:
                 step = Step(name, root, self._steps.owner, (digest,))
                 self._open[name] = _OpenStep(self._steps.begin(step), step, manifest)
@@ -170,7 +179,8 @@ class UndoStore:
             raise UndoRefused(" ".join(("There is nothing to undo in this session.", *notes)))
         root = next((step.root for step in steps if step.root), b"")
         changes = fold_changes(step.difference.changes for step in steps)
-        plan, not_undoable = make_plan(secrets.token_hex(4), root, changes, self._blobs)
+        with self._blobs.batch():
+            plan, not_undoable = make_plan(secrets.token_hex(4), root, changes, self._blobs)
         if stop.is_set():
             raise ScanCancelled
         plan = msgspec.structs.replace(plan, steps=tuple(str(path.relative_to(self._folder)) for path in paths))
@@ -187,6 +197,8 @@ class UndoStore:
         steps: list[Step] = []
         for path in self._steps.undoable_steps(session):
             step = self._steps.read(path)
+            if step is None and self._steps.set_aside_damaged(path):
+                raise UndoRefused(DAMAGED_STEP)
             if step is None:
                 continue
             if not extent.includes(step.name.turn, steps[0].name.turn if steps else ""):
@@ -197,8 +209,7 @@ class UndoStore:
 
     def _carry_out(self, plan: UndoPlan) -> list[bytes]:
         """Execute the plan so that it can be resumed after a crash. Return the folders that were not removed."""
-        replace_private(self._plan_path, msgspec.msgpack.encode(plan))
-        sync_folder(self._folder)
+        replace_file(self._plan_path, msgspec.msgpack.encode(plan))
         restore = PlanExecution(plan, self._blobs)
         try:
             restore.run()
@@ -226,6 +237,7 @@ class UndoStore:
         for path in plan.steps:
             self._steps.mark_undone(self._folder / path)
         self._plan_path.unlink(missing_ok=True)
+        sync_folders([self._folder])
 
     def _finish_plan(self) -> list[str]:
         """Finish an undo that a crash interrupted. A plan found under the lock belongs to a dead process."""
@@ -259,23 +271,25 @@ class UndoStore:
         if step is None:
             return
         before = Manifest()
+        notes = [CRASH_NOTE]
         for digest in step.manifests:
             try:
                 before = before.merge_later(msgspec.msgpack.decode(self._blobs.read(digest), type=Manifest))
             except (OSError, msgspec.DecodeError):
-                continue  # the state before is unknown, so these paths are left alone
-        self._finish_step(path, step, before, (CRASH_NOTE,))
+                notes = [CRASH_NOTE, DAMAGED_NOTE]
+        self._finish_step(path, step, before, notes)
 
     def _finish_step(self, path: Path, step: Step, before: Manifest, notes: Sequence[str]) -> None:
         cache = {**self._last_scans.entries_of(step.root), **before.entries}
-        manifest = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).run(before.scopes)
+        with self._blobs.batch():
+            manifest = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).run(before.scopes)
         if step.root in before.scopes:
             self._last_scans.remember(step.root, manifest.entries)
         found = compare_manifests(before, manifest, step.root)
         top = before.entries.get(step.root)
         is_root_skipped = top is not None and top.kind is EntryKind.SKIPPED  # which must be reported
         is_empty = not found.changes and not found.news and not is_root_skipped
-        if is_empty and (not notes or notes == (CRASH_NOTE,)):
-            path.unlink(missing_ok=True)
+        if is_empty and (not notes or list(notes) == [CRASH_NOTE]):
+            self._steps.remove(path)
             return
         self._steps.finish(path, msgspec.structs.replace(step, difference=found, notes=tuple(notes)))
