@@ -6,9 +6,10 @@ SEED ?=
 COUNT ?= 2000
 JOBS ?= 2
 KILLS ?= 500
+CUTS ?= 2000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup libgomp test-tools chat test check format simulate crash gateway-kills bench pictures fuzz clean
+.PHONY: help setup libgomp test-tools chat test check format simulate crash power-cuts gateway-kills bench pictures fuzz clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -30,11 +31,11 @@ libgomp: .venv/.ready
 	@test "$$(uname)" != Linux || .venv/bin/python -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null || \
 	$(call debian,libgomp1)
 
-# Programs that the tests of speech, sandbox, search, git and the web page need.
+# Programs that the tests of speech, sandbox, search, git, the web page and power cuts need.
 test-tools: setup
 	@command -v espeak-ng >/dev/null && command -v bwrap >/dev/null && command -v rg >/dev/null && \
-	command -v git >/dev/null && command -v chromium >/dev/null || \
-	$(call debian,espeak-ng bubblewrap ripgrep git chromium)
+	command -v git >/dev/null && command -v chromium >/dev/null && command -v strace >/dev/null || \
+	$(call debian,espeak-ng bubblewrap ripgrep git chromium strace)
 
 setup: .venv/.ready libgomp ## install everything into .venv
 
@@ -63,6 +64,11 @@ simulate: setup ## run generated users, crashes and timings: COUNT=100000, or SE
 
 crash: setup ## kill -9 a process under load, KILLS=500 times, and count lost and duplicated messages
 	$(RUN) python -m tests.crash --kills $(KILLS)
+
+power-cuts: setup test-tools ## cut the power CUTS=2000 times in four models, and on ext4, XFS and btrfs if root can mount them
+	@test "$$(id -u)" != 0 || { command -v mkfs.xfs >/dev/null && command -v mkfs.btrfs >/dev/null; } || \
+	$(call debian,xfsprogs btrfs-progs)
+	$(RUN) python -m tests.power_cuts --cuts $(CUTS) $(if $(SEED),--seed $(SEED))
 
 gateway-kills: setup ## kill -9 a gateway with CHATS=200 chats and MESSAGES=20000 messages, and audit each message
 	$(RUN) python -m tests.gateway_kills --chats $(or $(CHATS),200) --messages $(or $(MESSAGES),20000) $(if $(SEED),--seed $(SEED))
