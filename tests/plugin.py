@@ -28,22 +28,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "time_limit(seconds, reason): a different time limit, for a test that takes long on an idle machine"
+        "markers", "time_limit(seconds, reason): a longer time limit, for a test that takes long on an idle machine"
+    )
+    config.addinivalue_line(
+        "markers", "slow_setup(seconds, reason): a longer time limit for fixtures that install or start a program once"
     )
 
 
-def _limit(item: pytest.Item, phase: str) -> TimeLimit:
+def _limit(item: pytest.Item, phase: str, marker_name: str = "time_limit") -> TimeLimit:
     seconds = float(item.config.getini("test_seconds"))
-    if marker := item.get_closest_marker("time_limit"):
-        seconds = max(seconds, float(marker.args[0]))
+    for marker in item.iter_markers(marker_name):
         assert marker.kwargs["reason"]
+        seconds = max(seconds, float(marker.args[0]))
     limit = item.stash[_LIMIT] = TimeLimit(f"{item.nodeid} ({phase})", seconds)
     return limit
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    with _limit(item, "setup"):
+    with _limit(item, "setup", "slow_setup"):
         return (yield)
 
 
