@@ -274,6 +274,11 @@ async def test_a_tool_that_blocks_the_loop_cannot_prevent_quitting(tmp_path: Pat
         await app.until(READY)
         app.type("go\r")
         await until((hark.home / "wedged").exists)
+        for key in "xy":
+            app.type(key)
+            await asyncio.sleep(0.3)  # long enough for a key to count as ignored, if it were Ctrl+C
+        assert "not responding" not in app.text
+        assert "Shutting down" not in app.text
         app.type("\x03")
         await app.until("Hark is not responding. Press Ctrl+C again to quit.", at_most(2))
         sent = app.type("\x03")
