@@ -87,6 +87,16 @@ async def test_a_call_before_login_fails_immediately_and_explains_how_to_log_in(
     assert "the user has to log in first" in output.text
 
 
+async def test_a_call_that_waits_for_the_connection_fails_when_the_server_asks_for_a_login(tmp_path: Path) -> None:
+    settings = {"oauth": True, "start_seconds": 300.0}
+    async with (
+        running_server_with_login(FakeAuthorizationServer()) as server,
+        starting_servers(tmp_path, far={"url": server.url, **settings}) as fixture,
+    ):
+        output = await fixture.call("far__echo", text="x")
+    assert "the user has to log in first" in output.text
+
+
 async def test_the_server_is_suspended_when_the_login_is_not_completed_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
