@@ -13,7 +13,7 @@ from tests.simulation.loop import VirtualLoop
 
 BUSY_FACTOR = 20
 BUSY_EXTRA_SECONDS = 15.0
-UNTIL_SECONDS = 60.0  # a third of a test's time limit, and ample on a busy machine
+UNTIL_SECONDS = 40.0  # below the time limit of a test, and ample on a busy machine
 POLL_SECONDS = 0.005
 MAX_STATE_LENGTH = 4000  # characters
 

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from hark import open as agent_on
+from hark.engine.turn.retry import RetryBudget
 from hark.protocol.outcomes import Failed
 from tests.cli.command_line import Hark, open_hark
 from tests.cli.serve.test_reload_surfaces import telegram_toml
@@ -26,6 +27,19 @@ from tests.mcp.mcp_fixture import small_server_settings
 WARM_UP_MESSAGES = 30  # until everything that is loaded once is loaded
 MESSAGES = 100
 CPU_SECONDS = 0.02  # per message: four times the expected time, for a busy or slow machine
+
+# Runs Hark without the pauses between retries, which other tests check.
+PROGRAM_WITHOUT_PAUSES = """
+import sys
+from hark.cli.main import main
+from hark.engine.turn.retry import RetryBudget
+
+async def pause(budget, seconds):
+    pass
+
+RetryBudget.pause = pause
+sys.exit(main())
+"""
 
 
 class Gateway:
@@ -60,7 +74,7 @@ class Gateway:
 @asynccontextmanager
 async def serve_gateway(hark: Hark, settings: str) -> AsyncGenerator[Gateway]:
     (hark.home / "config.toml").write_text(settings)
-    running = await hark.start("serve", "--port", "0")
+    running = await hark.start_python("-c", PROGRAM_WITHOUT_PAUSES, "serve", "--port", "0")
     try:
         base = (await running.wait_for_line("serving on")).rpartition(" ")[2].strip()
         async with aiohttp.ClientSession(base, timeout=aiohttp.ClientTimeout(60)) as client:
@@ -104,8 +118,15 @@ async def test_failing_turns_use_little_cpu_and_start_mcp_servers_only_once(tmp_
     assert spent < CPU_SECONDS, f"{spent * 1000:.1f} ms of CPU for each message"
 
 
+async def skip_pause(_: RetryBudget, seconds: float) -> None:
+    """Replace the pause before a retry."""
+
+
 @pytest.mark.parametrize("is_reached", [True, False], ids=["refused", "no server"])
-async def test_a_failed_turn_leaves_no_reference_cycles(tmp_path: Path, is_reached: bool) -> None:
+async def test_a_failed_turn_leaves_no_reference_cycles(
+    tmp_path: Path, is_reached: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RetryBudget, "pause", skip_pause)
     async with ModelServer([failing(401)] * 20) as server:
         url = server.base_url if is_reached else "http://127.0.0.1:9/v1"
         async with agent_on(home=tmp_path, workspace=tmp_path, routes=[{"base_url": url, "model": "fake"}]) as agent:

@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command_line import Hark, open_hark
 from tests.fakes.models.behaviours import Behaviour, echo, hanging
 from tests.surfaces.terminal.pseudo_terminal import PseudoTerminal, open_pseudo_terminal
@@ -13,7 +15,8 @@ from tests.waiting import until
 
 READY = "Enter send"
 TALK = "\x14"  # Ctrl+T
-TRANSCRIPT_SECONDS = 120.0  # a busy machine loads the speech model slowly
+TRANSCRIPT_SECONDS = 90.0
+pytestmark = pytest.mark.time_limit(120, reason="a busy machine loads the speech model slowly")
 
 
 @asynccontextmanager

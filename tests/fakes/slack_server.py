@@ -61,6 +61,8 @@ class SlackServer(SlackWorkspace):
         self.acks = 0
         self.file_requests: list[tuple[str, str]] = []
         self.answers_pings = True
+        self.pings = 0
+        self.pongs = 0
         self.closes_new_sockets = False
         self._envelopes: dict[str, Envelope] = {}
         self._undelivered: list[Envelope] = []
@@ -135,7 +137,7 @@ class SlackServer(SlackWorkspace):
         if ticket not in self.tickets:  # an address is valid for one connection
             return web.Response(status=408)
         self.tickets.discard(ticket)
-        socket = web.WebSocketResponse(autoping=self.answers_pings)
+        socket = web.WebSocketResponse(autoping=False)
         await socket.prepare(request)
         await socket.send_json({"type": "hello", "num_connections": len(self.sockets) + 1, "connection_info": {}})
         self.sockets.append(socket)
@@ -151,6 +153,14 @@ class SlackServer(SlackWorkspace):
             async for message in socket:
                 if message.type is WSMsgType.TEXT:
                     self._ack(json.loads(message.data))
+                elif message.type is WSMsgType.PING:
+                    self.pings += 1
+                    if self.answers_pings:
+                        await socket.pong(message.data)
+                    self._notify()
+                elif message.type is WSMsgType.PONG:
+                    self.pongs += 1
+                    self._notify()
         finally:
             if socket in self.sockets:
                 self.sockets.remove(socket)

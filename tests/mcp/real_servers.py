@@ -11,7 +11,7 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 INSTALL_FOLDER = PROJECT / ".cache" / "npm-mcp"
 PACKAGES = ("@modelcontextprotocol/server-everything", "@modelcontextprotocol/server-filesystem")
-INSTALL_SECONDS = 300
+INSTALL_SECONDS = 240
 
 
 def find_npm_server(name: str) -> str:

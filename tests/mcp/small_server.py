@@ -13,7 +13,7 @@ from typing import Any
 NAMES = (
     "echo", "wait", "deaf", "ask", "progress", "child", "garbage", "twice", "half", "big", "grow", "die",
     "image", "odd", "refuse", "pid", "long.name!", "env", "structure", "link", "odd_form", "late", "roots", "sample",
-    "log",
+    "log", "meet",
 )
 # fmt: on
 TOOLS: list[dict[str, Any]] = [
@@ -23,6 +23,7 @@ TOOLS[0]["annotations"] = {"readOnlyHint": True}
 PICTURE = "aGVsbG8="
 
 calls_by_request: dict[int, int] = {}
+open_meetings: list[dict[str, Any]] = []
 
 
 def send(message: dict[str, Any]) -> None:
@@ -124,6 +125,11 @@ def call_tool(request: dict[str, Any]) -> None:
         case "log":
             send({"method": "notifications/message", "params": {"level": "info", "data": "a log message"}})
             send_answer(request)
+        case "meet":
+            open_meetings.append(request)
+            if len(open_meetings) == arguments["count"]:
+                for one in open_meetings:
+                    send_answer(one, "met")
         case "pid":
             send_answer(request, str(os.getpid()))
         case "env":

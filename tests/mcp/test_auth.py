@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 import stat
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,16 @@ async def test_a_call_before_login_fails_immediately_and_explains_how_to_log_in(
     assert "the user has to log in first" in output.text
 
 
+async def test_a_call_that_waits_for_the_connection_fails_when_the_server_asks_for_a_login(tmp_path: Path) -> None:
+    settings = {"oauth": True, "start_seconds": 300.0}
+    async with (
+        running_server_with_login(FakeAuthorizationServer()) as server,
+        starting_servers(tmp_path, far={"url": server.url, **settings}) as fixture,
+    ):
+        output = await fixture.call("far__echo", text="x")
+    assert "the user has to log in first" in output.text
+
+
 async def test_the_server_is_suspended_when_the_login_is_not_completed_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +108,16 @@ async def test_the_server_is_suspended_when_the_login_is_not_completed_in_time(
         await fixture.servers.wait_for_state(ServerState.PARKED)
         assert "the login was not completed in time" in fixture.servers.status()[0].last_error
     assert len(fixture.notices) == 2, "one notice with the login page, and one that the server is parked"
+
+
+async def test_a_login_whose_port_is_in_use_fails_with_the_number_of_the_port(tmp_path: Path) -> None:
+    async with running_server_with_login(FakeAuthorizationServer()) as server:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            settings = {"url": server.url, "oauth": {"redirect_port": port}, "start": "eager"}
+            async with starting_servers(tmp_path, far=settings) as fixture:
+                await fixture.servers.wait_for_state(ServerState.PARKED)
+                assert f"the login needs port {port} on this machine" in fixture.servers.status()[0].last_error
 
 
 async def test_a_redirect_with_a_wrong_state_is_rejected(tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ async def test_a_call_that_exceeds_its_time_limit_fails_and_is_cancelled_on_the_
 
 async def test_many_calls_run_in_parallel(tmp_path: Path) -> None:
     async with running_servers(tmp_path, one=small_server_settings()) as fixture:
+        met = await asyncio.gather(*(fixture.call("one__meet", count=50) for _ in range(50)))
         outputs = await asyncio.gather(*(fixture.call("one__echo", text=str(number)) for number in range(200)))
+    assert {output.text for output in met} == {"met"}
     assert [output.text for output in outputs] == [str(number) for number in range(200)]
 
 

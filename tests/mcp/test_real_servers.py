@@ -17,10 +17,14 @@ from hark.mcp.auth import find_free_port
 from hark.mcp.server_offer import ServerState
 from hark.protocol.messages import Effect
 from tests.mcp.mcp_fixture import AnsweringUser, ServersFixture, running_servers
-from tests.mcp.real_servers import find_npm_server, find_pypi_server
+from tests.mcp.real_servers import INSTALL_SECONDS, find_npm_server, find_pypi_server
 from tests.tools.fake_context import find_processes
 from tests.waiting import at_most, until
 
+pytestmark = [
+    pytest.mark.slow_setup(INSTALL_SECONDS + 60, reason="the first test installs the npm servers"),
+    pytest.mark.time_limit(180, reason="Node programs start slowly on a busy machine"),
+]
 SLOW_SECONDS = 120.0  # Node programs start slowly on a busy machine
 LONG_OPERATION = "every__trigger-long-running-operation"
 

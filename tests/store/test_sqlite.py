@@ -5,8 +5,10 @@ import sqlite3
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from hark.protocol.store import Lease, LeaseLost, PutResult, SessionSummary, StoreError, StoreUnusable
@@ -188,6 +190,16 @@ async def test_close_commits_submitted_operations_and_ends_the_threads(tmp_path:
     assert list_names(tmp_path / "run") == []
     with pytest.raises(StoreError, match="closed"):
         await store.inbox.put("s", make_say("late"))
+
+
+async def test_a_cancelled_close_still_releases_the_leases(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "hark.db", "me", TestClock())
+    await acquire_lease(store)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await store.close()
+    with closing(sqlite3.connect(tmp_path / "hark.db")) as database:
+        assert database.execute("SELECT count(*) FROM owners").fetchone() == (0,)
 
 
 async def test_close_does_not_wait_for_a_blocked_write(tmp_path: Path) -> None:

@@ -4,7 +4,14 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.surfaces.matrix.synapse import Synapse, running_synapse
+from tests.surfaces.matrix.synapse import INSTALL_SECONDS, START_SECONDS, Synapse, running_synapse
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    setup = pytest.mark.slow_setup(INSTALL_SECONDS + START_SECONDS, reason="the first test installs and starts Synapse")
+    for item in items:
+        if "matrix" in item.nodeid:
+            item.add_marker(setup)
 
 
 @pytest.fixture(scope="session")

@@ -30,6 +30,8 @@ from tests.voice.voice_fixture import (
 )
 from tests.waiting import at_most, until
 
+pytestmark = pytest.mark.time_limit(120, reason="a busy machine loads the speech model slowly")
+
 
 async def test_transcripts_do_not_depend_on_earlier_recordings(tmp_path: Path) -> None:
     async with open_moonshine(tmp_path) as transcriber:

@@ -13,6 +13,7 @@ from tests.fakes.models.behaviours import call, delta, echo, events, failing, ha
 from tests.fakes.models.exchange import Exchange
 from tests.fakes.models.server import ModelServer
 from tests.mcp.mcp_fixture import small_server_settings, wait_for_note
+from tests.tools.fake_context import find_processes
 from tests.waiting import until
 
 RELOADED = "the settings were reloaded"
@@ -167,6 +168,9 @@ async def test_only_changed_mcp_servers_are_started_or_stopped(tmp_path: Path) -
             await gateway.reload(route_toml(hark.server), *later)
             await wait_for_note(notes["new"], "started")
             await until(lambda: notes["other"].read_text().count("started") == 2)
+            await until(lambda: not find_processes(f"NOTES={notes['gone']}"))
+            await until(lambda: len(find_processes(f"NOTES={notes['other']}")) == 1)
+            assert len(find_processes(f"NOTES={notes['same']}")) == 1
             await gateway.until_connected("same", "other", "new")
             await gateway.reload(route_toml(hark.server))
             assert await gateway.servers() == {}

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from hark.engine.session.router import SessionRouter
-from hark.protocol.commands import Answer, Delivery, Edit, Move, Withdraw
-from hark.protocol.events import QuestionAsked
+from hark.protocol.commands import Answer, Delivery, Edit, Move, Say, Withdraw
+from hark.protocol.events import MessageAccepted, QuestionAsked, ReceiptChanged
 from hark.protocol.messages import AssistantMessage, UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import Provider
@@ -97,6 +97,31 @@ async def test_a_message_processed_before_the_follower_has_read_the_journal_retu
             store.journal.read_gate.open()
             async with asyncio.timeout(at_most(2)):
                 assert (await saying).state == "started"
+
+
+async def test_a_reader_that_subscribes_after_loading_receives_a_receipt_that_is_written_immediately() -> None:
+    memory, hang = SharedMemory(), Hang()
+    store = GatedStore(memory, "b")
+    router = SessionRouter(make_services(UNUSED, store), adopts_work=False, heartbeat_seconds=NO_HEARTBEAT_SECONDS)
+    async with (
+        run_process(memory, "a", ScriptedProvider([[hang], ["two"]])) as owner,
+        anyio.create_task_group() as tasks,
+    ):
+        await owner.user.say("first")
+        await hang.reached.wait()
+        await tasks.start(router.run)
+        await router.proxy_for("demo").wait_until_loaded()
+        events = router.proxy_for("demo").subscribe()
+        store.journal.read_gate.shut()  # the owner is faster than this process
+        message = Say("mine", "second", Delivery.QUEUE)
+        saying = asyncio.create_task(router.proxy_for("demo").say(message))
+        await owner.user.recorder.wait_until(lambda: bool(owner.user.recorder.receipt_states("mine")))
+        store.journal.read_gate.open()
+        assert (await saying).state == "queued"
+        async with asyncio.timeout(at_most(2)):
+            received = [await anext(events), await anext(events)]
+        assert [type(event) for event in received] == [MessageAccepted, ReceiptChanged]
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_stop_from_the_follower_settles_the_owners_turn() -> None:

@@ -3,19 +3,28 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
+from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.router import SessionRouter
+from hark.engine.turn.routes import Route, Routes
 from hark.protocol.commands import Delivery
 from hark.protocol.events import MessageAccepted, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.providers.scripted import Hang, ScriptedProvider, ScriptedReply
 from hark.store.memory import LEASE_SECONDS, MemoryStore, SharedMemory
-from tests.engine.engine_fixture import NO_HEARTBEAT_SECONDS, EventRecorder, SessionUser, TestClock, make_services
-from tests.waiting import at_most
+from tests.engine.engine_fixture import (
+    NO_HEARTBEAT_SECONDS,
+    EventRecorder,
+    SessionUser,
+    TestClock,
+    make_services,
+    run_session,
+)
+from tests.waiting import at_most, until
 
 CRASH = Interrupted("crash")
 
@@ -124,6 +133,31 @@ async def test_a_fenced_owner_notices_the_takeover_even_if_its_turn_is_silent() 
         await a.user.recorder.wait_for_turns(1)
         assert await a.user.proxy.idle() == CRASH
     assert a.turn_events == [("t1", None), ("t1", CRASH)]
+
+
+async def test_an_owner_whose_lease_lapsed_calls_no_model_before_it_verifies_its_ownership() -> None:
+    """The owner was suspended, renews its lease at last, and misses the wake-up of the process that took over."""
+    memory, clock, provider = SharedMemory(), AdjustableClock(), ScriptedProvider([["never requested"]])
+    limiter = anyio.CapacityLimiter(1)  # of the route: the turn waits here when the process is suspended
+    services = make_services(provider, MemoryStore(memory, "a", clock))
+    services = replace(
+        services,
+        clock=clock,
+        routes=Routes([Route("main", provider, limiter=limiter)], clock),
+        lease_renewal=LeaseRenewal(services.store.leases, clock),
+    )
+    async with run_session(services, heartbeat_seconds=NO_HEARTBEAT_SECONDS) as a:
+        async with limiter:
+            await a.say("go")
+            await until(lambda: limiter.statistics().tasks_waiting == 1)
+            clock.expire_leases()
+            memory.wakes.pop("a")
+            async with run_process(memory, clock, "b") as b:
+                await b.user.recorder.wait_until(lambda: b.user.proxy.state.turn is None)
+            await services.lease_renewal.renew()
+            assert services.lease_renewal.is_fresh
+        await a.recorder.wait_for_turns(1)
+    assert provider.requests == []
 
 
 async def test_an_owner_that_regains_its_session_publishes_every_event_once() -> None:

@@ -161,6 +161,20 @@ async def test_cancelling_a_permission_request_and_the_prompt_causes_no_further_
         await messages_after_next_prompt(editor, session, 2)
 
 
+async def test_a_cancelled_permission_request_alone_ends_the_prompt(tmp_path: Path) -> None:
+    async with open_editor(tmp_path, [call_shell("touch made"), text(["fine"])], settings=ASK_SETTINGS) as (
+        editor,
+        session,
+    ):
+        prompt = editor.make_prompt(session, "go")
+        editor.send(prompt)
+        asked = await editor.wait_for_permission_request()
+        editor.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"outcome": {"outcome": "cancelled"}}})
+        assert await editor.wait_for_stop_reason(prompt) == "cancelled"
+        assert len(editor.server.requests) == 1
+        await messages_after_next_prompt(editor, session, 2)
+
+
 async def test_permission_granted_after_the_cancel_has_no_effect(tmp_path: Path) -> None:
     async with open_editor(tmp_path, [call_shell("touch made"), text(["fine"])], settings=ASK_SETTINGS) as (
         editor,

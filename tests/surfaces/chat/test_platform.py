@@ -127,6 +127,7 @@ async def test_an_unknown_sender_receives_only_a_pairing_code_until_the_owner_ap
     async with chat_platform(tmp_path, [["hello Bob"]]) as (chat, provider):
         await chat.write("hi", author=bob)
         await chat.until(lambda: len(chat.shown) == 1)
+        assert chat.shown[0].message.reply_to == ""
         code = chat.texts[0].split()[-1]
         for _ in range(5):
             await chat.write("/status", author=bob)
@@ -282,6 +283,18 @@ async def test_a_turn_interrupted_by_a_restart_has_a_continue_button(tmp_path: P
         await chat.until(lambda: any("interrupted by a restart" in text for text in chat.texts))
         assert [button.text for one in chat.shown for button in one.message.buttons] == ["▶ Continue"]
         assert not provider.requests, "no turn starts automatically"
+
+
+async def test_an_edit_of_an_answered_message_is_ignored(tmp_path: Path) -> None:
+    async with chat_platform(tmp_path, [["first answer"], ["second answer"]]) as (chat, _):
+        await chat.write("go", message_id="a")
+        await chat.until(lambda: "first answer" in chat.texts)
+        assert chat.agent is not None
+        await chat.agent.session("test:home").idle()
+        await chat.deliver(MessageEdited("a", HOME, ANN, "go left"))
+        await chat.write("next", message_id="b")
+        await chat.until(lambda: "second answer" in chat.texts)
+    assert chat.texts == ["first answer", "second answer"]
 
 
 async def test_an_edit_of_a_running_message_is_offered_as_a_new_message_and_delivered_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.voice.voice_fixture import load_recording, open_moonshine
 from tests.waiting import until
 
 SPEAK = {"speak": True}
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 40
 REPLY = [TextChunk("It is noon. "), TextChunk("The sun shines."), EndChunk()]
 
 

@@ -7,6 +7,8 @@ import threading
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -35,6 +37,7 @@ from tests.surfaces.discord.discord_fixture import (
     running_discord,
     running_surface,
 )
+from tests.waiting import at_most
 
 SHUTDOWN_SECONDS = 20  # takes less than a second on an idle machine
 
@@ -693,3 +696,18 @@ async def test_cancelling_is_quick_when_discord_does_not_respond() -> None:
                 await asyncio.wait([discord.running])
         assert threads
         assert not any(thread.is_alive() for thread in threads)
+
+
+async def test_closing_stops_the_heartbeat_thread_of_a_failed_connection() -> None:
+    from hark.surfaces.discord.client import DiscordClient, KeepAliveHandler  # the fixture has loaded discord.py
+
+    client = DiscordClient("", lambda event, arguments: None)
+    socket = SimpleNamespace(thread_id=0, _max_heartbeat_timeout=60.0, _connection=client._connection)
+    heartbeat = KeepAliveHandler(ws=cast("Any", socket), interval=1000.0)
+    heartbeat.start()
+    try:
+        async with asyncio.timeout(at_most(2)):
+            await client.close_resumable()
+        assert not heartbeat.is_alive()
+    finally:
+        heartbeat.stop()

@@ -21,6 +21,7 @@ from typing import Any
 
 CACHE = Path(__file__).parents[3] / ".cache" / "synapse"
 SECRET = "only for tests"
+INSTALL_SECONDS = 600.0
 START_SECONDS = 300.0  # for several test processes that each start one on two busy cores
 UNLIMITED = {"per_second": 100_000, "burst_count": 100_000}
 LOGGING = """
@@ -43,7 +44,7 @@ def ensure_installed() -> Path:
         make = [uv, "venv", "--clear", "--python", sys.executable] if uv else [sys.executable, "-m", "venv", "--clear"]
         add = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
         for command in ([*make, str(CACHE)], [*add, "matrix-synapse"]):
-            result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+            result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
             if result.returncode:
                 output = f"{result.stdout}\n{result.stderr}".strip()[-2000:]
                 raise RuntimeError(

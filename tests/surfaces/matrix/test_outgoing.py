@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hark.protocol.chat import Button, ChatError, ChatGone, IncomingMessage, OutgoingMessage
-from hark.surfaces.matrix.outgoing import MAX_CHARACTERS
+from hark.protocol.chat import Address, Button, ChatError, ChatGone, IncomingMessage, OutgoingMessage
+from hark.surfaces.matrix.outgoing import MAX_CHARACTERS, voice_content
 from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.surface import MatrixSurface
 from tests.surfaces.matrix.matrix_fixture import (
@@ -20,6 +20,16 @@ from tests.surfaces.matrix.matrix_fixture import (
 )
 from tests.surfaces.matrix.relay import running_relay
 from tests.surfaces.matrix.synapse import Synapse
+
+
+def test_a_voice_reply_stays_in_the_thread_of_its_chat() -> None:
+    thread = {"rel_type": "m.thread", "event_id": "$root"}
+    in_thread = voice_content(
+        Address("matrix", "!room", "$root"), OutgoingMessage("hi", voice=b"1"), "mxc://a/b", "audio/ogg"
+    )
+    assert thread.items() <= in_thread["m.relates_to"].items()
+    in_room = voice_content(Address("matrix", "!room"), OutgoingMessage("hi", voice=b"1"), "mxc://a/b", "audio/ogg")
+    assert "m.relates_to" not in in_room
 
 
 async def test_a_message_with_the_same_key_is_sent_only_once_even_after_a_restart(

@@ -52,6 +52,26 @@ async def test_a_requested_reconnect_opens_the_new_connection_before_closing_the
     assert len(recorder.events) == 1
 
 
+async def test_a_connection_with_pongs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hark.surfaces.slack.socket_mode.PING_SECONDS", 0.3)
+    async with slack_server() as slack:
+        running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver))
+        await slack.until(lambda: slack.pings == 5)
+        running.cancel()
+        await asyncio.wait([running])
+    assert slack.connections == 1
+
+
+async def test_a_ping_from_slack_is_answered() -> None:
+    async with slack_server() as slack:
+        running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver))
+        await slack.until(lambda: slack.connections == 1)
+        await slack.sockets[-1].ping()
+        await slack.until(lambda: slack.pongs == 1)
+        running.cancel()
+        await asyncio.wait([running])
+
+
 async def test_a_connection_without_pongs_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hark.surfaces.slack.socket_mode.PING_SECONDS", 0.3)
     async with slack_server() as slack:

@@ -15,7 +15,7 @@ from tests.surfaces.terminal.screen_emulator import ScreenEmulator
 from tests.waiting import until
 
 PASTE = b"\x1b[200~%s\x1b[201~"
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 40.0  # below the time limit of a test
 
 
 class PseudoTerminal:

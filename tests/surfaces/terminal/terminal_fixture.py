@@ -16,7 +16,7 @@ from hark.surfaces.terminal.app import TerminalApp
 from hark.surfaces.terminal.environment import TerminalEnvironment
 from tests.waiting import until
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 40.0  # below the time limit of a test
 
 
 class TerminalFixture:

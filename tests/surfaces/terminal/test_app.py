@@ -48,6 +48,19 @@ async def test_message_is_answered_and_its_receipt_is_shown(tmp_path: Path) -> N
         assert terminal.input_text == ""
 
 
+async def test_a_key_whose_action_fails_shows_the_error_and_the_app_remains_usable(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["Good morning."]]) as terminal:
+
+        def fail() -> None:
+            raise ValueError("no such luck")
+
+        terminal.app._key_actions["help"] = fail
+        terminal.app.handle_action("help", 0.0)
+        await terminal.until("Failed: no such luck")
+        await terminal.send("good morning")
+        await terminal.until("Good morning.")
+
+
 async def test_interrupting_message_shows_the_interrupted_turn_and_its_stop_time(tmp_path: Path) -> None:
     hang = Hang()
     async with open_terminal(tmp_path, [["par", hang], ["fine"]]) as terminal:
@@ -225,12 +238,14 @@ async def test_approval_is_denied_with_one_key(tmp_path: Path, key: str) -> None
     assert not (tmp_path / "work" / "made").exists()
 
 
-async def test_key_pressed_before_the_question_can_be_read_is_not_an_answer(tmp_path: Path) -> None:
+async def test_key_pressed_before_the_question_can_be_read_is_not_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(question_panel, "MIN_READ_SECONDS", 3600.0)
     script = [[call("shell", command="touch made")], ["fine"]]
     async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
         await terminal.send("go")
         await wait_for_question(terminal)
-        terminal.app.questions._shown_at += 3600
         await terminal.type("you")
         assert terminal.input_text == "you"
         await terminal.type(" wait")

@@ -20,7 +20,7 @@ FLAGS = (
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
 )
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 40_000  # below the time limit of a test
 SERVE_SETTINGS = "[serve]\ndrain_seconds = 0\n"
 
 

@@ -11,7 +11,7 @@ from tests.surfaces.web.web_fixture import run_web_server
 from tests.surfaces.webhook.webhook_fixture import make_webhook_surface
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "20")
+SECONDS = os.environ.get("HARK_FUZZ_SECONDS", "6")
 EXAMPLES = os.environ.get("HARK_FUZZ_EXAMPLES", "20")
 
 

@@ -218,14 +218,17 @@ async def test_an_approval_is_given_by_button_or_key(chromium: Browser, tmp_path
         await expect(other.locator(".question .state")).to_contain_text("Answered")
 
 
-async def test_a_stop_withdraws_an_open_question(chromium: Browser, tmp_path: Path) -> None:
+async def test_a_stop_withdraws_an_open_question_in_all_tabs(chromium: Browser, tmp_path: Path) -> None:
     async with open_site(chromium, tmp_path, [shell_call("touch made.txt")], settings=ASK) as site:
         page = await site.open_page()
+        other = await site.open_page()
         await send_message(page, "make it")
-        await expect(page.locator(".question.approval")).to_be_visible()
+        for tab in (page, other):
+            await expect(tab.locator(".question.approval")).to_be_visible()
         await page.click("#stop")
-        await expect(page.locator(".question.withdrawn .state")).to_contain_text("Withdrawn")
-        await expect(page.locator(".question button").first).to_be_hidden()
+        for tab in (page, other):
+            await expect(tab.locator(".question.withdrawn .state")).to_contain_text("Withdrawn")
+            await expect(tab.locator(".question button").first).to_be_hidden()
 
 
 async def test_reloading_during_a_stream_neither_loses_nor_repeats_text(chromium: Browser, tmp_path: Path) -> None:

@@ -18,7 +18,10 @@ from tests.fakes.models.behaviours import Behaviour, Exchange, echo, hanging, te
 from tests.surfaces.web.browser import CHROMIUM, SERVE_SETTINGS, GatewaySite, launch_browser, open_site, run_gateway
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)")
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="needs chromium (Debian package)"),
+    pytest.mark.time_limit(120, reason="a busy machine loads the speech models slowly"),
+]
 
 FIRST = "This much was spoken. "
 LONG = "And this sentence goes on " + "and on " * 40 + "to its end. "
@@ -60,7 +63,7 @@ async def open_speaking_page(
 
 async def wait_for_condition(page: Page, condition: str) -> None:
     """Wait until a JavaScript condition is true. The page's security policy blocks Playwright's own wait function."""
-    await until(lambda: page.evaluate(condition), seconds=120, shows=lambda: condition)
+    await until(lambda: page.evaluate(condition), seconds=90, shows=lambda: condition)
 
 
 async def read_messages(site: GatewaySite) -> list[dict[str, Any]]:

@@ -64,8 +64,12 @@ class SessionProxy:
         return not self.is_busy and not self._ownership.waiters and not self._ownership.fanout.has_readers
 
     async def wait_until_loaded(self) -> None:
-        """Wait until the session is loaded, by this process or by the process that owns it."""
-        await self._ownership.ready.wait()
+        """Wait until the session is loaded, by this process or by the process that owns it.
+
+        A reader that subscribes directly afterwards receives all later events.
+        """
+        async with self._in_use():
+            pass
 
     def subscribe(self) -> Subscription:
         """Return a subscription to the session's events from now on."""
