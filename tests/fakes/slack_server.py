@@ -61,8 +61,8 @@ class SlackServer(SlackWorkspace):
         self.acks = 0
         self.file_requests: list[tuple[str, str]] = []
         self.answers_pings = True
-        self.pings = 0
-        self.pongs = 0
+        self.socket_pings = 0
+        self.socket_pongs = 0
         self.closes_new_sockets = False
         self._envelopes: dict[str, Envelope] = {}
         self._undelivered: list[Envelope] = []
@@ -154,12 +154,12 @@ class SlackServer(SlackWorkspace):
                 if message.type is WSMsgType.TEXT:
                     self._ack(json.loads(message.data))
                 elif message.type is WSMsgType.PING:
-                    self.pings += 1
+                    self.socket_pings += 1
                     if self.answers_pings:
                         await socket.pong(message.data)
                     self._notify()
                 elif message.type is WSMsgType.PONG:
-                    self.pongs += 1
+                    self.socket_pongs += 1
                     self._notify()
         finally:
             if socket in self.sockets:

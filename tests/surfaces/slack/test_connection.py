@@ -56,7 +56,7 @@ async def test_a_connection_with_pongs_is_kept(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("hark.surfaces.slack.socket_mode.PING_SECONDS", 0.3)
     async with slack_server() as slack:
         running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver))
-        await slack.until(lambda: slack.pings == 5)
+        await slack.until(lambda: slack.socket_pings == 5)
         running.cancel()
         await asyncio.wait([running])
     assert slack.connections == 1
@@ -67,7 +67,7 @@ async def test_a_ping_from_slack_is_answered() -> None:
         running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver))
         await slack.until(lambda: slack.connections == 1)
         await slack.sockets[-1].ping()
-        await slack.until(lambda: slack.pongs == 1)
+        await slack.until(lambda: slack.socket_pongs == 1)
         running.cancel()
         await asyncio.wait([running])
 
