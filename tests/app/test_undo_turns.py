@@ -15,6 +15,7 @@ from hark.protocol.provider import CallChunk
 from hark.providers.scripted import ScriptedProvider, ScriptStep
 from tests.cli.command_line import open_hark, shell_call
 from tests.fakes.models.behaviours import silent
+from tests.tools.undo.random_trees import wait_for_file_clock
 
 SHELL = (
     "printf 'a\\r\\nb' > edited.txt; rm deleted.bin; mv old-name new-name; mkdir -p deep/er; echo x > deep/er/made; "
@@ -98,6 +99,7 @@ async def test_undo_is_refused_and_changes_nothing_when_the_user_has_changed_a_f
         session = agent.session("demo")
         await session.say("change it")
         assert await session.idle() == Completed("done")
+        wait_for_file_clock(tmp_path)
         (work / "tool.txt").write_text("mine")
         after = read_tree(work)
         await session.say("/undo")

@@ -56,7 +56,7 @@ async def test_a_connection_with_pongs_is_kept(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("hark.surfaces.slack.socket_mode.PING_SECONDS", 0.3)
     async with slack_server() as slack:
         running = asyncio.create_task(SlackSurface(slack_settings(slack)).run(DeliveryRecorder().deliver))
-        await slack.until(lambda: slack.socket_pings == 5)
+        await slack.until(lambda: slack.socket_pings >= 5)
         running.cancel()
         await asyncio.wait([running])
     assert slack.connections == 1

@@ -6,6 +6,7 @@ import os
 import random
 import stat
 import subprocess
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -45,6 +46,13 @@ def read_tree(root: Path) -> Tree:
 def run_shell(root: Path, command: str) -> None:
     """Run a shell command in the folder `root`."""
     subprocess.run(["sh", "-c", command], cwd=root, check=True, capture_output=True)
+
+
+def wait_for_file_clock(folder: Path) -> None:
+    """Wait until the clock of file times, which ticks every few milliseconds, has passed the present moment."""
+    now, probe = time.time_ns(), folder / "clock"
+    while not probe.exists() or probe.stat().st_ctime_ns <= now:
+        probe.touch()
 
 
 @asynccontextmanager

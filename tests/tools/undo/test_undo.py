@@ -2,15 +2,18 @@
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hark.protocol.snapshots import UndoRefused
 from hark.tools.undo.scan import ScanLimits
 from hark.tools.undo.undo import Undo
-from tests.tools.undo.random_trees import open_undo, read_tree, run_shell, step_id
+from hark.tools.undo.undo_store import UndoStore
+from tests.tools.undo.random_trees import open_undo, read_tree, run_shell, step_id, wait_for_file_clock
 from tests.waiting import at_most
 
 ODD_PATHS = ("a\0b", "\ud800", "a.txt/x", "n" * 999, "", "/", "..")
@@ -458,3 +461,25 @@ async def test_a_blob_that_a_power_loss_emptied_is_stored_again(workspace: Path,
         undo.finish_step(step_id(3))
         await undo.undo("s")
     assert (workspace / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+
+
+async def test_a_file_that_changes_after_the_end_of_a_step_is_not_overwritten(
+    workspace: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, end_step = threading.Event(), UndoStore.end_step
+
+    def end_step_late(*arguments: Any) -> None:
+        gate.wait()
+        end_step(*arguments)
+
+    monkeypatch.setattr(UndoStore, "end_step", end_step_late)
+    async with open_undo(store) as undo:
+        await undo.save_before_step(step_id(1), workspace, None)
+        (workspace / "a.txt").write_text("of the step")
+        undo.finish_step(step_id(1))
+        wait_for_file_clock(store)
+        (workspace / "a.txt").write_text("of the user")
+        gate.set()
+        with pytest.raises(UndoRefused, match=r"a\.txt"):
+            await undo.undo("s")
+    assert (workspace / "a.txt").read_text() == "of the user"

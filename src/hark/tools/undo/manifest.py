@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hark.disk.regular_files import read_start
 
@@ -59,6 +59,8 @@ _SKIP_TEXTS = {
     SkipReason.TOO_MANY: "it has too many files",
     SkipReason.TOO_SLOW: "there was no time to save it",
 }
+
+_UNKNOWN_DIGEST = b"changed after the step"
 
 
 def skip_text(reason: str) -> str:
@@ -167,18 +169,29 @@ def is_same_entry(one: ManifestEntry | None, other: ManifestEntry | None) -> boo
             return one.inode == other.inode
 
 
-def compare_manifests(before: Manifest, after: Manifest, root: bytes) -> Difference:
-    """Return the changes between two manifests. `after` must come from a scan with `like` set to `before`."""
+def compare_manifests(before: Manifest, after: Manifest, root: bytes, ended_at_ns: int) -> Difference:
+    """Return the changes between two manifests. `after` must come from a scan with `like` set to `before`.
+
+    The state of a file that changed after `ended_at_ns` is recorded as unknown.
+    """
     changes: list[EntryChange] = []
     for path in {**before.entries, **after.entries}:
         change = EntryChange(path, before.entries.get(path), after.entries.get(path))
         if not is_same_entry(change.before, change.after) and _was_scanned(change, before, after):
-            changes.append(change)
+            changes.append(_without_later_state(change, ended_at_ns))
     return Difference(
         tuple(changes),
         tuple(_describe_moved_heads(before, after, root)),
         tuple(_describe_uncovered(before, after, root)),
     )
+
+
+def _without_later_state(change: EntryChange, ended_at_ns: int) -> EntryChange:
+    """Return the change. If a file was changed after the step's end, its state is one that no file has."""
+    after = change.after
+    if after is None or after.kind not in (EntryKind.FILE, EntryKind.LINK) or after.ctime_ns <= ended_at_ns:
+        return change
+    return structs.replace(change, after=structs.replace(after, digest=_UNKNOWN_DIGEST, is_settled=False))
 
 
 def read_file_entry(

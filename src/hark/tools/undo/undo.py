@@ -1,6 +1,7 @@
 """Undo: stores files before a step may change them, and restores them at the user's request."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -84,11 +85,16 @@ class Undo:
             self._queue.put(_Job(lambda _: self._store.record_failure(step, late)))
 
     def finish_step(self, step: StepId, notes: Sequence[str] = ()) -> None:
-        """Enqueue a job that records the step's changes. The job runs before any later `save_before_step`."""
+        """Enqueue a job that records the step's changes. The job runs before any later `save_before_step`.
+
+        A file that changes between this call and the job is not the step's: undo refuses to overwrite it.
+        """
+
+        ended_at_ns = time.time_ns()
 
         def record_changes(_: Event) -> None:
             try:
-                self._store.end_step(step, notes)
+                self._store.end_step(step, notes, ended_at_ns)
             except OSError as error:
                 self._store.record_failure(step, error)
 

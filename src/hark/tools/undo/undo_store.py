@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
@@ -106,8 +107,8 @@ class UndoStore:
             open_step.before = known.merge_later(manifest)
             self._steps.write(open_step.path, open_step.step)
 
-    def end_step(self, name: StepId, notes: Sequence[str]) -> None:
-        """Find the step's changes and record them.
+    def end_step(self, name: StepId, notes: Sequence[str], ended_at_ns: int) -> None:
+        """Find the step's changes and record them. Files that changed after `ended_at_ns` are protected from undo.
 
         Raises:
             OSError: The changes can't be recorded. The step stays open, and the next undo tries again.
@@ -118,7 +119,7 @@ class UndoStore:
         notes = [note.encode("utf-8", "replace").decode() for note in notes]
         with lock_store(self._folder, is_shared=True):
             if open_step is not None:
-                self._finish_step(open_step.path, open_step.step, open_step.before, notes)
+                self._finish_step(open_step.path, open_step.step, open_step.before, notes, ended_at_ns)
                 del self._open[name]
             else:
                 step = Step(name, b"", self._steps.owner, notes=tuple(notes))
@@ -279,13 +280,15 @@ class UndoStore:
                 notes = [CRASH_NOTE, DAMAGED_NOTE]
         self._finish_step(path, step, before, notes)
 
-    def _finish_step(self, path: Path, step: Step, before: Manifest, notes: Sequence[str]) -> None:
+    def _finish_step(
+        self, path: Path, step: Step, before: Manifest, notes: Sequence[str], ended_at_ns: int = sys.maxsize
+    ) -> None:
         cache = {**self._last_scans.entries_of(step.root), **before.entries}
         with self._blobs.batch():
             manifest = Scan(self._blobs, self._home, self._limits, Event(), cache, like=before).run(before.scopes)
         if step.root in before.scopes:
             self._last_scans.remember(step.root, manifest.entries)
-        found = compare_manifests(before, manifest, step.root)
+        found = compare_manifests(before, manifest, step.root, ended_at_ns)
         top = before.entries.get(step.root)
         is_root_skipped = top is not None and top.kind is EntryKind.SKIPPED  # which must be reported
         is_empty = not found.changes and not found.news and not is_root_skipped
