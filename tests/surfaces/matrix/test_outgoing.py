@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hark.protocol.chat import Address, Button, ChatError, ChatGone, IncomingMessage, OutgoingMessage
+from hark.surfaces.matrix.matrix_client import MatrixClient
 from hark.surfaces.matrix.outgoing import MAX_CHARACTERS, voice_content
 from hark.surfaces.matrix.platform import MatrixSettings
 from hark.surfaces.matrix.surface import MatrixSurface
@@ -270,3 +271,11 @@ async def test_a_reaction_replaces_the_previous_reaction(synapse: Synapse, tmp_p
         reactions = [event["event_id"] for event in ann.events_of(bot.id, "m.reaction")]
     assert len(reactions) == 3
     assert [event for event in reactions if event not in redacted] == reactions[-1:]
+
+
+async def test_a_request_after_the_end_of_the_connection_fails_and_opens_no_new_one(synapse: Synapse) -> None:
+    client = MatrixClient(synapse.url, synapse.register("hark").token)
+    await client.who_am_i()
+    await client.close()
+    with pytest.raises(ChatError, match="closed"):
+        await client.send_event("!room:hark.test", "m.room.message", {"body": "late"}, new_key())

@@ -41,13 +41,21 @@ class MatrixClient:
         logging.getLogger("nio").setLevel(logging.WARNING)
         # The library would retry silently. Here the caller decides about retries.
         config = nio.AsyncClientConfig(max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS)
-        self._client = nio.AsyncClient(homeserver.rstrip("/"), config=config)
-        self._client.access_token = token
+        self._open_client = nio.AsyncClient(homeserver.rstrip("/"), config=config)
+        self._open_client.access_token = token
         self._headers = {"Authorization": f"Bearer {token}"}
+        self._is_closed = False
 
     async def close(self) -> None:
-        """Close all connections."""
-        await self._client.close()
+        """Close all connections. Later requests fail."""
+        self._is_closed = True
+        await self._open_client.close()
+
+    @property
+    def _client(self) -> "nio.AsyncClient":
+        if self._is_closed:  # the library would open a new connection and never close it
+            raise ChatError("The connection to the homeserver was closed.")
+        return self._open_client
 
     # Receiving.
 
