@@ -54,7 +54,7 @@ class MatrixClient:
     @property
     def _client(self) -> "nio.AsyncClient":
         if self._is_closed:  # the library would open a new connection and never close it
-            raise ChatError("The connection to the homeserver was closed.")
+            raise ChatError("The homeserver can't be reached: the connection was closed.")
         return self._open_client
 
     # Receiving.
