@@ -99,6 +99,8 @@ class ProcessTree:
             with anyio.move_on_after(KILL_SECONDS):
                 _signal_group(group, signal.SIGSTOP)
                 await kill_all(find_and_record)
+                if group is not None:  # an exiting process is no longer found, but can't be reaped yet
+                    await wait_until_exited(group)
         except anyio.get_cancelled_exc_class():
             freeze_and_kill(find)
             if group is not None:
@@ -116,6 +118,8 @@ async def _terminate(find: FindProcesses, group: int | None) -> None:
     _signal_group(group, signal.SIGTERM, signal.SIGCONT)
     send_signals((process for process in found if process.group != group), signal.SIGTERM, signal.SIGCONT)
     await wait_until_gone(find)
+    if group is not None:
+        await wait_until_exited(group)
 
 
 def _signal_group(group: int | None, *signals: signal.Signals) -> None:
