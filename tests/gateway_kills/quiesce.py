@@ -21,7 +21,7 @@ ASKING_PLANS = ("ask", "choose")
 
 
 async def wait_until_idle(environment: GatewayEnvironment, log: Callable[[str], None]) -> None:
-    """Wait until no work is in progress. Turns that wait for an answer are stopped, as by a user."""
+    """Wait until no work is in progress. Turns that wait for an answer are stopped, as a user would stop them."""
     store = await SqliteStore.open(environment.database, "kills", SystemClock())
     deadline = time.monotonic() + STUCK_SECONDS
     stopped: dict[str, float] = {}

@@ -76,7 +76,7 @@ def replaced_file(*, syncs_file: bool, syncs_folder: bool) -> list[Operation]:
 
 
 def contents_after_cuts(operations: list[Operation], model: Model, *, ignores_syncs: bool = False) -> set[bytes]:
-    """Return the contents of the file `name` after many cuts at the end."""
+    """Return the different contents that the file `name` has after many power cuts at the end of the recording."""
     base = Tree()
     base.apply(Create(ROOT, b"name", 1, FILE))
     base.apply(Write(1, 0, b"old"))

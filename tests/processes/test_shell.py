@@ -188,7 +188,7 @@ async def test_a_call_cannot_change_the_startup_of_the_next_shell(calls: ShellCa
     assert await calls.run_for_output("echo $A ${BASH_ENV-none}") == "1 none"
 
 
-async def test_a_large_environment_carries_over(calls: ShellCalls) -> None:
+async def test_a_large_environment_carries_over_to_the_next_command(calls: ShellCalls) -> None:
     await calls.run("for i in {1..40}; do export BIG$i=$(head -c 20000 /dev/zero | tr '\\0' x); done")
     assert await calls.run_for_output("echo ${#BIG1} ${#BIG40}") == "20000 20000"
 

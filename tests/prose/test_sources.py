@@ -73,7 +73,7 @@ def test_a_sentence_that_breaks_a_rule_is_reported_unless_it_is_allowed() -> Non
     assert list(check([text], ["docs/x.md: Read it anew."])) == []
 
 
-def test_an_allowed_sentence_that_no_longer_exists_must_be_removed() -> None:
+def test_an_allow_list_entry_without_its_sentence_is_reported() -> None:
     problems = list(check_allow_list([], ["docs/gone.md: Read it anew."]))
     assert "remove this entry" in problems[0]
 

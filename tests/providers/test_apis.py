@@ -238,7 +238,7 @@ async def test_a_stream_disconnected_after_any_event_ends_with_one_error(api: Ap
 
 @each_api
 @pytest.mark.parametrize("behaviour", [silent(), blackhole()])
-async def test_the_server_sees_a_cancel_before_the_first_token_immediately(api: Api, behaviour: Behaviour) -> None:
+async def test_a_cancel_before_the_first_token_reaches_the_server_immediately(api: Api, behaviour: Behaviour) -> None:
     async with open_provider(api, behaviour) as (provider, server):
         task = asyncio.create_task(collect_reply(provider))
         seen = await server.request(1)

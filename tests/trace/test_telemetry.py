@@ -100,7 +100,7 @@ async def test_interrupt_is_exported_as_an_event_with_its_stop_time_and_not_as_a
     assert chat.attributes["hark.settle_ms"] <= settled.timings.settle
 
 
-async def test_failed_turn_is_exported_as_an_error_without_the_server_text(tmp_path: Path) -> None:
+async def test_failed_turn_is_exported_as_an_error_without_the_servers_message(tmp_path: Path) -> None:
     async with collector_server() as collector, ModelServer([failing(400, message="you sent something odd")]) as model:
         async with open_traced_agent(collector, tmp_path, model) as agent:
             await run_turns(agent, "hello")

@@ -95,7 +95,7 @@ class PairingFile:
 
     @property
     def records(self) -> PairingRecords:
-        """The current contents of the file. A missing, damaged or unreadable file pairs no account."""
+        """The current contents of the file. If the file is missing, damaged or unreadable, no account is paired."""
         try:
             return self._file.read()
         except OSError:

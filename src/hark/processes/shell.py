@@ -122,7 +122,7 @@ class ShellCommand(RunningCommand):
         self._ended: tuple[ProcessInfo, ...] = ()
 
     async def wait_until_finished(self) -> None:
-        """Wait until the command has ended, its output is read and its leftovers are stopped. Safe to cancel."""
+        """Wait until the command has ended, its output is read and leftover processes are stopped. Safe to cancel."""
         await wait_for_first(self.tree.wait_until_root_exited, self._channel.is_waiting.wait)
         if self._channel.is_waiting.is_set():
             await self.output.wait_until_ended()

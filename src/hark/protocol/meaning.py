@@ -39,5 +39,5 @@ AnswerRule = Callable[[str], AnswerMeaning | None]
 
 
 def not_an_answer(text: str) -> AnswerMeaning | None:
-    """Return None for every text: the default answer rule, for surfaces that send answers by other means."""
+    """Return None, so that no text counts as an answer. The default for surfaces that send answers by other means."""
     return None

@@ -131,7 +131,7 @@ async def test_a_model_chosen_during_a_turn_is_used_for_the_next_turn(tmp_path: 
         assert await observed.say_and_wait("go on") == Completed("from b")
 
 
-async def test_stop_ends_the_running_turn_and_reports_how_long_it_took(tmp_path: Path) -> None:
+async def test_stop_ends_the_running_turn_and_reports_how_long_the_stop_took(tmp_path: Path) -> None:
     hang = Hang()
     async with observed_session(tmp_path, [["par", hang]]) as (observed, _):
         await observed.session.say("/stop")

@@ -48,7 +48,7 @@ async def test_an_open_turn_is_closed_as_crashed_and_the_user_is_notified() -> N
     assert any(isinstance(message, Note) and "crash" in message.text for message in messages)
 
 
-async def test_after_a_crash_started_calls_are_unknown_and_others_not_started_and_no_call_runs_again() -> None:
+async def test_recovery_marks_started_calls_as_unknown_and_others_as_not_started_and_reruns_none() -> None:
     calls = (Call("c1", "look"), Call("c2", "look"))
     reply = Replied(turn=TURN, step=1, message=AssistantMessage("", calls))
     store, tool = await store_after_crash(START, reply, CallStarted(turn=TURN, call="c1")), quick_tool()

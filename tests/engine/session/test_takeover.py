@@ -212,7 +212,7 @@ async def test_a_message_sent_to_a_fenced_owner_is_run_by_the_new_owner() -> Non
     assert a.turn_events == [("t1", None), ("t1", CRASH), ("t2", None), ("t2", Completed("two"))]
 
 
-async def test_stopping_a_fenced_owners_turn_returns_and_its_readers_get_the_end_event() -> None:
+async def test_a_stop_returns_and_readers_get_the_end_event_when_the_owner_was_fenced() -> None:
     hang = Hang()
     async with run_takeover([[hang]], [], hang) as (a, _):
         await a.user.say("later", Delivery.QUEUE, message_id="a2")

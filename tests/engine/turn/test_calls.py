@@ -300,7 +300,7 @@ async def test_lone_surrogates_in_the_output_of_an_interrupted_call_are_replaced
         assert [event.text for event in user.recorder.of_kind(CallOutput)] == ["a?b"]
 
 
-async def test_a_call_interrupted_before_its_start_is_durable_is_not_started() -> None:
+async def test_a_call_is_not_started_when_interrupted_before_its_start_record_is_durable() -> None:
     tool, store = HangingTool(), GatedStore()
     provider = ScriptedProvider([call_chunks("wait"), ["next"]])
     async with run_session(make_services(provider, store, [tool])) as user:

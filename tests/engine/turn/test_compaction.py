@@ -267,7 +267,7 @@ async def test_compaction_during_a_turn_keeps_calls_with_their_results() -> None
 
 
 @in_virtual_time
-async def test_a_request_that_stays_too_long_fails_the_turn_with_the_servers_message() -> None:
+async def test_the_turn_fails_with_the_servers_message_when_the_request_is_still_too_long_after_compaction() -> None:
     provider = scripted_provider(["a"], ["b"], [TOO_LONG], ["the notes"], [TOO_LONG], ["never"])
     async with run_session(services_with_routes(Route("main", provider))) as user:
         await send_all(user, "one", "two")

@@ -78,7 +78,7 @@ class MessageAudit:
         return places[0] if len(places) == 1 else None
 
     def _reason_of_absence(self, one: UserMessageRecord) -> str:
-        """Return the valid reason for a message's absence, or "". An echo alone does not count as a notice."""
+        """Return why a message may be missing, or "". A notice to the user is a valid reason; an echo is not."""
         if one.is_reported_stopped:
             return "stopped before it ran, with a notice"
         if any(

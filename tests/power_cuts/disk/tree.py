@@ -1,4 +1,4 @@
-"""A folder in memory: inodes and directory entries, which operations change and which can be written to disk."""
+"""An in-memory folder tree of inodes and directory entries. Recorded operations modify it."""
 
 import os
 import stat

@@ -66,7 +66,7 @@ def record(arguments: list[str], folder: Path) -> Recording:
 
 
 def _check(recorded: Tree, real: Tree) -> None:
-    """Compare the recorded folder with the real one. SQLite maps its index files into memory."""
+    """Compare the recorded folder with the real one. SQLite's index files, which are memory-mapped, are ignored."""
     ours, theirs = recorded.describe(), real.describe()
     wrong = [
         name

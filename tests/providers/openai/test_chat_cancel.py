@@ -52,7 +52,7 @@ async def read_until_cancelled(provider: Provider, has_text: asyncio.Event) -> N
 
 
 @pytest.mark.parametrize("behaviour", [silent(), blackhole()])
-async def test_the_server_sees_a_cancel_before_the_first_token_immediately(behaviour: Behaviour) -> None:
+async def test_a_cancel_before_the_first_token_reaches_the_server_immediately(behaviour: Behaviour) -> None:
     async with open_chat_provider(behaviour) as (provider, server):
         task = asyncio.create_task(collect_reply(provider))
         seen = await server.request(1)

@@ -1,4 +1,4 @@
-"""The text that users see of a message, for comparison with the Markdown that it was made of."""
+"""The text of a message as users see it, for comparison with its Markdown source."""
 
 import re
 from collections.abc import Callable

@@ -91,7 +91,7 @@ async def test_a_reply_is_sent_once_as_plain_text_when_the_platform_refuses_its_
         assert len(await platform.shown_texts(2)) == 2
 
 
-async def test_forms_that_do_not_fit_fail_or_are_refused_are_skipped() -> None:
+async def test_a_form_of_a_message_is_skipped_when_it_is_too_long_or_fails_or_is_refused() -> None:
     sent: list[str] = []
 
     async def send(form: str) -> int:

@@ -268,7 +268,7 @@ async def test_several_parts_for_one_file_build_on_each_other(tmp_path: Path) ->
         (wrap_patch("*** Update File: a\nwrong\n"), "Line 3 of the patch, 'wrong'"),
         (wrap_patch("wrong\n"), "expected *** Add File:"),
         (wrap_patch("*** Add File: n\nwrong\n"), "each line of an added file must begin with +"),
-        (wrap_patch("*** Delete File: a\n+x\n"), "a deleted file has no lines"),
+        (wrap_patch("*** Delete File: a\n+x\n"), "can't contain lines"),
         (wrap_patch("*** Update File: a\n"), "contains no change for a"),
         (wrap_patch("*** Add File: a\n+x\n"), "a already exists"),
         (wrap_patch("*** Update File: missing\n-x\n+y\n"), "missing does not exist"),

@@ -36,7 +36,7 @@ def stall_limits(route: Route, tokens: int) -> tuple[float | None, float | None]
 class StallTimer:
     """Cancels its context when no data arrives for too long, and sets `is_stale`.
 
-    Recording data is nearly free, because it only stores the time, which the timer checks later.
+    Recording the arrival of data is nearly free: it only stores the time, which the timer checks later.
     """
 
     def __init__(self, limits: tuple[float | None, float | None], warn: Callable[[float, float], None]) -> None:

@@ -108,7 +108,7 @@ class StepRunner:
         return self._model_calls.choose_route(self._journal.state.chosen_route, self._journal.state.last_route)
 
     async def _compact_if_full(self) -> None:
-        """Compact the context before it is full. A failure only causes a notice, because the context still has room.
+        """Compact the context if it is nearly full. A failure only causes a notice, because the context still has room.
 
         Skipped if the route failed the last time, so that the user waits for its error only once.
         """

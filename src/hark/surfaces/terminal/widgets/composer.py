@@ -98,7 +98,7 @@ class Composer(TextArea):
         event.stop()
 
     async def _run_binding(self, key: str) -> bool:
-        """Run a key's own binding immediately. Textual would run it only after the characters typed next."""
+        """Run a key's binding immediately. Textual would run it only after handling the characters typed after it."""
         bindings = self._bindings.key_to_bindings.get(key, [])
         for binding in bindings[:1]:
             await self.run_action(binding.action)

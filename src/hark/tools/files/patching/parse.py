@@ -61,7 +61,7 @@ def _parse_line(line: str, patches: list[FilePatch]) -> None:
             _parse_added_line(line, patch.hunks[0])
         case FileAction.DELETE:
             if line.strip():
-                raise BadPatch("a deleted file has no lines; expected another *** line.")
+                raise BadPatch("a Delete File section can't contain lines; expected a line that starts with ***.")
         case FileAction.UPDATE:
             _parse_update_line(line, patch)
 
