@@ -74,8 +74,9 @@ pictures: setup ## regenerate the pictures and the keys page of the documentatio
 	$(RUN) python -m docs.make_keys
 	$(RUN) python -m docs.make_pictures
 
-fuzz: setup ## send random keys, pastes, resizes and stops to the terminal app, SECONDS=120
+fuzz: setup ## random keys for the terminal app, then random text for all parsers, SECONDS=120 for each
 	$(RUN) python -m tests.surfaces.terminal.fuzz --seconds $(or $(SECONDS),120)
+	$(RUN) python -m tests.fuzz --seconds $(or $(SECONDS),120) $(if $(TARGET),--target "$(TARGET)")
 
 clean: ## remove the files that setup created
 	rm -rf .venv .uv

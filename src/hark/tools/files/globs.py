@@ -5,6 +5,7 @@ import re
 from hark.disk.wildcards import wildcard_to_regex
 
 MAX_ALTERNATIVES = 200
+MAX_CHARACTERS = 1_000
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 
 
@@ -14,8 +15,10 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     A pattern without a slash is matched against the file name alone. Braces contain alternatives, as in `*.{ts,tsx}`.
 
     Raises:
-        ValueError: The pattern has too many alternatives.
+        ValueError: The pattern is too long or has too many alternatives.
     """
+    if len(pattern) > MAX_CHARACTERS:
+        raise ValueError(f"The glob {pattern[:60]}… is longer than {MAX_CHARACTERS:,} characters. Use a shorter one.")
     anchored = pattern.removeprefix("./").removeprefix("/")
     prefix = "" if "/" in pattern else "(?:.*/)?"
     expressions = (wildcard_to_regex(one, is_lenient=True) for one in expand_braces(anchored))
