@@ -80,9 +80,10 @@ pictures: setup ## regenerate the pictures and the keys page of the documentatio
 	$(RUN) python -m docs.make_keys
 	$(RUN) python -m docs.make_pictures
 
-fuzz: setup ## send random input to the terminal app and random Markdown to the chat markup, SECONDS=120 each
+fuzz: setup ## random keys for the terminal app, then random text for chat markup and all parsers, SECONDS=120 for each
 	$(RUN) python -m tests.surfaces.terminal.fuzz --seconds $(or $(SECONDS),120)
 	$(RUN) python -m tests.surfaces.chat.fuzz --seconds $(or $(SECONDS),120)
+	$(RUN) python -m tests.fuzz --seconds $(or $(SECONDS),120) $(if $(TARGET),--target "$(TARGET)")
 
 clean: ## remove the files that setup created
 	rm -rf .venv .uv

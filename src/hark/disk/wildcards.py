@@ -68,6 +68,8 @@ def _tokenize(pattern: str, is_lenient: bool) -> Iterator[str]:
         elif text == "[":
             found, at = _translate_set(pattern, at)
             yield found or (r"\[" if is_lenient else _NEVER_MATCHES)
+            if not found and not is_lenient:
+                return
         elif text == "\\":
             yield r"\\" if is_lenient else _NEVER_MATCHES
         else:

@@ -10,20 +10,21 @@ MIN_SECRET_CHARACTERS = 3  # a shorter value isn't a secret, and hiding it would
 _SECRET_NAMES = re.compile(
     r"key|token|secret|pass(?:w|phrase|code)|pwd|credential|bearer|cookie|(?<!o)auth(?!ors?(?![a-z]))", re.IGNORECASE
 )
-# Compiled on first use, because most runs never need them.
+# Compiled on first use, because most runs never need them. Repetitions have limits, so that the search takes time in
+# proportion to the text.
 _PRIVATE_KEY = r"-----BEGIN [A-Z ]*PRIVATE KEY"
 _API_KEY = (
-    r"\b(?:sk|pk|rk)[-_](?=[\w-]*\d)[\w-]{16,}"
+    r"\b(?:sk|pk|rk)[-_](?=[\w-]{0,200}\d)[\w-]{16,}"
     r"|\bgh[opsru]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bhf_[A-Za-z0-9]{20,}"
     r"|\bA[KS]IA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abeprs]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{30,}"
     r"|\b\d{8,10}:[A-Za-z0-9_-]{33,40}"
 )
-_SIGNED_JWT = r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\."
-_URL_CREDENTIALS = r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@$]{3,}@"
+_SIGNED_JWT = r"\beyJ[\w-]{8,2000}\.eyJ[\w-]{8,}\."
+_URL_CREDENTIALS = r"\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]{1,200}:[^\s/@$]{3,200}@"
 # A word such as "password", followed by a value that is neither a plain word nor the name of a variable.
 _LABELLED_VALUE = (
-    r"(?i:pass(?:word|wd|phrase|code)|pwd|secret|token|api[ _-]?key|access[ _-]?key)\b[\"'`]?\s*(?:[:=]|\bis\b)\s*"
-    r"[\"'`]?(?!\$)(?:\d{6,}|(?=\S*[A-Za-z])(?=\S*[\d!@#%^&*+=~])[^\s\"'`]{4,})"
+    r"(?i:pass(?:word|wd|phrase|code)|pwd|secret|token|api[ _-]?key|access[ _-]?key)\b[\"'`]?\s{0,20}(?:[:=]|\bis\b)"
+    r"\s{0,20}[\"'`]?(?!\$)(?:\d{6,}|(?=\S{0,200}[A-Za-z])(?=\S{0,200}[\d!@#%^&*+=~])[^\s\"'`]{4,})"
 )
 _SECRET_PATTERNS = {
     "a private key": _PRIVATE_KEY,

@@ -87,7 +87,7 @@ def format_call_title(name: str, arguments: str) -> str:
     """Format a call as one line: the tool's name and its most informative argument."""
     try:
         given: Any = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply
         given = None
     values = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     main_argument = next((values[key] for key in _MAIN_ARGUMENTS if isinstance(values.get(key), str)), "")

@@ -241,7 +241,7 @@ def _mark_first_chunk(segments: list[Segment], first_chunk_ms: float) -> list[Se
 def _format_json(arguments: str) -> str:
     try:
         return msgspec.json.format(arguments, indent=2)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):  # not JSON, or nested too deeply
         return arguments
 
 

@@ -36,3 +36,9 @@ def test_an_excluding_glob_applies_to_each_form_of_the_path() -> None:
 def test_matching_a_hostile_glob_takes_linear_time() -> None:
     glob = parse_glob("*a*a*a*a*a*a*a*x,!**/a*a*a/**/b*b*b")
     assert_linear(lambda size: "a/" * size + "a" * size, glob.matches, 10_000)
+
+
+def test_a_glob_that_is_too_long_or_has_too_many_braces_is_refused() -> None:
+    for pattern in ("a" * 1_001, "{a,b}" * 100, "{a,b}" * 3_000):
+        with pytest.raises(ValueError, match=r"longer than|expand to more"):
+            parse_glob(pattern)

@@ -1,6 +1,7 @@
 """A tool call as an editor shows it: its title, kind, locations and content."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -207,9 +208,8 @@ def fence_text(text: str) -> ContentToolCallContent:
     hidden = len(text) - MAX_SHOWN_CHARACTERS
     if hidden > 0:
         text = f"[{hidden:,} earlier characters are not shown]\n{text[-MAX_SHOWN_CHARACTERS:]}"
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
     return tool_content(text_block(f"{fence}\n{text.rstrip()}\n{fence}"))
 
 
@@ -228,6 +228,6 @@ def build_plan_update(tool: str, arguments: str) -> AgentPlanUpdate | None:
 def _decode_arguments(arguments: str) -> Arguments:
     try:
         value: object = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply
         return {}
     return cast("Arguments", value) if isinstance(value, dict) else {}

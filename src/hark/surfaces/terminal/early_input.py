@@ -21,6 +21,7 @@ _ERASE_LINE = b"\r\x1b[J"
 _ENABLE_PASTE = b"\x1b[?2004h"  # bracketed paste, so that a line break in pasted text is not Enter
 _DISABLE_PASTE = b"\x1b[?2004l"
 _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
+_EDITING_KEYS = re.compile("([\x03\x04\b\x15\x7f])")
 _CONTROL_KEY = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\[O])")  # a key without a character, ignored here
 _INPUT_FLAGS = termios.ICRNL | termios.INLCR | termios.IGNCR | termios.IXON
 _LOCAL_FLAGS = termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
@@ -60,17 +61,15 @@ class EarlyInput:
         if "\x1b" in piece:  # the first part of a key sequence
             piece, _, remainder = piece.partition("\x1b")
             self._incomplete = "\x1b" + remainder if remainder else ""
-        for place, character in enumerate(piece):
-            self._feed_key(character, is_last=place == len(piece) - 1)
+        for part in _EDITING_KEYS.split(piece.removesuffix("\r")):
+            self._feed_part(part)
+        if piece.endswith("\r"):
+            if self.text.strip():
+                self.sent.append(self.text)
+            self.text = ""
 
-    def _feed_key(self, character: str, *, is_last: bool) -> None:
-        match character:
-            case "\r" if is_last:
-                if self.text.strip():
-                    self.sent.append(self.text)
-                self.text = ""
-            case "\r" | "\n":
-                self.text += "\n"
+    def _feed_part(self, part: str) -> None:
+        match part:
             case "\x7f" | "\b":
                 self.text = self.text[:-1]
             case "\x15":
@@ -81,7 +80,7 @@ class EarlyInput:
             case "\x04":
                 self.is_quit_requested = not self.text
             case _:
-                self.text += sanitize_input(character)
+                self.text += sanitize_input(part.replace("\r", "\n"))
 
 
 class EarlyInputLine:

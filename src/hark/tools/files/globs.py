@@ -8,6 +8,7 @@ from msgspec import Struct
 from hark.disk.wildcards import wildcard_to_regex
 
 MAX_ALTERNATIVES = 200
+MAX_CHARACTERS = 1_000
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 
 
@@ -39,8 +40,10 @@ def parse_glob(text: str) -> Glob:
     """Parse a glob.
 
     Raises:
-        ValueError: The glob has too many alternatives.
+        ValueError: The glob is too long or has too many alternatives.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"The glob {text[:60]}… is longer than {MAX_CHARACTERS:,} characters. Use a shorter one.")
     stripped = (part.strip() for pattern in _expand_braces(text) for part in pattern.split(","))
     patterns = dict.fromkeys(filter(None, stripped))
     excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]

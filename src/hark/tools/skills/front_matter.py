@@ -4,6 +4,7 @@ import re
 from typing import Any, cast
 
 MAX_CHARACTERS = 20_000
+MAX_DEPTH = 20
 # A description with a colon is common, but not valid YAML.
 _UNQUOTED = re.compile(
     r"^([A-Za-z0-9_][\w.-]*[ \t]*):[ \t]+([^\s'\"|>&*!%@`#\[{][^\n]*?:[ \t][^\n]*?)((?<![ \t])[ \t]+#[^\n]*)?$",
@@ -42,8 +43,13 @@ def _parse_fields(text: str) -> dict[str, Any]:
     import yaml  # imported only if there is a skill
 
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
-            raise BadFrontMatter("its fields contain YAML aliases (*name): write out the values")
+        depth = 0
+        for event in yaml.parse(text, yaml.BaseLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise BadFrontMatter("its fields contain YAML aliases (*name): write out the values")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:  # the parser needs time in proportion to the square of the depth
+                raise BadFrontMatter(f"its fields are nested more than {MAX_DEPTH} levels deep")
         node = yaml.compose(text, yaml.BaseLoader)
         # The base loader creates only text, lists and mappings, whatever tags the YAML has.
         fields: Any = yaml.load(text, yaml.BaseLoader)  # noqa: S506

@@ -9,7 +9,7 @@ const HEADING = /^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$/;
 const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])( +|$)/;
-const TABLE_DIVIDER = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$/;
+const TABLE_DIVIDER = /^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$/; // of a trimmed line
 const MAX_DEPTH = 8;
 
 /** Render a Markdown text into a node, one child per block. */
@@ -88,7 +88,7 @@ function findParagraphEnd(lines, start) {
 
 const startsBlock = (lines, index) => startsMarkedBlock(lines[index]) || isTable(lines, index);
 const startsMarkedBlock = (line) => [FENCE, HEADING, RULE, QUOTE, ITEM].some((pattern) => pattern.test(line));
-const isTable = (lines, index) => lines[index].includes("|") && TABLE_DIVIDER.test(lines[index + 1] ?? "") && lines[index + 1].includes("-");
+const isTable = (lines, index) => lines[index].includes("|") && Boolean(lines[index + 1]?.includes("|")) && TABLE_DIVIDER.test(lines[index + 1].trim());
 
 function renderBlock({ kind, lines }, depth) {
   switch (kind) {

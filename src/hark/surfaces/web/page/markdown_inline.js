@@ -5,7 +5,7 @@ import { make } from "./dom.js";
 const SAFE_PROTOCOLS = ["http:", "https:", "mailto:"];
 const ESCAPABLE = "\\`*_{}[]()#+-.!~|<>";
 const BARE_URL = /^https?:\/\/[^\s<>"'`]+/;
-const LINK = /^\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\(\s*<?([^\s<>()]*(?:\([^\s()]*\)[^\s<>()]*)*)>?(?:\s+["'(][^\n]*?["')])?\s*\)/;
+const LINK = /^\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]\(\s*<?([^\s<>()]*(?:\([^\s()]*\)[^\s<>()]*)*)>?(?:\s+["'(][^\n]{0,500}?["')])?\s*\)/;
 const MAX_DEPTH = 12;
 const MAX_EMPHASIS_CHARACTERS = 4000; // limits the search for a closing marker
 
@@ -118,7 +118,7 @@ function parseAutolink(remaining, index) {
 function parseBareUrl(remaining, index) {
   let url = BARE_URL.exec(remaining)?.[0];
   if (!url) return null;
-  url = url.replace(/[.,;:!?*_~]+$/, "");
-  while (url.endsWith(")") && url.split("(").length < url.split(")").length) url = url.slice(0, -1);
+  url = url.replace(/(?<![.,;:!?*_~])[.,;:!?*_~]+$/, "");
+  for (let unmatched = url.split(")").length - url.split("(").length; unmatched > 0 && url.endsWith(")"); unmatched--) url = url.slice(0, -1);
   return { node: makeLink(url, [url]), end: index + url.length };
 }

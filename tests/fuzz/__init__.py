@@ -1,0 +1,1 @@
+"""Random text for all parsers and renderers of untrusted text."""
