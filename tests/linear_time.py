@@ -10,7 +10,7 @@ from typing import TypeVar
 
 RATIO_MAX = 2.5  # for an input of twice the size
 REPETITIONS = 5
-ROUNDS_MAX = 3  # noise can only add time, so a ratio that is too high is measured again
+ROUNDS_MAX = 2  # the caches and the allocator can add time at one size, so a high ratio is measured again at the next
 MIN_SECONDS = 0.004  # a shorter run says more about the machine than about the function
 GROWTH_MAX = 64
 
@@ -42,10 +42,12 @@ def assert_linear(
     gc.collect()
     gc.disable()  # a collection takes time in proportion to all objects of the test process
     try:
-        size = _grow_until_measurable(make_input, measure, size)
-        small, large = make_input(size), make_input(2 * size)
+        size = _grow_until_measurable(make_input, measure, size) // 2
         small_seconds, large_seconds = float("inf"), float("inf")
         for _ in range(ROUNDS_MAX):
+            size *= 2
+            small, large = make_input(size), make_input(2 * size)
+            small_seconds, large_seconds = float("inf"), float("inf")
             for _ in range(REPETITIONS):
                 small_seconds = min(small_seconds, measure(small))
                 large_seconds = min(large_seconds, measure(large))

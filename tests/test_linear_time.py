@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests import linear_time
 from tests.linear_time import assert_linear
 
 
@@ -11,7 +12,9 @@ def test_the_check_accepts_a_linear_function() -> None:
     assert_linear(lambda size: "ab" * size, lambda text: [character.upper() for character in text], 10_000)
 
 
-def test_the_check_rejects_a_quadratic_function() -> None:
+def test_the_check_rejects_a_quadratic_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_time, "REPETITIONS", 2)
+
     def count_equal_pairs(numbers: range) -> int:
         return sum(first == second for first in numbers for second in numbers)
 
@@ -19,7 +22,8 @@ def test_the_check_rejects_a_quadratic_function() -> None:
         assert_linear(range, count_equal_pairs, 100)
 
 
-def test_the_check_rejects_a_regular_expression_that_backtracks() -> None:
+def test_the_check_rejects_a_regular_expression_that_backtracks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear_time, "REPETITIONS", 2)
     with pytest.raises(AssertionError, match="not linear"):
         assert_linear(lambda size: " " * size, re.compile(r"\s+x").search, 500)
 

@@ -1,5 +1,6 @@
 """The trace of a turn contains everything that its journal records."""
 
+import msgspec
 import pytest
 
 from hark.protocol.messages import AssistantMessage, Call, UserMessage
@@ -89,3 +90,14 @@ def test_durations_and_axis_ticks_are_rounded() -> None:
     assert words == ["0.0 ms", "9.9 ms", "12 ms", "999 ms", "1.00 s", "12.3 s", "1:01 min", "1:00 h"]
     assert axis_ticks(10_014, 6) == [0, 2_000, 4_000, 6_000, 8_000, 10_000]
     assert axis_ticks(0.001, 6) == [0.0]
+
+
+def test_arguments_that_are_nested_too_deeply_to_format_are_shown_as_they_are() -> None:
+    reply = AssistantMessage("", (Call("c1", "shell", "[" * 5_000),))
+    records: list[AnyRecord] = [
+        msgspec.structs.replace(record, message=reply)
+        if isinstance(record, Replied) and record.turn == "demo.t2"
+        else record
+        for record in example_journal()
+    ]
+    assert build_trace(records, "demo.t2").parts
