@@ -11,7 +11,7 @@ from hark.tools.files.diffs import unified_diff
 from hark.tools.files.file_text import decode_for_edit, decode_text, encode_new_text
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.patching.apply_hunks import apply_hunks
-from hark.tools.files.patching.format import FileAction, FilePatch, changed_paths
+from hark.tools.files.patching.format import FileAction, FilePatch
 from hark.tools.files.patching.parse import parse_patch
 from hark.tools.files.paths import display_path, expand_home, missing_file_text, resolve_path
 
@@ -25,9 +25,10 @@ class PatchArguments(ToolArguments, frozen=True):
 def predict_effects(arguments: PatchArguments) -> PredictedEffects:
     """Return the files that a patch would change."""
     try:
-        paths = changed_paths(parse_patch(arguments.patch))
+        patches = parse_patch(arguments.patch)
     except ToolError:
-        paths = []  # an unreadable patch is rejected when it runs
+        patches = []  # an unreadable patch is rejected when it runs
+    paths = dict.fromkeys(path for patch in patches for path in (patch.path, patch.new_path) if path)
     return PredictedEffects(is_changing=True, subject=", ".join(paths), writes=tuple(map(expand_home, paths)))
 
 

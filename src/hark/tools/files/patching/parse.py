@@ -56,23 +56,14 @@ def _parse_line(line: str, patches: list[FilePatch]) -> None:
             raise BadPatch("expected *** Add File:, *** Update File: or *** Delete File: first.")
         return
     patch = patches[-1]
-    match patch.kind:
-        case FileAction.ADD:
-            _parse_added_line(line, patch.hunks[0])
-        case FileAction.DELETE:
-            if line.strip():
-                raise BadPatch("a deleted file has no lines; expected another *** line.")
-        case FileAction.UPDATE:
-            _parse_update_line(line, patch)
-
-
-def _parse_added_line(line: str, hunk: Hunk) -> None:
-    if line.startswith("+"):
-        hunk.lines.append(("+", line[1:]))
-    elif line.strip():
+    if patch.kind is FileAction.UPDATE:
+        _parse_update_line(line, patch)
+    elif patch.kind is FileAction.DELETE and line.strip():
+        raise BadPatch("a deleted file has no lines; expected another *** line.")
+    elif patch.kind is FileAction.ADD and line.strip() and not line.startswith("+"):
         raise BadPatch("each line of an added file must begin with +.")
-    else:
-        hunk.lines.append((" ", ""))  # an empty line, or the gap between two files
+    elif patch.kind is FileAction.ADD:
+        patch.hunks[0].add_line(line.strip() and line)  # an empty line may also be the gap between two files
 
 
 def _parse_update_line(line: str, patch: FilePatch) -> None:
@@ -82,13 +73,9 @@ def _parse_update_line(line: str, patch: FilePatch) -> None:
         _parse_heading(line, patch)
     elif line.rstrip() == _END_OF_FILE:
         _current_hunk(patch).is_at_end = True
-    elif line.startswith("\\"):
-        _current_hunk(patch).end_without_newline()
     elif line == "" and patch.hunks and patch.hunks[-1].is_at_end:
-        pass  # a gap after *** End of File
-    elif line == "" or line[0] in " +-":
-        _current_hunk(patch).lines.append((line[:1] or " ", line[1:]))
-    else:
+        pass  # a gap after the end of the file
+    elif not _current_hunk(patch).add_line(line):
         raise BadPatch("expected a line that begins with a space, + or -, or with @@ or ***.")
 
 
