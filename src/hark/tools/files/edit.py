@@ -8,12 +8,12 @@ from typing import Annotated
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
+from hark.tools.files.atomic_write import apply_changes, read_target
 from hark.tools.files.diffs import common_prefix_length, unified_diff
 from hark.tools.files.file_text import PlainText, Splice, decode_for_edit, encode_new_text, plain_newlines
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.nearest_match import MAX_NAMED_LINES, explain_mismatch, find_overlapping, name_lines
-from hark.tools.files.paths import FilePath, display_path, file_write_effects, resolve_path
+from hark.tools.files.paths import FilePath, display_path, file_write_effects, missing_file_text, resolve_path
 
 STALE_NOTE = "[the file changed since you last read it; the text to replace was still there, but read the file again]"
 OldText = Annotated[str, doc("The text to replace, exactly as in the file. It must be unique unless `all` is set.")]
@@ -78,8 +78,10 @@ def _requested_edits(arguments: EditArguments) -> Sequence[Replacement]:
 
 def _edit_file(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
     name = display_path(path, workspace)
-    content = read_old_content(path, workspace)
-    before = decode_for_edit(content, name)
+    change = read_target(path, workspace)
+    if change.old is None:
+        raise ToolError(missing_file_text(path, workspace))
+    before = decode_for_edit(change.old, name)
     text, count = before.text, 0
     for number, edit in enumerate(edits, 1):
         where = f"Nothing was changed. Edit {number} of {len(edits)} failed: " if len(edits) > 1 else ""
@@ -90,7 +92,8 @@ def _edit_file(path: Path, edits: Sequence[Replacement], workspace: Path) -> str
         count += replaced
     if text == before.text:
         raise ToolError("old and new are the same, so nothing would change.")
-    apply_changes([FileChange(resolve_target(path, workspace), content, before.encoding.encode(text))], workspace)
+    change.new = before.encoding.encode(text)
+    apply_changes([change], workspace)
     replacements = "1 replacement" if count == 1 else f"{count:,} replacements"
     return f"Edited {name}: {replacements}.\n{unified_diff(before.text, text, name)}"
 
