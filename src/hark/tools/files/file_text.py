@@ -19,7 +19,6 @@ _BYTE_ORDER_MARKS = (
 )
 # Bytes that text in a single-byte encoding practically never contains.
 _NEVER_SINGLE_BYTE_TEXT = frozenset(b"\x81\x8d\x8f\x90\x9d\xff".decode(errors="surrogateescape"))
-_FIRST_ESCAPE, _LAST_C1_ESCAPE, _LAST_ESCAPE = "\udc80", "\udc9f", "\udcff"
 
 
 class Encoding(Struct, frozen=True):
@@ -65,11 +64,6 @@ class FileText(Struct, frozen=True):
 
     text: str
     encoding: Encoding = Encoding()
-
-    @property
-    def newline(self) -> str:
-        """The line ending that most lines of the text have."""
-        return "\r\n" if 2 * self.text.count("\r\n") > self.text.count("\n") else "\n"
 
 
 class Splice(Struct, frozen=True):
@@ -148,11 +142,12 @@ def guess_encoding(content: bytes, mark: bytes = b"") -> Encoding:
     try:
         content.decode()
     except UnicodeDecodeError:
-        characters = {one for one in set(content.decode(errors="surrogateescape")) if one > "\x7f"}
-        is_utf8 = any(not _FIRST_ESCAPE <= one <= _LAST_ESCAPE for one in characters)
-        if mark or is_utf8 or characters & _NEVER_SINGLE_BYTE_TEXT:
+        characters = set(content.decode(errors="surrogateescape"))
+        invalid = {one for one in characters if "\udc80" <= one <= "\udcff"}
+        is_utf8 = any(one > "\x7f" for one in characters - invalid)
+        if mark or is_utf8 or invalid & _NEVER_SINGLE_BYTE_TEXT:
             return Encoding("utf-8", mark, has_invalid_bytes=True)
-        return Encoding("cp1252" if any(one <= _LAST_C1_ESCAPE for one in characters) else "latin-1")
+        return Encoding("cp1252" if min(invalid) <= "\udc9f" else "latin-1")
     return Encoding("utf-8", mark)
 
 

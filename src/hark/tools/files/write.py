@@ -63,7 +63,8 @@ def _write(path: Path, content: str, workspace: Path) -> str:
 
 def _format_change_notes(before: FileText, content: str) -> list[str]:
     notes: list[str] = []
-    if before.newline == "\r\n" and "\r\n" not in content:
+    is_crlf = 2 * before.text.count("\r\n") > before.text.count("\n")
+    if is_crlf and "\r\n" not in content:
         notes.append("[its line endings were CRLF before, and are LF now]")
     if note := before.encoding.describe():
         notes.append(f"[it was {note.replace('shown as', 'probably')} before, and is plain UTF-8 now]")
