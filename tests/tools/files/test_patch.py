@@ -427,3 +427,20 @@ async def test_patching_through_a_link_changes_the_target_and_keeps_all_links(tm
     assert read_files(tmp_path) == {"hard": b"y\n", "real": b"y\n", "soft": b"y\n"}
     assert (tmp_path / "soft").is_symlink()
     assert (tmp_path / "hard").samefile(tmp_path / "real")
+
+
+async def test_a_later_part_of_a_patch_keeps_the_mode_that_an_earlier_part_sets(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n")
+    text = "diff --git a/a b/a\nold mode 100644\nnew mode 100755\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+two\n"
+    await apply_patch(tmp_path, f"{text}--- a/a\n+++ b/a\n@@ -1 +1 @@\n-two\n+three\n")
+    assert read_files(tmp_path)["a"] == b"three\n"
+    assert os.access(tmp_path / "a", os.X_OK)
+
+
+async def test_file_names_that_git_quotes_are_unquoted(tmp_path: Path) -> None:
+    (tmp_path / 'gr\u00fcn\t"\\').write_text("one\n")
+    name = r"gr\303\274n\t\"\\"
+    await apply_patch(tmp_path, f'--- "a/{name}"\n+++ "b/{name}"\n@@ -1 +1 @@\n-one\n+two\n')
+    assert list(read_files(tmp_path).values()) == [b"two\n"]
+    message = await expect_error(tmp_path, r'--- "a/\303"' + "\n" + r'+++ "b/\303"' + "\n@@ -1 +1 @@\n-one\n+two\n")
+    assert "a file name with an invalid escape sequence" in message

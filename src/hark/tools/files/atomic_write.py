@@ -12,7 +12,7 @@ from msgspec import Struct
 from hark.disk.durable import sync_folders
 from hark.protocol.messages import Effect
 from hark.protocol.tool import ToolError
-from hark.tools.files.paths import display_path, open_file, read_content
+from hark.tools.files.paths import display_path, read_content
 
 MAX_BYTES = 8 * 1024 * 1024
 
@@ -26,33 +26,28 @@ class FileChange(Struct):
     is_executable: bool | None = None
 
 
-def resolve_target(path: Path, workspace: Path) -> Path:
-    """Return the file that a write to `path` would change, with symbolic links resolved.
+def read_target(path: Path, workspace: Path) -> FileChange:
+    """Return the file that a write to `path` would change, as a change that keeps the content.
+
+    Symbolic links are resolved. The file need not exist.
 
     Raises:
-        ToolError: The path can't be resolved, or exists and is not a writable regular file.
+        ToolError: The path can't be resolved, or the file can't be read or written, or is larger than `MAX_BYTES`.
     """
+    name = display_path(path, workspace)
     try:
         target = path.resolve()
         exists = target.exists()
-    except (OSError, RuntimeError) as error:
-        raise ToolError(f"{display_path(path, workspace)} can't be resolved: {_describe_error(error)}.") from error
-    if exists:
-        with open_file(target, workspace):
-            pass
-        if not os.access(target, os.W_OK):
-            raise ToolError(f"{display_path(path, workspace)} is read-only. To change it, make it writable first.")
-    return target
-
-
-def read_old_content(path: Path, workspace: Path) -> bytes:
-    """Return the content of a file before a change.
-
-    Raises:
-        ToolError: The file is missing, not regular, not readable, or larger than `MAX_BYTES`.
-    """
-    limit = "can be changed here. Use a shell command, such as sed."
-    return read_content(path, workspace, MAX_BYTES, limit)
+    except OSError as error:
+        raise ToolError(f"{name} can't be resolved: {error.strerror}.") from error
+    except RuntimeError as error:
+        raise ToolError(f"{name} can't be resolved: its symbolic links form a loop.") from error
+    if not exists:
+        return FileChange(target, None, None)
+    content = read_content(target, workspace, MAX_BYTES, "can be changed here. Use a shell command, such as sed.")
+    if not os.access(target, os.W_OK):
+        raise ToolError(f"{name} is read-only. To change it, make it writable first.")
+    return FileChange(target, content, content)
 
 
 def apply_changes(changes: Sequence[FileChange], workspace: Path) -> None:
@@ -89,7 +84,7 @@ class _Transaction:
     """
 
     def __init__(self) -> None:
-        self._drafts: dict[Path, Path] = {}  # the new content of each target, until it replaces the target
+        self._drafts: dict[Path, Path] = {}  # the file with the new content of each target
         self._applied: list[tuple[FileChange, os.stat_result | None]] = []
         self._new_folders: list[Path] = []
 
@@ -107,9 +102,9 @@ class _Transaction:
         if change.new is None:
             change.path.unlink()
         elif change.path in self._drafts:
-            self._rename_draft(change.path)
+            self._drafts[change.path].replace(change.path)
         else:
-            _write_in_place(change.path, change.new, change.is_executable)
+            _write_in_place(change.path, change.new, None, change.is_executable)
         self._applied.append((change, before))
 
     def sync(self) -> None:
@@ -124,11 +119,10 @@ class _Transaction:
                 if change.old is None:
                     change.path.unlink()
                 elif before is not None and before.st_nlink > 1 and change.path.exists():
-                    _write_in_place(change.path, change.old)
-                    change.path.chmod(stat.S_IMODE(before.st_mode))
+                    _write_in_place(change.path, change.old, before)
                 else:
                     self._write_draft(change.path, change.old, before)
-                    self._rename_draft(change.path)
+                    self._drafts[change.path].replace(change.path)
             except OSError:
                 not_restored.append(change.path)
         for draft in self._drafts.values():
@@ -145,31 +139,25 @@ class _Transaction:
         folder.mkdir()
         self._new_folders.append(folder)
 
-    def _rename_draft(self, path: Path) -> None:
-        self._drafts[path].replace(path)
-        del self._drafts[path]
-
     def _write_draft(
         self, path: Path, content: bytes, old: os.stat_result | None, is_executable: bool | None = None
     ) -> None:
         draft = self._drafts[path] = path.parent / f".{secrets.token_hex(8)}.hark"
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with os.fdopen(descriptor, "wb") as file:
-            if old is not None:
-                _copy_owner_and_mode(descriptor, old)
-            if is_executable is not None:
-                _make_executable(descriptor, is_executable)
+            _set_owner_and_mode(descriptor, old, is_executable)
             file.write(content)
             file.flush()
             os.fsync(descriptor)
 
 
-def _write_in_place(path: Path, content: bytes, is_executable: bool | None = None) -> None:
+def _write_in_place(
+    path: Path, content: bytes, status: os.stat_result | None, is_executable: bool | None = None
+) -> None:
     """Overwrite a file that has other hard links, which a rename would leave with the old content."""
     with path.open("r+b", buffering=0) as file:
         old = file.read()
-        if is_executable is not None:
-            _make_executable(file.fileno(), is_executable)
+        _set_owner_and_mode(file.fileno(), status, is_executable)
         try:
             _overwrite(file.fileno(), content)
         except OSError:
@@ -185,19 +173,15 @@ def _overwrite(descriptor: int, content: bytes) -> None:
     os.fsync(descriptor)
 
 
-def _copy_owner_and_mode(descriptor: int, old_status: os.stat_result) -> None:
+def _set_owner_and_mode(descriptor: int, wanted: os.stat_result | None, is_executable: bool | None) -> None:
+    """Set the wanted owner and mode. None keeps the owner, or the executable mode, as it is."""
     status = os.fstat(descriptor)
-    if (status.st_uid, status.st_gid) != (old_status.st_uid, old_status.st_gid):
+    wanted = wanted or status
+    if (status.st_uid, status.st_gid) != (wanted.st_uid, wanted.st_gid):
         with contextlib.suppress(PermissionError):  # only root may change a file's owner
-            os.fchown(descriptor, old_status.st_uid, old_status.st_gid)
-    os.fchmod(descriptor, old_status.st_mode & 0o7777)
-
-
-def _make_executable(descriptor: int, is_executable: bool) -> None:
-    mode = os.fstat(descriptor).st_mode & 0o7777
-    # Every user who may read the file may run it.
-    os.fchmod(descriptor, mode | (mode & 0o444) >> 2 if is_executable else mode & ~0o111)
-
-
-def _describe_error(error: OSError | RuntimeError) -> str:
-    return error.strerror or "unknown" if isinstance(error, OSError) else "its symbolic links form a loop"
+            os.fchown(descriptor, wanted.st_uid, wanted.st_gid)
+    mode = stat.S_IMODE(wanted.st_mode)
+    if is_executable is not None:  # every user who may read the file may run it
+        mode = mode | (mode & 0o444) >> 2 if is_executable else mode & ~0o111
+    if mode != stat.S_IMODE(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, mode)

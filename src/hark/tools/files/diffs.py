@@ -13,10 +13,11 @@ MAX_SHOWN_LINES = 120
 MAX_LINE_CHARACTERS = 400
 MAX_LINE_COMPARISONS = 40_000
 MAX_COMPARED_CHARACTERS = 1_000_000
-PIECE_CHARACTERS = 65_536
 
 Block = tuple[int, int, int, int]
 """A replaced range: the first and end line in the old text, then the first and end line in the new text."""
+_Sequence = tuple[int, int, "_Sequence | None"]
+"""A linked list of index pairs."""
 
 
 def unified_diff(old: str, new: str, name: str) -> str:
@@ -53,80 +54,50 @@ def _common_start_and_end(old: str, new: str) -> tuple[int, int]:
     return first, len(old) - end
 
 
-def common_prefix_length(left: str, right: str) -> int:
-    """Return the length of the common prefix. Compares large pieces first, because files may be large."""
-    at, step = 0, PIECE_CHARACTERS
-    while left[at : at + step] == right[at : at + step] and at < min(len(left), len(right)):
-        at += step
-    while step > 1:
-        step //= 2
-        if left[at : at + step] == right[at : at + step]:
-            at += step
-    return min(at, len(left), len(right))
+def common_prefix_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """Return the length of the common prefix. A binary search with few comparisons, because files may be large."""
+    lengths = range(1, min(len(left), len(right)) + 1)
+    return bisect_left(lengths, True, key=lambda length: left[:length] != right[:length])
 
 
 def changed_blocks(before: Sequence[str], after: Sequence[str]) -> Iterator[Block]:
-    """Yield the changed blocks in order. The search is fast, but does not always find the smallest blocks."""
-    start = 0
-    shorter = min(len(before), len(after))
-    while start < shorter and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    changed_region = (start, len(before) - end, start, len(after) - end)
-    old_at, new_at = changed_region[0], changed_region[2]
-    for old_anchor, new_anchor in [
-        *_find_anchors(before, after, changed_region),
-        (changed_region[1], changed_region[3]),
-    ]:
-        yield from _compare_block(before, after, (old_at, old_anchor, new_at, new_anchor))
+    """Yield the changed blocks in order. The search is fast, but does not always find the smallest blocks.
+
+    Long texts are compared between anchors: lines that occur once in both texts, in the same order.
+    """
+    start = old_at = new_at = common_prefix_length(before, after)
+    end = common_prefix_length(before[start:][::-1], after[start:][::-1])
+    before, after = before[: len(before) - end], after[: len(after) - end]
+    is_long = (len(before) - start) * (len(after) - start) > MAX_LINE_COMPARISONS
+    anchors = _find_anchors(before, after, start) if is_long else []
+    for old_anchor, new_anchor in [*anchors, (len(before), len(after))]:
+        old, new = before[old_at:old_anchor], after[new_at:new_anchor]
+        if len(old) * len(new) > MAX_LINE_COMPARISONS:
+            yield old_at, old_anchor, new_at, new_anchor
+        elif old or new:
+            for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+                if kind != "equal":
+                    yield old_at + i1, old_at + i2, new_at + j1, new_at + j2
         old_at, new_at = old_anchor + 1, new_anchor + 1
 
 
-def _find_anchors(before: Sequence[str], after: Sequence[str], region: Block) -> list[tuple[int, int]]:
+def _find_anchors(before: Sequence[str], after: Sequence[str], start: int) -> list[tuple[int, int]]:
     """Return the longest sequence of lines that occur once in both texts, in the same order, as index pairs."""
-    first_old, last_old, first_new, last_new = region
-    if (last_old - first_old) * (last_new - first_new) <= MAX_LINE_COMPARISONS:
-        return []
-    in_old, in_new = Counter(before[first_old:last_old]), Counter(after[first_new:last_new])
-    new_index = {line: at for at, line in enumerate(after[first_new:last_new], first_new) if in_new[line] == 1}
-    pairs = [
-        (at, new_index[line])
-        for at, line in enumerate(before[first_old:last_old], first_old)
-        if in_old[line] == 1 and line in new_index
-    ]
-    return _longest_increasing(pairs)
-
-
-def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    tails: list[int] = []
-    at_tail: list[int] = []
-    before: list[int] = []
-    for number, (_, new) in enumerate(pairs):
-        slot = bisect_left(tails, new)
-        tails[slot : slot + 1] = [new]
-        at_tail[slot : slot + 1] = [number]
-        before.append(at_tail[slot - 1] if slot else -1)
-    sequence: list[tuple[int, int]] = []
-    number = at_tail[-1] if at_tail else -1
-    while number >= 0:
-        sequence.append(pairs[number])
-        number = before[number]
-    return sequence[::-1]
-
-
-def _compare_block(before: Sequence[str], after: Sequence[str], block: Block) -> Iterator[Block]:
-    first_old, last_old, first_new, last_new = block
-    if first_old == last_old and first_new == last_new:
-        return
-    if (last_old - first_old) * (last_new - first_new) > MAX_LINE_COMPARISONS:
-        yield block
-        return
-    matcher = SequenceMatcher(None, before[first_old:last_old], after[first_new:last_new], autojunk=False)
-    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
-        if kind != "equal":
-            yield first_old + i1, first_old + i2, first_new + j1, first_new + j2
+    in_old, in_new = Counter(before[start:]), Counter(after[start:])
+    new_index = {line: at for at, line in enumerate(after[start:], start) if in_new[line] == 1}
+    ends: list[int] = []  # for each length, the smallest index where an increasing sequence of this length ends
+    sequences: list[_Sequence] = []
+    for at, line in enumerate(before[start:], start):
+        if in_old[line] == 1 and line in new_index:
+            length = bisect_left(ends, new_index[line])
+            ends[length : length + 1] = [new_index[line]]
+            sequences[length : length + 1] = [(at, new_index[line], sequences[length - 1] if length else None)]
+    anchors: list[tuple[int, int]] = []
+    last = sequences[-1] if sequences else None
+    while last:
+        anchors.append(last[:2])
+        last = last[2]
+    return anchors[::-1]
 
 
 def _group_into_hunks(blocks: Sequence[Block]) -> Iterator[list[Block]]:

@@ -8,14 +8,13 @@ from typing import Annotated
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
+from hark.tools.files.atomic_write import apply_changes, read_target
 from hark.tools.files.diffs import common_prefix_length, unified_diff
 from hark.tools.files.file_text import PlainText, Splice, decode_for_edit, encode_new_text, plain_newlines
 from hark.tools.files.last_reads import LastReads
-from hark.tools.files.nearest_match import explain_mismatch
-from hark.tools.files.paths import FilePath, display_path, file_write_effects, resolve_path
+from hark.tools.files.nearest_match import MAX_NAMED_LINES, explain_mismatch, find_overlapping, name_lines
+from hark.tools.files.paths import FilePath, display_path, file_write_effects, missing_file_text, resolve_path
 
-MAX_NAMED_LINES = 12
 STALE_NOTE = "[the file changed since you last read it; the text to replace was still there, but read the file again]"
 OldText = Annotated[str, doc("The text to replace, exactly as in the file. It must be unique unless `all` is set.")]
 NewText = Annotated[str, doc("The replacement text; empty to remove the old text.")]
@@ -79,8 +78,10 @@ def _requested_edits(arguments: EditArguments) -> Sequence[Replacement]:
 
 def _edit_file(path: Path, edits: Sequence[Replacement], workspace: Path) -> str:
     name = display_path(path, workspace)
-    content = read_old_content(path, workspace)
-    before = decode_for_edit(content, name)
+    change = read_target(path, workspace)
+    if change.old is None:
+        raise ToolError(missing_file_text(path, workspace))
+    before = decode_for_edit(change.old, name)
     text, count = before.text, 0
     for number, edit in enumerate(edits, 1):
         where = f"Nothing was changed. Edit {number} of {len(edits)} failed: " if len(edits) > 1 else ""
@@ -91,7 +92,8 @@ def _edit_file(path: Path, edits: Sequence[Replacement], workspace: Path) -> str
         count += replaced
     if text == before.text:
         raise ToolError("old and new are the same, so nothing would change.")
-    apply_changes([FileChange(resolve_target(path, workspace), content, before.encoding.encode(text))], workspace)
+    change.new = before.encoding.encode(text)
+    apply_changes([change], workspace)
     replacements = "1 replacement" if count == 1 else f"{count:,} replacements"
     return f"Edited {name}: {replacements}.\n{unified_diff(before.text, text, name)}"
 
@@ -108,32 +110,20 @@ def _apply_edit(raw: str, edit: Replacement, name: str) -> tuple[str, int]:
     is_literal = "\r" in edit.old and edit.old in raw
     plain = PlainText(raw, is_literal=is_literal)
     old, new = (edit.old, edit.new) if is_literal else (plain_newlines(edit.old), plain_newlines(edit.new))
-    first = plain.text.find(old)
-    if first < 0:
+    found = find_overlapping(plain.text, old)
+    if not found:
         raise ToolError(f"old was not found in {name}. {explain_mismatch(plain.text, old)}")
-    if not edit.all and plain.text.find(old, first + 1) >= 0:
-        count, lines = _count_overlapping(plain.text, old)
+    if not edit.all and len(found) > 1:
+        lines = [plain.text.count("\n", 0, at) for at in found]
+        count = len(found) if len(found) <= MAX_NAMED_LINES else f"more than {MAX_NAMED_LINES}"
         raise ToolError(
-            f"old occurs {count} times in {name}, at lines {lines}. "
+            f"old occurs {count} times in {name}, at lines {name_lines(lines)}. "
             "Include more of the surrounding lines, or set all to true to replace every occurrence."
         )
     # Only the differing part is replaced, so that equal lines around it keep their line endings.
     start = common_prefix_length(old, new)
     end = common_prefix_length(old[start:][::-1], new[start:][::-1])
     changed = new[start : len(new) - end]
-    offsets = [found.start() for found in re.finditer(re.escape(old), plain.text)]
+    offsets = [match.start() for match in re.finditer(re.escape(old), plain.text)]
     splices = [Splice(at + start, at + len(old) - end, changed) for at in offsets]
     return plain.replace(splices), len(offsets)
-
-
-def _count_overlapping(text: str, old: str) -> tuple[str, str]:
-    """Return how often the text occurs, and the numbers of the lines where it begins, up to a limit."""
-    lines: list[str] = []
-    at, line, last = text.find(old), 1, 0
-    while at >= 0 and len(lines) < MAX_NAMED_LINES:
-        line += text.count("\n", last, at)
-        lines.append(str(line))
-        last, at = at, text.find(old, at + 1)
-    if at >= 0:
-        return f"more than {len(lines)}", ", ".join([*lines, "..."])
-    return str(len(lines)), ", ".join(lines)

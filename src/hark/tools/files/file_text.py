@@ -19,7 +19,6 @@ _BYTE_ORDER_MARKS = (
 )
 # Bytes that text in a single-byte encoding practically never contains.
 _NEVER_SINGLE_BYTE_TEXT = frozenset(b"\x81\x8d\x8f\x90\x9d\xff".decode(errors="surrogateescape"))
-_FIRST_ESCAPE, _LAST_C1_ESCAPE, _LAST_ESCAPE = "\udc80", "\udc9f", "\udcff"
 
 
 class Encoding(Struct, frozen=True):
@@ -66,11 +65,6 @@ class FileText(Struct, frozen=True):
     text: str
     encoding: Encoding = Encoding()
 
-    @property
-    def newline(self) -> str:
-        """The line ending that most lines of the text have."""
-        return "\r\n" if 2 * self.text.count("\r\n") > self.text.count("\n") else "\n"
-
 
 class Splice(Struct, frozen=True):
     """New text for the range from `start` to `end` of a plain text."""
@@ -83,23 +77,30 @@ class Splice(Struct, frozen=True):
 class PlainText:
     """A text with its CRLF line endings shown as newlines. Splices keep the bytes of all other text.
 
-    With `is_literal`, carriage returns are ordinary characters, and new text is used unchanged.
+    With `is_literal`, carriage returns are ordinary characters, and new text is used unchanged. With `end_last_line`,
+    the last line always has a newline in `text`.
     """
 
-    def __init__(self, raw: str, *, is_literal: bool = False) -> None:
-        self.text = raw if is_literal else plain_newlines(raw)
+    def __init__(self, raw: str, *, is_literal: bool = False, end_last_line: bool = False) -> None:
         self._raw = raw
         self._is_literal = is_literal
-        has_crlf = len(self.text) < len(raw)
-        self._crlf = [found.start() - at for at, found in enumerate(re.finditer("\r\n", raw))] if has_crlf else []
+        if end_last_line and raw and not raw.endswith("\n"):
+            is_crlf = not is_literal and (raw.endswith("\r") or self._newline_at(len(raw), len(raw)) == "\r\n")
+            self._raw += "\r\n" if is_crlf else "\n"
+        self.text = self._raw if is_literal else plain_newlines(self._raw)
+        has_crlf = len(self.text) < len(self._raw)
+        self._crlf = [found.start() - at for at, found in enumerate(re.finditer("\r\n", self._raw))] if has_crlf else []
 
     def has_crlf_around(self, offset: int) -> bool:
         """Return whether the line before the offset, or the line at the offset, ends with a hidden CRLF."""
         at = self._raw_offset(offset)
         return bool(self._crlf) and "\r\n" in (self._raw[max(0, at - 2) : at], self._newline_at(at, at))
 
-    def replace(self, splices: Iterable[Splice]) -> str:
-        """Return the raw text after the splices, which must be in order and must not overlap."""
+    def replace(self, splices: Iterable[Splice], *, ends_with_newline: bool = True) -> str:
+        """Return the raw text after the splices, which must be in order and must not overlap.
+
+        If `ends_with_newline` is False, the newline at the end is removed.
+        """
         pieces: list[str] = []
         at = 0
         for splice in splices:
@@ -107,7 +108,10 @@ class PlainText:
             new = splice.new if self._is_literal else splice.new.replace("\n", self._newline_at(start, end))
             pieces += [self._raw[at:start], new]
             at = end
-        return "".join([*pieces, self._raw[at:]])
+        text = "".join([*pieces, self._raw[at:]])
+        if ends_with_newline:
+            return text
+        return text[:-2] if text.endswith("\r\n") and not self._is_literal else text[:-1]
 
     def _raw_offset(self, offset: int) -> int:
         return offset + bisect_left(self._crlf, offset)
@@ -138,11 +142,12 @@ def guess_encoding(content: bytes, mark: bytes = b"") -> Encoding:
     try:
         content.decode()
     except UnicodeDecodeError:
-        characters = {one for one in set(content.decode(errors="surrogateescape")) if one > "\x7f"}
-        is_utf8 = any(not _FIRST_ESCAPE <= one <= _LAST_ESCAPE for one in characters)
-        if mark or is_utf8 or characters & _NEVER_SINGLE_BYTE_TEXT:
+        characters = set(content.decode(errors="surrogateescape"))
+        invalid = {one for one in characters if "\udc80" <= one <= "\udcff"}
+        is_utf8 = any(one > "\x7f" for one in characters - invalid)
+        if mark or is_utf8 or invalid & _NEVER_SINGLE_BYTE_TEXT:
             return Encoding("utf-8", mark, has_invalid_bytes=True)
-        return Encoding("cp1252" if any(one <= _LAST_C1_ESCAPE for one in characters) else "latin-1")
+        return Encoding("cp1252" if min(invalid) <= "\udc9f" else "latin-1")
     return Encoding("utf-8", mark)
 
 

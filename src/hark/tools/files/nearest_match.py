@@ -1,4 +1,4 @@
-"""Explains why a text was not found in a file: shows the most similar passage and the difference."""
+"""Explains why a text was not found in a file, or found more than once: shows the passages and the difference."""
 
 import re
 from collections.abc import Sequence
@@ -8,9 +8,25 @@ from hark.tools.files.whitespace_difference import MAX_LINE_CHARACTERS, explain_
 MAX_COMPARED_CHARACTERS = 500_000
 MAX_TRIGRAMS = 60
 MAX_SHOWN_LINES = 12
+MAX_NAMED_LINES = 12
 MIN_SIMILARITY = 0.5
 _NUMBERED = re.compile(r"\s*\d+\t")
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")
+
+
+def find_overlapping(text: str, wanted: str, start: int = 0, end: int | None = None) -> list[int]:
+    """Return the offsets where the wanted text occurs. Matches may overlap. Stops after `MAX_NAMED_LINES + 1`."""
+    found: list[int] = []
+    while len(found) <= MAX_NAMED_LINES and (start := text.find(wanted, start, end)) >= 0:
+        found.append(start)
+        start += 1
+    return found
+
+
+def name_lines(indexes: Sequence[int]) -> str:
+    """Format the numbers of the lines with these indexes, up to `MAX_NAMED_LINES`."""
+    names = ", ".join(str(at + 1) for at in indexes[:MAX_NAMED_LINES])
+    return f"{names}, ..." if len(indexes) > MAX_NAMED_LINES else names
 
 
 def explain_mismatch(text: str, wanted: str, *, are_whole_lines: bool = False) -> str:

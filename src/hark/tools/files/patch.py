@@ -6,12 +6,12 @@ from typing import Annotated
 
 from hark.protocol.tool import CallContext, PredictedEffects, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
+from hark.tools.files.atomic_write import FileChange, apply_changes, read_target
 from hark.tools.files.diffs import unified_diff
 from hark.tools.files.file_text import decode_for_edit, decode_text, encode_new_text
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.patching.apply_hunks import apply_hunks
-from hark.tools.files.patching.format import FileAction, FilePatch, changed_paths
+from hark.tools.files.patching.format import FileAction, FilePatch
 from hark.tools.files.patching.parse import parse_patch
 from hark.tools.files.paths import display_path, expand_home, missing_file_text, resolve_path
 
@@ -25,9 +25,10 @@ class PatchArguments(ToolArguments, frozen=True):
 def predict_effects(arguments: PatchArguments) -> PredictedEffects:
     """Return the files that a patch would change."""
     try:
-        paths = changed_paths(parse_patch(arguments.patch))
+        patches = parse_patch(arguments.patch)
     except ToolError:
-        paths = []  # an unreadable patch is rejected when it runs
+        patches = []  # an unreadable patch is rejected when it runs
+    paths = dict.fromkeys(path for patch in patches for path in (patch.path, patch.new_path) if path)
     return PredictedEffects(is_changing=True, subject=", ".join(paths), writes=tuple(map(expand_home, paths)))
 
 
@@ -63,9 +64,12 @@ def _apply_patch(text: str, workspace: Path) -> tuple[list[FileChange], list[str
     """Apply a patch. Return the changed files and a report."""
     encode_new_text(text)
     plan = _PatchPlan(workspace)
-    for patch in parse_patch(text):
-        plan.add(patch)
-    changes = plan.changes()
+    try:
+        for patch in parse_patch(text):
+            plan.add(patch)
+        changes = plan.changes()
+    except ToolError as error:
+        raise ToolError(f"{error}\nNo file was changed.") from error
     apply_changes(changes, workspace)
     return changes, plan.report
 
@@ -85,13 +89,26 @@ class _PatchPlan:
             ToolError: The changes don't apply to the file.
         """
         path = resolve_path(patch.path, self._workspace)
-        match patch.kind:
-            case FileAction.ADD:
-                self._add(path, patch)
-            case FileAction.DELETE:
-                self._delete(path, patch)
-            case FileAction.UPDATE:
-                self._update(path, patch)
+        planned = self._planned_change(path)
+        self._check(patch, path, planned)
+        name = display_path(path, self._workspace)
+        old = planned.new or b""
+        new, notes = _apply_hunks(old, patch, name) if patch.hunks else (old, [])
+        planned.new = new
+        if patch.is_executable is not None:
+            planned.is_executable = patch.is_executable
+        if patch.new_path:
+            self.report.append(f"Moved {name} to {self._move(planned, path, patch.new_path)}")
+        elif patch.kind is FileAction.DELETE:
+            if patch.hunks and new:
+                raise ToolError(f"{name} has more lines than the patch removes.")
+            planned.new = planned.is_executable = None
+            self.report.append(f"Deleted {name}")
+        else:
+            self.report.append(f"{'Added' if patch.kind is FileAction.ADD else 'Updated'} {name}")
+        if notes:
+            self.report.extend(f"[{note}]" for note in notes)
+            self.report.append(unified_diff(decode_text(old).text, decode_text(new).text, name))
 
     def changes(self) -> list[FileChange]:
         """Return the changes to make. Deletions come last, so that a moved file always exists somewhere."""
@@ -104,81 +121,43 @@ class _PatchPlan:
             raise ToolError("The patch changes nothing: the files already have the patched content.")
         return sorted(changes, key=lambda change: change.new is None)
 
-    def _add(self, path: Path, patch: FilePatch) -> None:
-        planned = self._planned_change(path)
-        if planned.new is not None:
-            raise ToolError(f"{self._name_of(path)} already exists. Update it, or use write. Nothing was changed.")
-        planned.new, _ = self._apply_hunks(path, b"", patch)
-        planned.is_executable = patch.is_executable
-        self.report.append(f"Added {self._name_of(path)}")
+    def _planned_change(self, path: Path) -> FileChange:
+        target = read_target(path, self._workspace)
+        return self._planned.setdefault(target.path, target)
 
-    def _delete(self, path: Path, patch: FilePatch) -> None:
-        planned = self._existing_file(path)
-        self._require_no_link(path)
-        if patch.hunks and planned.new is not None and self._apply_hunks(path, planned.new, patch)[0]:
-            raise ToolError(f"{self._name_of(path)} has more lines than the patch removes. Nothing was changed.")
-        planned.new = None
-        self.report.append(f"Deleted {self._name_of(path)}")
-
-    def _update(self, path: Path, patch: FilePatch) -> None:
-        planned = self._existing_file(path)
-        old = planned.new or b""
+    def _check(self, patch: FilePatch, path: Path, planned: FileChange) -> None:
+        name = display_path(path, self._workspace)
+        if patch.kind is FileAction.ADD and planned.new is not None:
+            raise ToolError(f"{name} already exists. Update it, or use write.")
+        if patch.kind is not FileAction.ADD and planned.new is None:
+            raise ToolError(missing_file_text(path, self._workspace))
+        if path.is_symlink() and (patch.kind is FileAction.DELETE or patch.new_path):
+            raise ToolError(f"{name} is a symbolic link. Remove or rename it with the shell.")
         is_change = patch.hunks or patch.new_path or patch.is_executable is not None
-        if not is_change:
-            raise ToolError(f"The patch contains no change for {self._name_of(path)}. Nothing was changed.")
-        new, notes = self._apply_hunks(path, old, patch) if patch.hunks else (old, [])
-        planned.is_executable = patch.is_executable
-        name = self._name_of(path)
-        if patch.new_path:
-            target = resolve_path(patch.new_path, self._workspace)
-            self._require_no_link(path)
-            self._move(path, target, new, planned)
-            name = f"{name} to {self._name_of(target)}"
-        else:
-            planned.new = new
-        self.report.append(f"{'Moved' if patch.new_path else 'Updated'} {name}")
-        if notes:
-            self.report.extend(f"[{note}]" for note in notes)
-            self.report.append(unified_diff(decode_text(old).text, decode_text(new).text, self._name_of(path)))
+        if patch.kind is FileAction.UPDATE and not is_change:
+            raise ToolError(f"The patch contains no change for {name}.")
 
-    def _apply_hunks(self, path: Path, old: bytes, patch: FilePatch) -> tuple[bytes, list[str]]:
-        name = self._name_of(path)
-        try:
-            before = decode_for_edit(old, name)
-            patched = apply_hunks(before.text, patch.hunks)
-            return before.encoding.encode(patched.text), patched.notes
-        except ToolError as error:
-            raise ToolError(f"{name}: {error}\nNo file was changed.") from error
-
-    def _move(self, path: Path, target: Path, new: bytes, planned: FileChange) -> None:
-        target_change = self._planned_change(target)
-        if target_change is planned:
-            planned.new = new
-            return
-        if target_change.new is not None:
-            raise ToolError(f"{self._name_of(target)} already exists, so {self._name_of(path)} can't be moved there.")
+    def _move(self, planned: FileChange, path: Path, new_path: str) -> str:
+        """Plan that a file moves. Return its new name."""
+        destination = resolve_path(new_path, self._workspace)
+        name = display_path(destination, self._workspace)
+        target = self._planned_change(destination)
+        if target is planned:
+            return name
+        if target.new is not None:
+            raise ToolError(f"{name} already exists, so {display_path(path, self._workspace)} can't be moved there.")
         is_executable = planned.is_executable
         if is_executable is None and path.exists():
             is_executable = bool(path.stat().st_mode & 0o100) or None
-        target_change.new, target_change.is_executable = new, is_executable
+        target.new, target.is_executable = planned.new, is_executable
         planned.new = planned.is_executable = None
+        return name
 
-    def _existing_file(self, path: Path) -> FileChange:
-        planned = self._planned_change(path)
-        if planned.new is None:
-            raise ToolError(f"{missing_file_text(path, self._workspace)} Nothing was changed.")
-        return planned
 
-    def _planned_change(self, path: Path) -> FileChange:
-        target = resolve_target(path, self._workspace)
-        if target not in self._planned:
-            content = read_old_content(target, self._workspace) if target.exists() else None
-            self._planned[target] = FileChange(target, content, content)
-        return self._planned[target]
-
-    def _require_no_link(self, path: Path) -> None:
-        if path.is_symlink():
-            raise ToolError(f"{self._name_of(path)} is a symbolic link. Remove or rename it with the shell.")
-
-    def _name_of(self, path: Path) -> str:
-        return display_path(path, self._workspace)
+def _apply_hunks(old: bytes, patch: FilePatch, name: str) -> tuple[bytes, list[str]]:
+    before = decode_for_edit(old, name)
+    try:
+        patched = apply_hunks(before.text, patch.hunks)
+        return before.encoding.encode(patched.text), patched.notes
+    except ToolError as error:
+        raise ToolError(f"{name}: {error}") from error

@@ -5,51 +5,29 @@ import unicodedata
 
 from msgspec import Struct
 
+from hark.tools.files.diffs import common_prefix_length
 from hark.tools.files.file_text import displayable
 
 MAX_LINE_CHARACTERS = 200
 _UNUSUAL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff"
 _UNUSUAL_CHARACTER = re.compile(f"[{_UNUSUAL}]")
 _VISIBLE = re.compile(rf"[^\s{_UNUSUAL}]+")
-_IN_LINE = re.compile(rf"[^\S\n]|[{_UNUSUAL}]")
+_NOT_IN_GAP = re.compile(rf"[^\s{_UNUSUAL}]|\n")
 _WHITESPACE_MARKS = str.maketrans({" ": "·", "\t": "→", "\r": "␍", "\n": "⏎"})
 
 
 class _Gap(Struct, frozen=True):
-    """The whitespace around a position in one line of a text, with the characters before and after it."""
+    """A run of whitespace in one line of a text, with the characters before and after it."""
 
-    text: str
-    at: int
-    start: int
-    end: int
+    before: str
+    content: str
+    after: str
 
     @classmethod
     def around(cls, text: str, at: int) -> "_Gap":
-        start = end = at
-        while start and _IN_LINE.match(text, start - 1):
-            start -= 1
-        while _IN_LINE.match(text, end):
-            end += 1
-        return cls(text, at, start, end)
-
-    @property
-    def content(self) -> str:
-        return self.text[self.start : self.end]
-
-    @property
-    def before(self) -> str:
-        return self.text[max(0, self.start - 1) : self.start]
-
-    @property
-    def after(self) -> str:
-        return self.text[self.end : self.end + 1]
-
-    def show_line(self) -> str:
-        """Return the part of the line around the position, with visible whitespace."""
-        first = self.text.rfind("\n", 0, self.at) + 1
-        last = self.text.find("\n", self.at) + 1 or len(self.text)
-        first = max(first, self.at - MAX_LINE_CHARACTERS // 2)
-        return show_invisible(self.text[first : min(last, first + MAX_LINE_CHARACTERS)].translate(_WHITESPACE_MARKS))
+        """Return the whitespace around an offset of the text."""
+        start, end = at - _whitespace_length(text[:at][::-1]), at + _whitespace_length(text[at:])
+        return cls(text[:start][-1:], text[start:end], text[end : end + 1])
 
 
 def explain_whitespace(text: str, wanted: str, *, are_whole_lines: bool = False) -> str | None:
@@ -62,11 +40,12 @@ def explain_whitespace(text: str, wanted: str, *, are_whole_lines: bool = False)
     found = _first_difference(text, wanted)
     if found is None:
         return None
-    here, yours = _Gap.around(text, found[0]), _Gap.around(wanted, found[1])
-    number = text.count("\n", 0, found[0]) + (not are_whole_lines)
+    at, your_at = found
+    number = text.count("\n", 0, at) + (not are_whole_lines)
+    difference = _describe(_Gap.around(text, at), _Gap.around(wanted, your_at))
     return (
-        f"At line {number} only whitespace differs ({_describe(here, yours)}).\n"
-        f"Yours:       {yours.show_line()}\nIn the file: {here.show_line()}\n"
+        f"At line {number} only whitespace differs ({difference}).\n"
+        f"Yours:       {_show_line(wanted, your_at)}\nIn the file: {_show_line(text, at)}\n"
         "Repeat it exactly as in the file (→ is a tab, · is a space, ␍ is a carriage return, ⏎ is a line break)."
     )
 
@@ -83,15 +62,12 @@ def _first_difference(text: str, wanted: str) -> tuple[int, int] | None:
     first = _VISIBLE.search(wanted)
     if start < 0 or first is None:
         return None
-    at = _nth_visible(text, start)
-    for back in range(1, first.start() + 1):  # the whitespace before the first visible character
-        if text[max(0, at - back) : at - back + 1] != wanted[first.start() - back]:
-            return at - back + 1, first.start() - back + 1
-    for offset in range(first.start(), len(wanted)):
-        here = at + offset - first.start()
-        if text[here : here + 1] != wanted[offset]:
-            return here, offset
-    return None
+    at, your_at = _nth_visible(text, start), first.start()
+    before = common_prefix_length(text[:at][::-1], wanted[:your_at][::-1])
+    if before < your_at:
+        return at - before, your_at - before
+    after = common_prefix_length(text[at:], wanted[your_at:])
+    return (at + after, your_at + after) if your_at + after < len(wanted) else None
 
 
 def _nth_visible(text: str, count: int) -> int:
@@ -101,6 +77,18 @@ def _nth_visible(text: str, count: int) -> int:
             return found.start() + count
         count -= len(found[0])
     return len(text)
+
+
+def _whitespace_length(text: str) -> int:
+    found = _NOT_IN_GAP.search(text)
+    return found.start() if found else len(text)
+
+
+def _show_line(text: str, at: int) -> str:
+    """Return the part of the line around an offset, with visible whitespace."""
+    first = max(text.rfind("\n", 0, at) + 1, at - MAX_LINE_CHARACTERS // 2)
+    last = text.find("\n", at) + 1 or len(text)
+    return show_invisible(text[first : min(last, first + MAX_LINE_CHARACTERS)].translate(_WHITESPACE_MARKS))
 
 
 def _describe(here: _Gap, yours: _Gap) -> str:

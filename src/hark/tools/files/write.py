@@ -6,7 +6,7 @@ from typing import Annotated
 
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
-from hark.tools.files.atomic_write import FileChange, apply_changes, read_old_content, resolve_target
+from hark.tools.files.atomic_write import apply_changes, read_target
 from hark.tools.files.diffs import unified_diff
 from hark.tools.files.file_text import FileText, decode_text, encode_new_text, is_binary
 from hark.tools.files.last_reads import LastReads
@@ -44,13 +44,13 @@ class WriteTool:
 
 
 def _write(path: Path, content: str, workspace: Path) -> str:
-    target = resolve_target(path, workspace)
-    new = encode_new_text(content)
-    old = read_old_content(target, workspace) if target.exists() else None
+    change = read_target(path, workspace)
+    old, new = change.old, encode_new_text(content)
     name = display_path(path, workspace)
     if old == new:
         return f"{name} already has exactly this content; nothing was changed."
-    apply_changes([FileChange(target, old, new)], workspace)
+    change.new = new
+    apply_changes([change], workspace)
     if old is None:
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
         return f"Created {name}: {lines:,} {'line' if lines == 1 else 'lines'}, {len(new):,} bytes."
@@ -63,7 +63,8 @@ def _write(path: Path, content: str, workspace: Path) -> str:
 
 def _format_change_notes(before: FileText, content: str) -> list[str]:
     notes: list[str] = []
-    if before.newline == "\r\n" and "\r\n" not in content:
+    is_crlf = 2 * before.text.count("\r\n") > before.text.count("\n")
+    if is_crlf and "\r\n" not in content:
         notes.append("[its line endings were CRLF before, and are LF now]")
     if note := before.encoding.describe():
         notes.append(f"[it was {note.replace('shown as', 'probably')} before, and is plain UTF-8 now]")

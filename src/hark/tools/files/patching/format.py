@@ -24,8 +24,8 @@ class Hunk(Struct):
     """A group of adjacent lines, each with a sign: `-` to remove, `+` to add, and a space for an unchanged line.
 
     `old_index`, `new_index` and `old_count` are from the hunk's header, if it has line numbers. Indexes begin at 0.
-    `headings` are lines that occur somewhere before the hunk. `is_old_unended` and `is_new_unended`: the last old or
-    new line has no newline.
+    `headings` are lines that occur somewhere before the hunk. `is_at_end`: the hunk contains the file's last line.
+    `is_old_unended` and `is_new_unended`: the last old or new line has no newline.
     """
 
     lines: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -48,20 +48,10 @@ class Hunk(Struct):
         return [text for sign, text in self.lines if sign != "-"]
 
     @property
-    def states_file_end(self) -> bool:
-        """Whether the patch shows that the file's last line has no newline, before or after the change."""
-        return self.is_old_unended or self.is_new_unended
-
-    @property
-    def is_at_file_end(self) -> bool:
-        """Whether the hunk contains the file's last line."""
-        return self.is_at_end or self.states_file_end
-
-    @property
     def needs_file_end(self) -> bool:
         """Whether its line number is right only at the end of the file: a diff has context after any other hunk."""
-        signs = {sign for sign, _ in self.lines}
-        return self.is_at_file_end or (" " in signs and self.lines[-1][0] != " ")
+        has_context = any(sign == " " for sign, _ in self.lines)
+        return self.is_at_end or (has_context and self.lines[-1][0] != " ")
 
     def set_position(self, header: re.Match[str]) -> None:
         """Take the position from a match of `RANGE`. A range without lines names the line before it."""
@@ -70,11 +60,18 @@ class Hunk(Struct):
         if min(self.old_index, self.new_index) < 0:
             self.old_index = self.new_index = None
 
-    def end_without_newline(self) -> None:
-        """Record that the hunk's last line so far does not end with a newline."""
-        sign = self.lines[-1][0] if self.lines else " "
-        self.is_old_unended = self.is_old_unended or sign != "+"
-        self.is_new_unended = self.is_new_unended or sign != "-"
+    def add_line(self, line: str) -> bool:
+        """Parse a line of the hunk. Return False if no hunk can contain it."""
+        if line.startswith("\\"):  # "\ No newline at end of file", which refers to the previous line
+            sign = self.lines[-1][0] if self.lines else " "
+            self.is_at_end = True
+            self.is_old_unended = self.is_old_unended or sign != "+"
+            self.is_new_unended = self.is_new_unended or sign != "-"
+        elif line == "" or line[0] in " +-":
+            self.lines.append((line[:1] or " ", line[1:]))
+        else:
+            return False
+        return True
 
 
 class FilePatch(Struct):
@@ -89,8 +86,3 @@ class FilePatch(Struct):
 
 class BadPatch(ToolError):
     """The text can't be parsed as a patch."""
-
-
-def changed_paths(patches: list[FilePatch]) -> list[str]:
-    """Return all paths that the patches would change, without duplicates."""
-    return list(dict.fromkeys(path for patch in patches for path in (patch.path, patch.new_path) if path))

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from hark.protocol.tool import ToolError
-from hark.tools.files.nearest_match import explain_mismatch
+from hark.tools.files.nearest_match import explain_mismatch, find_overlapping, name_lines
 from hark.tools.files.patching.format import Hunk
 
-MAX_NAMED_MATCHES = 5
-ORDER_RULE = "Hunks must be in the order of the file and must not overlap."
+ORDER_RULE = "Its lines are not after the previous hunk. Hunks must be in the order of the file and must not overlap."
 
 
 class LineIndex:
@@ -17,20 +16,14 @@ class LineIndex:
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
-        self.text = "\n" + "".join(f"{line}\n" for line in lines)
         self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        self._text = _join(lines)
 
-    def find(self, old: Sequence[str], first: int, end: int) -> list[int]:
-        """Return where the old lines occur in the range of lines. Stops after a few matches."""
-        wanted = _whole_lines(old)
-        found: list[int] = []
-        at = self.starts[first] - 1
-        while len(found) <= MAX_NAMED_MATCHES:
-            at = self.text.find(wanted, at + 1, self.starts[end] + 1)
-            if at < 0:
-                break
-            found.append(bisect_left(self.starts, at))
-        return found
+    def find(self, wanted: Sequence[str], first: int = 0, end: int | None = None) -> list[int]:
+        """Return where the wanted lines occur in the range of lines. Stops after a few matches."""
+        stop = self.starts[len(self.lines) if end is None else end] + 1
+        found = find_overlapping(self._text, _join(wanted), self.starts[first], stop)
+        return [bisect_left(self.starts, at) for at in found]
 
 
 class HunkLocator:
@@ -40,10 +33,11 @@ class HunkLocator:
     doubtful. Without them, the lines of a hunk must occur exactly once.
     """
 
-    def __init__(self, index: LineIndex, hunks: Sequence[Hunk], *, is_ended: bool) -> None:
-        self._exact = index
+    def __init__(self, text: str, hunks: Sequence[Hunk], *, is_ended: bool) -> None:
+        self._index = LineIndex(text.split("\n")[:-1])
+        self._lines = self._index.lines
+        self.starts = self._index.starts
         self._is_ended = is_ended
-        self._count = len(index.lines)
         self._are_numbers_right = self._check_numbers(hunks)
         self._end_of_previous = 0
         self._shift = 0
@@ -62,7 +56,7 @@ class HunkLocator:
         else:
             at = self._insertion_index(hunk, name)
         if at < self._end_of_previous:
-            raise ToolError(f"{name} does not apply: its lines occur only before line {at + 2}. {ORDER_RULE}")
+            raise ToolError(f"{name} does not apply. {ORDER_RULE}")
         self._end_of_previous = at + len(hunk.old)
         if hunk.old_index is not None:
             shift, self._shift = self._shift, at - hunk.old_index
@@ -83,101 +77,84 @@ class HunkLocator:
         if hunk.new_index != at + added or bool(hunk.old) != bool(hunk.old_count):
             return False
         end = at + len(hunk.old)
-        is_end_right = not hunk.needs_file_end
-        if end == self._count:
+        if end == len(self._lines):
             is_end_right = self._is_ended or hunk.is_old_unended
-        return end <= self._count and is_end_right and list(self._exact.lines[at:end]) == hunk.old
+        else:
+            is_end_right = end < len(self._lines) and not hunk.needs_file_end
+        return is_end_right and self._lines[at:end] == hunk.old
 
     def _search(self, hunk: Hunk, name: str) -> tuple[int, str]:
         # A line number may refer to any place in the file, also before the previous hunk.
-        is_numbered = hunk.old_index is not None
-        file_end = self._count - len(hunk.old)
-        first = 0 if is_numbered else max(self._end_of_previous, file_end if hunk.is_at_file_end else 0)
-        matches, note = self._exact.find(hunk.old, first, self._count), ""
+        file_end = len(self._lines) - len(hunk.old)
+        first = 0 if hunk.old_index is not None else max(self._end_of_previous, file_end if hunk.is_at_end else 0)
+        matches, note = self._index.find(hunk.old, first), ""
         if not matches:
-            stripped = LineIndex([_strip_end(line) for line in self._exact.lines])
-            matches = stripped.find([_strip_end(line) for line in hunk.old], first, self._count)
+            stripped = LineIndex([line.rstrip(" \t") for line in self._lines])
+            matches = stripped.find([line.rstrip(" \t") for line in hunk.old], first)
             note = "spaces or tabs at line ends differ"
-        if not matches or (len(matches) == 1 and hunk.is_at_file_end and matches != [file_end]):
+        if not matches or (len(matches) == 1 and hunk.is_at_end and matches != [file_end]):
             raise ToolError(f"{name} does not apply. {self._explain(hunk)}")
         if len(matches) > 1 and hunk.headings:
-            first, end = self._block_after_headings(hunk, name)
-            matches = self._exact.find(hunk.old, first, end) or matches
+            matches = self._index.find(hunk.old, *self._block_below_headings(hunk, name)) or matches
         if len(matches) > 1:
             raise ToolError(
-                f"{name} is ambiguous: its lines occur at lines {_name_lines(matches)}. Include more of the "
+                f"{name} is ambiguous: its lines occur at lines {name_lines(matches)}. Include more of the "
                 "surrounding lines, or a heading: @@ and a complete earlier line, such as the function's first line."
             )
-        self._require_headings(hunk, matches[0], name)
+        after = self._end_of_previous
+        for heading in hunk.headings:
+            after = self._find_heading(heading, after, matches[0], name)[0] + 1
         return matches[0], note
 
     def _insertion_index(self, hunk: Hunk, name: str) -> int:
         """Return where to insert lines without context: after the heading, at the end, or in an empty file."""
         is_numbered = hunk.old_index is not None
-        if not self._count or (hunk.is_at_file_end and not is_numbered):
-            return self._count
+        if not self._lines or (hunk.is_at_end and not is_numbered):
+            return len(self._lines)
         if hunk.headings and not is_numbered:
-            return self._block_after_headings(hunk, name)[0]
+            return self._block_below_headings(hunk, name)[0]
         why = "its line numbers don't fit the file" if is_numbered else "it has no line numbers"
         raise ToolError(f"{name} adds lines without context, and {why}, so their place is unknown. Add context lines.")
 
-    def _block_after_headings(self, hunk: Hunk, name: str) -> tuple[int, int]:
+    def _block_below_headings(self, hunk: Hunk, name: str) -> tuple[int, int]:
         """Return the range of the lines that are indented below the last heading. Each heading must be unique."""
-        first, end = self._end_of_previous, self._count
+        first, end = self._end_of_previous, len(self._lines)
         for heading in hunk.headings:
-            found = [at for at in range(first, end) if self._exact.lines[at].strip() == heading]
-            if not found:
-                raise ToolError(f"{name} does not apply: {self._explain_heading(heading)}")
+            found = self._find_heading(heading, first, end, name)
             if len(found) > 1:
                 raise ToolError(
-                    f"{name} is ambiguous: its heading {heading!r} occurs at lines {_name_lines(found)}. "
+                    f"{name} is ambiguous: its heading {heading!r} occurs at lines {name_lines(found)}. "
                     "Put a heading that occurs once before it, or include more context lines."
                 )
             first = found[0] + 1
-            end = next((at for at in range(first, end) if not self._is_deeper(at, found[0])), end)
+            depth = _indentation(self._lines[found[0]])
+            block = enumerate(self._lines[first:end], first)
+            end = next((at for at, line in block if line.strip() and _indentation(line) <= depth), end)
         return first, end
 
-    def _is_deeper(self, at: int, heading_at: int) -> bool:
-        line, heading = self._exact.lines[at], self._exact.lines[heading_at]
-        return not line.strip() or _indentation(line) > _indentation(heading)
-
-    def _require_headings(self, hunk: Hunk, at: int, name: str) -> None:
-        """Check that the headings are complete lines before the hunk, in their order."""
-        after = self._end_of_previous
-        for heading in hunk.headings:
-            found = next((line for line in range(after, at) if self._exact.lines[line].strip() == heading), None)
-            if found is None:
-                raise ToolError(f"{name} does not apply: {self._explain_heading(heading)}")
-            after = found + 1
-
-    def _explain_heading(self, heading: str) -> str:
-        why = explain_mismatch(self._exact.text[1:-1], heading, are_whole_lines=True)
-        return f"its heading {heading!r} was not found as a complete line before it. {why}"
+    def _find_heading(self, heading: str, first: int, end: int, name: str) -> list[int]:
+        found = [at for at in range(first, end) if self._lines[at].strip() == heading]
+        if not found:
+            why = explain_mismatch("\n".join(self._lines), heading, are_whole_lines=True)
+            raise ToolError(
+                f"{name} does not apply: its heading {heading!r} was not found as a complete line before it. {why}"
+            )
+        return found
 
     def _explain(self, hunk: Hunk) -> str:
-        if hunk.is_at_file_end and self._exact.find(hunk.old, 0, self._count):
-            return "Its lines are not at the end of the file."
-        if self._exact.find(hunk.old, 0, self._count):
-            return f"Its lines occur only before line {self._end_of_previous + 1}. {ORDER_RULE}"
-        if hunk.new and hunk.new != hunk.old and (applied := self._exact.find(hunk.new, 0, self._count)):
+        if self._index.find(hunk.old):
+            return "Its lines are not at the end of the file." if hunk.is_at_end else ORDER_RULE
+        if hunk.new and (applied := self._index.find(hunk.new)):
             return f"It seems to have been applied already, at line {applied[0] + 1}."
-        if not self._count:
+        if not self._lines:
             return "The file is empty."
-        return explain_mismatch(self._exact.text[1:-1], "\n".join(hunk.old), are_whole_lines=True)
+        return explain_mismatch("\n".join(self._lines), "\n".join(hunk.old), are_whole_lines=True)
 
 
-def _whole_lines(lines: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
+    """Return a text in which whole lines can be searched: each has a newline before and after it."""
     return "\n" + "".join(f"{line}\n" for line in lines)
-
-
-def _strip_end(line: str) -> str:
-    return line.rstrip(" \t")
 
 
 def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def _name_lines(indexes: Sequence[int]) -> str:
-    names = ", ".join(str(at + 1) for at in indexes[:MAX_NAMED_MATCHES])
-    return f"{names}, ..." if len(indexes) > MAX_NAMED_MATCHES else names

@@ -48,52 +48,39 @@ def _require_no_change(line: str, is_after_block: bool) -> None:
 
 def _parse_line(line: str, patches: list[FilePatch]) -> None:
     if found := _FILE.fullmatch(line.rstrip()):
-        kind = FileAction(found[1].lower())
-        patches.append(FilePatch(kind, found[2].strip(), hunks=[Hunk()] if kind is FileAction.ADD else []))
+        patches.append(FilePatch(FileAction(found[1].lower()), found[2].strip(), hunks=[Hunk()]))
         return
     if not patches:
         if line.strip():
             raise BadPatch("expected *** Add File:, *** Update File: or *** Delete File: first.")
         return
     patch = patches[-1]
-    match patch.kind:
-        case FileAction.ADD:
-            _parse_added_line(line, patch.hunks[0])
-        case FileAction.DELETE:
-            if line.strip():
-                raise BadPatch("a Delete File section can't contain lines; expected a line that starts with ***.")
-        case FileAction.UPDATE:
-            _parse_update_line(line, patch)
-
-
-def _parse_added_line(line: str, hunk: Hunk) -> None:
-    if line.startswith("+"):
-        hunk.lines.append(("+", line[1:]))
-    elif line.strip():
+    if patch.kind is FileAction.UPDATE:
+        _parse_update_line(line, patch)
+    elif patch.kind is FileAction.DELETE and line.strip():
+        raise BadPatch("a Delete File section can't contain lines; expected a line that starts with ***.")
+    elif patch.kind is FileAction.ADD and line.strip() and not line.startswith("+"):
         raise BadPatch("each line of an added file must begin with +.")
-    else:
-        hunk.lines.append((" ", ""))  # an empty line, or the gap between two files
+    elif patch.kind is FileAction.ADD:
+        patch.hunks[-1].add_line(line.strip() and line)  # an empty line may also be the gap between two files
 
 
 def _parse_update_line(line: str, patch: FilePatch) -> None:
+    hunk = patch.hunks[-1]
     if found := _MOVE.fullmatch(line.rstrip()):
         patch.new_path = found[1].strip()
     elif line.startswith("@@"):
         _parse_heading(line, patch)
     elif line.rstrip() == _END_OF_FILE:
-        _current_hunk(patch).is_at_end = True
-    elif line.startswith("\\"):
-        _current_hunk(patch).end_without_newline()
-    elif line == "" and patch.hunks and patch.hunks[-1].is_at_end:
-        pass  # a gap after *** End of File
-    elif line == "" or line[0] in " +-":
-        _current_hunk(patch).lines.append((line[:1] or " ", line[1:]))
-    else:
+        hunk.is_at_end = True
+    elif line == "" and hunk.is_at_end:
+        pass  # a gap after the end of the file
+    elif not hunk.add_line(line):
         raise BadPatch("expected a line that begins with a space, + or -, or with @@ or ***.")
 
 
 def _parse_heading(line: str, patch: FilePatch) -> None:
-    if not patch.hunks or patch.hunks[-1].lines:
+    if patch.hunks[-1].lines:
         patch.hunks.append(Hunk())
     hunk = patch.hunks[-1]
     if found := RANGE.match(line.rstrip()):
@@ -102,14 +89,8 @@ def _parse_heading(line: str, patch: FilePatch) -> None:
         hunk.headings.append(heading)
 
 
-def _current_hunk(patch: FilePatch) -> Hunk:
-    if not patch.hunks:
-        patch.hunks.append(Hunk())
-    return patch.hunks[-1]
-
-
 def _remove_blank_ends(patch: FilePatch) -> None:
-    """Remove blank lines between sections, which were parsed as context, and hunks that become empty."""
+    """Remove blank lines between sections, which were parsed as context, and hunks without lines."""
     for hunk in patch.hunks:
         while hunk.lines and hunk.lines[-1] == (" ", "") and not hunk.is_at_end:
             hunk.lines.pop()
