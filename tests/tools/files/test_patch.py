@@ -444,3 +444,12 @@ async def test_file_names_that_git_quotes_are_unquoted(tmp_path: Path) -> None:
     assert list(read_files(tmp_path).values()) == [b"two\n"]
     message = await expect_error(tmp_path, r'--- "a/\303"' + "\n" + r'+++ "b/\303"' + "\n@@ -1 +1 @@\n-one\n+two\n")
     assert "a file name with an invalid escape sequence" in message
+
+
+async def test_a_moved_file_keeps_its_mode_through_a_chain_of_moves(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("secret\n")
+    (tmp_path / "a").chmod(0o640)
+    moves = "*** Update File: a\n*** Move to: b\n*** Update File: b\n*** Move to: sub/c\n"
+    await apply_patch(tmp_path, wrap_patch(moves))
+    assert read_files(tmp_path) == {"sub/c": b"secret\n"}
+    assert (tmp_path / "sub" / "c").stat().st_mode & 0o7777 == 0o640

@@ -18,12 +18,16 @@ MAX_BYTES = 8 * 1024 * 1024
 
 
 class FileChange(Struct):
-    """A change to a file from `old` to `new`; None means no file. If `is_executable` is None, the mode is preserved."""
+    """A change to a file from `old` to `new`; None means no file. If `is_executable` is None, the mode is preserved.
+
+    A new file gets the owner and mode of the file `moved_from`, if there is one.
+    """
 
     path: Path
     old: bytes | None
     new: bytes | None
     is_executable: bool | None = None
+    moved_from: Path | None = None
 
 
 def read_target(path: Path, workspace: Path) -> FileChange:
@@ -92,8 +96,9 @@ class _Transaction:
         """Write the new content to a draft next to the target, and wait until it is on disk."""
         if change.new is not None:
             self._make_folders(change.path.parent)
-            old = change.path.stat() if change.old is not None else None
-            if old is None or old.st_nlink == 1:
+            source = change.path if change.old is not None else change.moved_from
+            old = source.stat() if source else None
+            if change.old is None or (old is not None and old.st_nlink == 1):
                 self._write_draft(change.path, change.new, old, change.is_executable)
 
     def apply(self, change: FileChange) -> None:

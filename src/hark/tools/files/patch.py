@@ -146,11 +146,9 @@ class _PatchPlan:
             return name
         if target.new is not None:
             raise ToolError(f"{name} already exists, so {display_path(path, self._workspace)} can't be moved there.")
-        is_executable = planned.is_executable
-        if is_executable is None and path.exists():
-            is_executable = bool(path.stat().st_mode & 0o100) or None
-        target.new, target.is_executable = planned.new, is_executable
-        planned.new = planned.is_executable = None
+        target.new, target.is_executable = planned.new, planned.is_executable
+        target.moved_from = planned.moved_from or (planned.path if planned.old is not None else None)
+        planned.new = planned.is_executable = planned.moved_from = None
         return name
 
 
