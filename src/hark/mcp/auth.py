@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import msgspec
-from anyio import to_thread
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -24,6 +23,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
+from hark.disk.finish_in_thread import finish_in_thread
 from hark.disk.private_files import replace_file
 from hark.disk.stored_json import read_json
 from hark.mcp.retry_policy import ServerFailure
@@ -191,7 +191,7 @@ class _TokenStorage:
             ends_at=time.time() + tokens.expires_in if tokens.expires_in else None,
             context=_encode_context(self.provider),
         )
-        await to_thread.run_sync(update)
+        await finish_in_thread(update)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         if self._settings.client_id:
@@ -205,7 +205,7 @@ class _TokenStorage:
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         address = (self._metadata.redirect_uris or [AnyUrl("http://127.0.0.1")])[0]
         client = client_info.model_dump(mode="json", exclude_none=True)
-        await to_thread.run_sync(partial(self._file.update, client=client, port=address.port or 0))
+        await finish_in_thread(partial(self._file.update, client=client, port=address.port or 0))
 
 
 def _encode_context(provider: OAuthClientProvider | None) -> dict[str, object]:

@@ -107,6 +107,13 @@ def test_a_cut_keeps_as_much_as_fits() -> None:
     assert cut_position("abc", 10) == 3
 
 
+def test_the_start_of_a_long_word_after_a_fence_is_not_repeated_as_a_language() -> None:
+    text = "```" + "x" * 160
+    parts = split_text(text, 100)
+    assert "".join(parts).count("x") == 160
+    assert all(len(part) <= 100 for part in parts)
+
+
 FRAGMENTS = st.sampled_from(
     [
         "word ",

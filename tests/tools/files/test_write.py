@@ -1,6 +1,8 @@
 """The `write` tool."""
 
+import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,25 @@ async def test_the_path_that_a_write_would_change_is_predicted() -> None:
     assert predict("/etc/a") == PredictedEffects(is_changing=True, subject="/etc/a", writes=("/etc/a",))
     assert predict("~/a") == PredictedEffects(is_changing=True, subject="~/a", writes=(HOME_FILE,))
     assert predict("\0\ud800~").is_changing
+
+
+async def test_a_write_that_waits_for_the_disk_is_finished_and_reported_when_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, syncing, release = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+    real_fsync = os.fsync
+
+    def slow_fsync(descriptor: int) -> None:
+        loop.call_soon_threadsafe(syncing.set)
+        release.wait()
+        real_fsync(descriptor)
+
+    monkeypatch.setattr("hark.tools.files.atomic_write.os.fsync", slow_fsync)
+    call = asyncio.create_task(write(tmp_path, "a", "text"))
+    await syncing.wait()
+    call.cancel()
+    done, _ = await asyncio.wait([call], timeout=0.1)
+    assert not done, "the call must not end while its thread can still change the file"
+    release.set()
+    assert (await call).text.startswith("Created a")
+    assert (tmp_path / "a").read_text() == "text"

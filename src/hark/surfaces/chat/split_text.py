@@ -73,6 +73,6 @@ def _open_fence(text: str) -> tuple[str, str, str] | None:
         if fence is not None:
             fence = None if run.startswith(fence[1]) and not info.strip() else fence
         elif len(run) <= MAX_FENCE_CHARACTERS and not (run[0] == "`" and "`" in info):  # otherwise inline code
-            language = _LANGUAGE.match(info.strip())
-            fence = indent[:3], run, language[0] if language else ""
+            language = info.strip().partition(" ")[0]
+            fence = indent[:3], run, language if _LANGUAGE.fullmatch(language) else ""
     return fence

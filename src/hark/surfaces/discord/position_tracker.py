@@ -2,13 +2,14 @@
 
 import contextlib
 import time
+from functools import partial
 from pathlib import Path
 
 import anyio
 import msgspec
-from anyio import to_thread
 from msgspec import Struct, structs
 
+from hark.disk.finish_in_thread import finish_in_thread
 from hark.disk.private_files import replace_file
 from hark.disk.stored_json import read_json
 
@@ -119,4 +120,4 @@ class PositionTracker:
             return
         async with self._saving:  # so that an older position never replaces a newer one
             with contextlib.suppress(OSError):  # Without the file, only resuming is lost.
-                await to_thread.run_sync(replace_file, self._file, msgspec.json.encode(self.resume_position))
+                await finish_in_thread(partial(replace_file, self._file, msgspec.json.encode(self.resume_position)))

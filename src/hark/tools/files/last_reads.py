@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from anyio import CapacityLimiter, to_thread
+import anyio
 
+from hark.disk.finish_in_thread import finish_in_thread
 from hark.protocol.tool import CallContext
 
 T = TypeVar("T")
@@ -22,14 +23,15 @@ class LastReads:
 
     def __init__(self) -> None:
         self._versions: dict[tuple[str, str], FileVersion] = {}
-        self._one_change_at_a_time = CapacityLimiter(1)
+        self._one_change_at_a_time = anyio.Lock()
 
     async def run_change(self, change: Callable[[], T]) -> T:
         """Run a function that reads, checks and writes files in a thread, so that waiting for the disk is harmless.
 
         Changes run one at a time, so that calls can't interleave. Cancelling has no effect once the change has begun.
         """
-        return await to_thread.run_sync(change, limiter=self._one_change_at_a_time)
+        async with self._one_change_at_a_time:
+            return await finish_in_thread(change)
 
     def record_version(self, context: CallContext, path: Path) -> None:
         """Record the file's current version."""
