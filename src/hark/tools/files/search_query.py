@@ -41,7 +41,7 @@ class GrepQuery(Struct, frozen=True, dict=True):
         command += ["--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--glob=!.git"]
         if self.includes_ignored:
             command.append("--no-ignore")
-        names = self._glob.included
+        names = self._glob.names
         if names and all(_PLAIN_GLOB.fullmatch(name) for name in names):
             command += [*(f"--type-add=wanted:{name}" for name in names), "--type=wanted"]
         if self.shows == "names":
