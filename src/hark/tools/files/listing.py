@@ -85,7 +85,7 @@ def _glob_formatter(folder: Path, workspace: Path, glob: Glob) -> Callable[[Tree
         name = prefix + inside
         if found.is_folder or found.unlisted_count or not glob.matches(inside, name):
             return ""
-        return f"{_printable(name)}{_format_size(found)}"
+        return f"{_printable(name)}{_format_details(found)}"
 
     return format_match
 
@@ -120,35 +120,26 @@ def _format_tree_line(found: TreeEntry) -> str:
     indent, name = "  " * found.depth, _printable(Path(found.path).name)
     if found.unlisted_count:
         return f"{indent}... and {found.unlisted_count:,} more here"
-    if found.is_folder:
-        return f"{indent}{name}/"
-    if found.is_link:
-        return f"{indent}{name} -> {_link_target(found.path)}"
-    return f"{indent}{name}{_format_size(found)}"
-
-
-def _link_target(path: str) -> str:
-    try:
-        return _printable(str(Path(path).readlink()))
-    except OSError:
-        return "?"
+    return f"{indent}{name}/" if found.is_folder else f"{indent}{name}{_format_details(found)}"
 
 
 def _printable(name: str) -> str:
     return name.encode(errors="replace").decode()
 
 
-def _format_size(found: TreeEntry) -> str:
-    if not found.is_file:
-        return "" if found.is_link else "  (not a regular file)"
+def _format_details(found: TreeEntry) -> str:
+    """Return the size of a file, the target of a link, or "" if the file was deleted in the meantime."""
+    path = Path(found.path)
     try:
-        size = float(Path(found.path).lstat().st_size)
-    except OSError:  # deleted in the meantime
+        if found.is_link:
+            return f" -> {_printable(str(path.readlink()))}"
+        size = float(path.lstat().st_size)
+    except OSError:
         return ""
-    if size < 1_000:
-        return f"  {size:.0f} B"
-    for unit in ("kB", "MB", "GB"):
+    if not found.is_file:
+        return "  (not a regular file)"
+    units = ["B", "kB", "MB", "GB", "TB"]
+    while size >= 1_000 and len(units) > 1:
         size /= 1_000
-        if size < 1_000:
-            return f"  {size:.1f} {unit}"
-    return f"  {size / 1_000:.1f} TB"
+        del units[0]
+    return f"  {size:.{0 if units[0] == 'B' else 1}f} {units[0]}"
