@@ -123,7 +123,7 @@ class OutputBuffer:
         self._screen = TerminalEmulator()
         self._head = ""
         self._tail = ""
-        self._total = 0
+        self._omitted_count = 0
 
     def receive(self, chunk: bytes) -> None:
         """Receive a chunk of bytes, which may end inside a character."""
@@ -145,19 +145,16 @@ class OutputBuffer:
         omission = self._file.format_omission(self._omitted_count) if self._omitted_count else ""
         return self._head + omission + self._tail
 
-    @property
-    def _omitted_count(self) -> int:
-        return self._total - len(self._head) - len(self._tail)
-
     def _add(self, text: str) -> None:
         self._live_output.add(text)
         self._append(self._screen.feed(text))
 
     def _append(self, text: str) -> None:
-        self._total += len(text)
         room = MAX_HEAD_CHARACTERS - len(self._head)
         self._head += text[:room]
-        self._tail = (self._tail + text[room:])[-MAX_TAIL_CHARACTERS:]
+        tail = self._tail + text[room:]
+        self._tail = tail[-MAX_TAIL_CHARACTERS:]
+        self._omitted_count += len(tail) - len(self._tail)
 
 
 class _LiveOutput:

@@ -174,10 +174,12 @@ async def _read_text(arguments: ReadArguments, descriptor: int, piece: bytes, na
     size = os.fstat(descriptor).st_size
     encoding = detect_encoding(piece)
     _require_text(piece[:HEAD_BYTES], name)
-    if encoding.codec.startswith("utf-16"):
-        piece = _convert_utf16(descriptor, piece, size, name)
-    else:
-        piece = piece.removeprefix(encoding.mark)
+    if encoding.codec.startswith("utf-16"):  # convert it to UTF-8, which can be split into lines
+        if size > MAX_UTF16_BYTES:
+            raise ToolError(f"{name} is UTF-16 and too big ({size:,} bytes). Convert it: iconv -f UTF-16 -t UTF-8.")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            piece = decode_text(piece + file.read()).text.encode(errors="replace")
+    piece = piece.removeprefix(encoding.mark)
     while piece:
         if window.feed(piece) and size > MAX_COUNTED_BYTES:
             return window, [window.format_position(size), encoding.describe()]
@@ -194,14 +196,6 @@ def _require_text(head: bytes, name: str) -> None:
         raise ToolError(
             f"{name} is a binary file (it begins with {head[:8].hex(' ')}). Inspect it with the shell: file, xxd."
         )
-
-
-def _convert_utf16(descriptor: int, head: bytes, size: int, name: str) -> bytes:
-    """Return the content of a UTF-16 file as UTF-8, so that it can be split into lines."""
-    if size > MAX_UTF16_BYTES:
-        raise ToolError(f"{name} is UTF-16 and too big ({size:,} bytes). Convert it first: iconv -f UTF-16 -t UTF-8.")
-    with os.fdopen(descriptor, "rb", closefd=False) as file:
-        return decode_text(head + file.read()).text.encode(errors="replace")
 
 
 def _format_output(window: LineWindow, notes: list[str]) -> ToolOutput:
