@@ -138,8 +138,7 @@ class TerminalEmulator:
     def _write(self, text: str) -> None:
         row = self._rows[self._row]
         row.extend(" " * (self._column - len(row)))
-        is_plain = text.isascii() and "\t" not in text
-        cells = list(text) if is_plain else _make_cells(text, self._column)
+        cells = _make_cells(text, self._column)
         self._replace_cells(self._column, self._column + len(cells), cells)
         self._column += len(cells)
         if len(row) > MAX_COLUMNS:  # too long for a progress bar, so its start is final
@@ -214,6 +213,8 @@ def _join_rows(rows: list[_Row], cursor_row: int) -> str:
 
 
 def _make_cells(text: str, column: int) -> list[str]:
+    if text.isascii() and "\t" not in text:
+        return list(text)
     cells: list[str] = []
     for character in text:
         width = character_width(character)

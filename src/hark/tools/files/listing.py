@@ -9,6 +9,7 @@ import anyio.lowlevel
 
 from hark.disk.tree_walk import TreeEntry, TreeWalk
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.text.cleanup import replace_surrogates
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.globs import Glob, parse_glob
 from hark.tools.files.paths import display_path, missing_file_text, resolve_path
@@ -85,7 +86,7 @@ def _glob_formatter(folder: Path, workspace: Path, glob: Glob) -> Callable[[Tree
         name = prefix + inside
         if found.is_folder or found.unlisted_count or not glob.matches(inside, name):
             return ""
-        return f"{_printable(name)}{_format_details(found)}"
+        return f"{replace_surrogates(name)}{_format_details(found)}"
 
     return format_match
 
@@ -117,14 +118,10 @@ def _require_folder(folder: Path, workspace: Path) -> None:
 
 
 def _format_tree_line(found: TreeEntry) -> str:
-    indent, name = "  " * found.depth, _printable(Path(found.path).name)
+    indent, name = "  " * found.depth, replace_surrogates(Path(found.path).name)
     if found.unlisted_count:
         return f"{indent}... and {found.unlisted_count:,} more here"
     return f"{indent}{name}/" if found.is_folder else f"{indent}{name}{_format_details(found)}"
-
-
-def _printable(name: str) -> str:
-    return name.encode(errors="replace").decode()
 
 
 def _format_details(found: TreeEntry) -> str:
@@ -132,7 +129,7 @@ def _format_details(found: TreeEntry) -> str:
     path = Path(found.path)
     try:
         if found.is_link:
-            return f" -> {_printable(str(path.readlink()))}"
+            return f" -> {replace_surrogates(str(path.readlink()))}"
         size = float(path.lstat().st_size)
     except OSError:
         return ""

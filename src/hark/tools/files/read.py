@@ -5,33 +5,18 @@ import os
 from typing import Annotated
 
 import anyio.lowlevel
-from msgspec import Struct
 
 from hark.processes.cookies import ProcessOwner, current_owner
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.documents import document_kind, read_document
-from hark.tools.files.file_text import (
-    HEAD_BYTES,
-    decode_text,
-    detect_encoding,
-    displayable,
-    guess_encoding,
-    is_binary,
-)
+from hark.tools.files.file_text import HEAD_BYTES, decode_text, detect_encoding, displayable, guess_encoding, is_binary
 from hark.tools.files.image_format import image_media_type
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import FilePath, display_path, open_file, resolve_path
 
 MAX_LINE_BYTES = 4_000
 MAX_WINDOW_BYTES = 60_000
-
-
-class TruncatedLine(Struct):
-    """The first bytes of a line, without its line ending, and the number of bytes that were cut off."""
-
-    content: bytes = b""
-    cut: int = 0
 
 
 class LineWindow:
@@ -41,12 +26,13 @@ class LineWindow:
     """
 
     def __init__(self, first: int, count: int) -> None:
-        self.lines: list[TruncatedLine] = []
+        self.lines: list[tuple[bytes, int]] = []  # the first bytes of each line, and how many were cut off
         self.total = 0
         self.first = first
         self._last = first + count - 1
         self._bytes_left = MAX_WINDOW_BYTES
-        self._line = TruncatedLine()
+        self._line = b""
+        self._cut = 0
         self._is_line_open = False
 
     @property
@@ -82,30 +68,28 @@ class LineWindow:
 
     def finish(self) -> bool:
         """Process the end of the file. Return whether its last line ended with a newline."""
-        is_ended = not self._is_line_open
         if self._is_line_open:
             self._end_line()
-        return is_ended
+            return False
+        return True
 
     def _extend_line(self, part: bytes) -> None:
         if part:
             self._is_line_open = True
-            room = MAX_LINE_BYTES - len(self._line.content)
-            self._line.content += part[:room]
-            self._line.cut += len(part[room:])
+            room = MAX_LINE_BYTES - len(self._line)
+            self._line += part[:room]
+            self._cut += len(part[room:])
 
     def _end_line(self) -> None:
         self.total += 1
-        if self._line.cut:  # don't show a part of a character
-            end = codecs.utf_8_decode(self._line.content, "surrogateescape")[1]
-            self._line = TruncatedLine(self._line.content[:end], self._line.cut + len(self._line.content) - end)
         if self.first <= self.total <= self._last:
-            self._bytes_left -= len(self._line.content)
-            self.lines.append(self._line)
+            # Don't show a part of a character.
+            end = codecs.utf_8_decode(self._line, "surrogateescape")[1] if self._cut else len(self._line)
+            self.lines.append((self._line[:end], self._cut + len(self._line) - end))
+            self._bytes_left -= end
             if self._bytes_left <= 0:
                 self._last = self.total
-        self._line = TruncatedLine()
-        self._is_line_open = False
+        self._line, self._cut, self._is_line_open = b"", 0, False
 
 
 DEFAULT_LINES = 2_000
@@ -173,7 +157,11 @@ async def _read_text(arguments: ReadArguments, descriptor: int, piece: bytes, na
     window = LineWindow(arguments.offset, arguments.limit)
     size = os.fstat(descriptor).st_size
     encoding = detect_encoding(piece)
-    _require_text(piece[:HEAD_BYTES], name)
+    if media_type := image_media_type(piece[:HEAD_BYTES]):
+        raise ToolError(f"{name} is an image ({media_type}). Use view_image to see it.")
+    if is_binary(piece):
+        start = piece[:8].hex(" ")
+        raise ToolError(f"{name} is a binary file (it begins with {start}). Inspect it with the shell: file, xxd.")
     if encoding.codec.startswith("utf-16"):  # convert it to UTF-8, which can be split into lines
         if size > MAX_UTF16_BYTES:
             raise ToolError(f"{name} is UTF-16 and too big ({size:,} bytes). Convert it: iconv -f UTF-16 -t UTF-8.")
@@ -189,28 +177,18 @@ async def _read_text(arguments: ReadArguments, descriptor: int, piece: bytes, na
     return window, [window.format_position(), end_note, encoding.describe()]
 
 
-def _require_text(head: bytes, name: str) -> None:
-    if media_type := image_media_type(head):
-        raise ToolError(f"{name} is an image ({media_type}). Use view_image to see it.")
-    if is_binary(head):
-        raise ToolError(
-            f"{name} is a binary file (it begins with {head[:8].hex(' ')}). Inspect it with the shell: file, xxd."
-        )
-
-
 def _format_output(window: LineWindow, notes: list[str]) -> ToolOutput:
     if not window.lines:
         if not window.total:
             return ToolOutput("[the file is empty]")
         raise ToolError(f"The file has {window.total:,} lines; offset {window.first:,} is past its end.")
-    contents = [line.content for line in window.lines]
-    encoding = guess_encoding(b"\n".join(contents))
-    texts = [displayable(encoding.decode(content)).replace("\0", "␀") for content in contents]
+    encoding = guess_encoding(b"\n".join(line for line, _ in window.lines))
+    texts = [displayable(encoding.decode(line)).replace("\0", "␀") for line, _ in window.lines]
     if all(text.endswith("\r") for text in texts[:-1] or texts):
         texts = [text.removesuffix("\r") for text in texts]
         notes.append("lines end with CRLF")
     numbered = [
-        f"{number:>6}\t{text}{f'… [{line.cut:,} more bytes]' if line.cut else ''}"
-        for number, (text, line) in enumerate(zip(texts, window.lines, strict=True), window.first)
+        f"{number:>6}\t{text}{f'… [{cut:,} more bytes]' if cut else ''}"
+        for number, (text, (_, cut)) in enumerate(zip(texts, window.lines, strict=True), window.first)
     ]
     return ToolOutput("\n".join([*numbered, *(f"[{note}]" for note in (*notes, encoding.describe()) if note)]))

@@ -62,11 +62,10 @@ class SearchTool:
         lines = [results.text]
         if not results.count:
             reason = "" if results.is_timed_out else await self._find_reason(query, folder)
-            lines = [f"No matches for {query.pattern}{_format_place(query)}.{reason}"]
+            place = Path(query.folder, query.target)
+            lines = [f"No matches for {query.pattern}{f' in {place}' if place != Path() else ''}.{reason}"]
         if results.is_full:
-            lines.append(
-                f"[only the first {results.count:,} are shown; narrow the pattern, path or glob to see others]"
-            )
+            lines.append(f"[only the first {results.count:,} are shown; narrow the pattern, path or glob]")
         if results.is_timed_out:
             lines.append(f"[stopped after {TIME_LIMIT_SECONDS:g} seconds. Narrow the path or glob to find more]")
         return ToolOutput("\n".join(lines))
@@ -144,9 +143,3 @@ def _build_query(arguments: SearchArguments, workspace: Path) -> tuple[Path, Gre
         folder="" if name == "." else name,
         includes_ignored=arguments.ignored,
     )
-
-
-def _format_place(query: GrepQuery) -> str:
-    """Return the searched file or folder, or "" for the whole workspace."""
-    path = "/".join(filter(None, (query.folder, query.target.removeprefix(".").removeprefix("/"))))
-    return f" in {path}" if path else ""

@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from hark.text.cleanup import replace_surrogates
 from hark.tools.files.search_query import GrepQuery
 
 MAX_LINE_CHARACTERS = 400
@@ -87,7 +88,7 @@ class GrepResults:
         self._characters += len(line) + 1
 
     def _display_name(self, path: str) -> str:
-        return str(Path(self._query.folder, path)).encode(errors="replace").decode()
+        return replace_surrogates(str(Path(self._query.folder, path)))
 
 
 def _relative_path(path: bytes) -> str:
