@@ -99,7 +99,7 @@ def _format_lines(lines: Iterator[bytes], pattern: re.Pattern[str], context: int
     for number, line in enumerate(lines, 1):
         if column := _match_column(line, pattern):
             yield from before
-            yield b"%d:%d:%b" % (number, column, line)
+            yield b"%d\0%d\0%b" % (number, column, line)
             before.clear()
             after = context
         elif after:

@@ -53,6 +53,7 @@ class GrepQuery(Struct, frozen=True, dict=True):
             command.append("--text")  # the caller has checked the file
         if self.shows == "lines":
             command += ["--no-heading", "--column", f"--context={self.context}", "--no-context-separator"]
+            command.append(r"--field-match-separator=\x00")
         else:
             command += ["--count", *(["--max-count=1"] if self.shows == "files" else [])]
         return [*command, "--regexp", self.pattern, "--", self.target]

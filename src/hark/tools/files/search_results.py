@@ -12,8 +12,11 @@ CHARACTERS_BEFORE_MATCH = 100
 MAX_TEXT_CHARACTERS = 60_000
 MAX_BUFFER_BYTES = 4 * 1024 * 1024
 MAX_ERROR_CHARACTERS = 2_000
-# A file's name and the number of its matching lines, or a matching line with its column, or a line of the context.
-_LINE = re.compile(rb"(?P<path>[^\0]*)\0(?P<number>\d+)(?:(?::(?P<column>\d+):|-)(?P<text>.*))?", re.DOTALL)
+# A file's name and the number of its matching lines, or a matching line, or a line of the context. ripgrep omits the
+# column of an empty match at the end of a file.
+_LINE = re.compile(
+    rb"(?P<path>[^\0]*)\0(?P<number>\d+)(?:(?:(?P<match>\0)(?:(?P<column>\d+)\0)?|-)(?P<text>.*))?", re.DOTALL
+)
 
 
 class GrepResults:
@@ -66,8 +69,8 @@ class GrepResults:
             self._add_line(self._display_name(path) + count)
 
     def _add_match_or_context(self, found: re.Match[bytes]) -> None:
-        path, number, column = _relative_path(found["path"]), int(found["number"]), found["column"]
-        if not self._query.includes(path) or (column and not self._reserve_result()):
+        path, number, is_match = _relative_path(found["path"]), int(found["number"]), found["match"] is not None
+        if not self._query.includes(path) or (is_match and not self._reserve_result()):
             return
         if path != self._path:
             if self._path:
@@ -76,7 +79,7 @@ class GrepResults:
         elif number > self._last_line + 1 and self._query.context:
             self._add_line("--")
         self._path, self._last_line = path, number
-        self._add_line(f"{number}{':' if column else '-'}{_excerpt(found['text'], int(column or 1) - 1)}")
+        self._add_line(f"{number}{':' if is_match else '-'}{_excerpt(found['text'], int(found['column'] or 1) - 1)}")
 
     def _reserve_result(self) -> bool:
         self.is_full = self.count >= self._max_results or self._characters >= MAX_TEXT_CHARACTERS
