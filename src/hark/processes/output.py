@@ -5,11 +5,10 @@ import codecs
 import os
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from hark.disk.private_files import create_private_folder, open_private
+from hark.disk.private_files import open_private
 from hark.text.terminal_emulator import TerminalEmulator
 
 # Slightly below the size that is shown in full, so that truncated output always has a file.
@@ -67,10 +66,13 @@ class OutputFile:
             return f"the first {self._written:,} bytes are in {self.path}: {self._problem}"
         return f"the full output is in {self.path}"
 
+    def format_omission(self, count: int) -> str:
+        """Return a line for the place of `count` omitted characters, which also says where the full output is."""
+        return f"\n[... {count:,} characters omitted{'; ' if self.note else ''}{self.note} ...]\n"
+
     def _write_to_file(self, path: Path) -> None:
         try:
             if self._descriptor is None:
-                create_private_folder(path.parent)
                 _delete_old_files(path.parent)
                 self._descriptor = open_private(path, os.O_WRONLY | os.O_EXCL | os.O_APPEND)
             room = MAX_FILE_BYTES - self._written
@@ -109,10 +111,6 @@ def _delete_old_files(folder: Path) -> None:
             Path(path).unlink(missing_ok=True)
 
 
-def _file_note(file: OutputFile) -> str:
-    return f"; {file.note}" if file.note else ""
-
-
 class OutputBuffer:
     """Receives bytes and keeps only the first and last part of the text that a terminal would show.
 
@@ -125,7 +123,7 @@ class OutputBuffer:
         self._screen = TerminalEmulator()
         self._head = ""
         self._tail = ""
-        self._total = 0
+        self._omitted_count = 0
 
     def receive(self, chunk: bytes) -> None:
         """Receive a chunk of bytes, which may end inside a character."""
@@ -136,35 +134,27 @@ class OutputBuffer:
         self._add(self._file.close())
         self._append(self._screen.flush())
         if self._live_output.is_truncated:  # an interrupted call has no other result than its live output
-            self._live_output.add_result(self.text)
+            self._live_output.write(f"\n[the output as a terminal shows it:]\n{self.text}")
         if self._omitted_count and self._file.note:
-            self._live_output.add_note(self._file.note)
+            self._live_output.write(f"\n[{self._file.note}]")
         self._live_output.flush()
 
     @property
     def text(self) -> str:
         """The output, or its beginning and end with a line between them that says how much was omitted."""
-        if not self._omitted_count:
-            return self._head + self._tail
-        return (
-            f"{self._head}\n[... {self._omitted_count:,} characters omitted{_file_note(self._file)} ...]\n{self._tail}"
-        )
-
-    @property
-    def _omitted_count(self) -> int:
-        return self._total - len(self._head) - len(self._tail)
+        omission = self._file.format_omission(self._omitted_count) if self._omitted_count else ""
+        return self._head + omission + self._tail
 
     def _add(self, text: str) -> None:
         self._live_output.add(text)
         self._append(self._screen.feed(text))
 
     def _append(self, text: str) -> None:
-        self._total += len(text)
         room = MAX_HEAD_CHARACTERS - len(self._head)
-        if room > 0:
-            self._head += text[:room]
-            text = text[room:]
-        self._tail = (self._tail + text)[-MAX_TAIL_CHARACTERS:]
+        self._head += text[:room]
+        tail = self._tail + text[room:]
+        self._tail = tail[-MAX_TAIL_CHARACTERS:]
+        self._omitted_count += len(tail) - len(self._tail)
 
 
 class _LiveOutput:
@@ -185,17 +175,11 @@ class _LiveOutput:
         room = MAX_SHOWN_CHARACTERS - self._total
         self._total += len(text)
         if room > 0 and text:
-            self._schedule(text[:room])
+            self.write(text[:room])
         if self._total >= self._next_note:
-            self.add_note(f"output continues, {self._total:,} characters so far")
+            self.write(f"\n[output continues, {self._total:,} characters so far]")
             while self._next_note <= self._total:
                 self._next_note *= 2
-
-    def add_note(self, note: str) -> None:
-        self._schedule(f"\n[{note}]")
-
-    def add_result(self, text: str) -> None:
-        self._schedule(f"\n[the output as a terminal shows it:]\n{text}")
 
     def flush(self) -> None:
         if self._timer is not None:
@@ -205,7 +189,7 @@ class _LiveOutput:
             self._show("".join(self._pending))
             self._pending.clear()
 
-    def _schedule(self, text: str) -> None:
+    def write(self, text: str) -> None:
         self._pending.append(text)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(BATCH_SECONDS, self.flush)
@@ -220,10 +204,8 @@ class UnreadOutput:
     def __init__(self, file: OutputFile) -> None:
         self.file = file
         self._screen = TerminalEmulator()
-        self._chunks: deque[str] = deque()
-        self._buffered_count = 0
-        self._total_count = 0
-        self._read_count = 0
+        self._unread = ""
+        self._omitted_count = 0
         self._changed = asyncio.Event()
 
     def receive(self, chunk: bytes) -> None:
@@ -237,7 +219,7 @@ class UnreadOutput:
     @property
     def unread_count(self) -> int:
         """The number of characters that haven't been read yet."""
-        return self._total_count - self._read_count + len(self._screen.text)
+        return self._omitted_count + len(self.peek())
 
     async def wait_for_more(self) -> None:
         """Wait until more output arrives. Safe to cancel."""
@@ -245,28 +227,22 @@ class UnreadOutput:
 
     def peek(self) -> str:
         """Return the unread text that is still buffered, without marking it as read."""
-        unread = min(self._total_count - self._read_count, self._buffered_count)
-        return "".join(self._chunks)[self._buffered_count - unread :] + self._screen.text
+        return self._unread + self._screen.text
 
     def read(self) -> str:
         """Return the unread text and mark it as read. Very long text is reduced to its beginning and end."""
         text, count = self.peek(), self.unread_count
         self._screen.flush()
-        self._read_count = self._total_count
+        self._unread, self._omitted_count = "", 0
         if count <= MAX_READ_CHARACTERS:
             return text
         half = MAX_READ_CHARACTERS // 2
-        return (
-            f"{text[:half]}\n[... {count - 2 * half:,} characters omitted{_file_note(self.file)} ...]\n{text[-half:]}"
-        )
+        return text[:half] + self.file.format_omission(count - 2 * half) + text[-half:]
 
     def _add(self, output: str) -> None:
-        if text := self._screen.feed(output):
-            self._chunks.append(text)
-            self._buffered_count += len(text)
-            self._total_count += len(text)
-            while self._buffered_count - len(self._chunks[0]) >= MAX_BUFFERED_CHARACTERS:
-                self._buffered_count -= len(self._chunks.popleft())
+        text = self._unread + self._screen.feed(output)
+        self._unread = text[-MAX_BUFFERED_CHARACTERS:]
+        self._omitted_count += len(text) - len(self._unread)
         if output:
             self._changed.set()
             self._changed = asyncio.Event()

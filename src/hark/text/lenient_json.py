@@ -12,9 +12,8 @@ _FENCE = re.compile(r"```\w*\n(.*)\n\s*```", re.DOTALL)
 # A string, punctuation, a bare word, or the first quote of a string without an end.
 _TOKEN = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|[{}\[\],:]|[^\s"'{}\[\],:]++|["']""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_PLAIN_ESCAPES = {'"': '"', "'": "'", "/": "/", "\\": "\\"}
-_LETTER_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_PYTHON_ESCAPES = frozenset("xavNU01234567")
+_ESCAPES = {'"': '"', "'": "'", "/": "/", "\\": "\\", "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_LETTERS, _PYTHON_LETTERS = frozenset("ntrbfu"), frozenset("xavNU01234567")  # of escapes
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -87,9 +86,8 @@ def _unescape(string: str) -> str:
         ValueError: The string has both kinds of backslashes, such as C:\\path\\new, or an escape that only Python has.
     """
     codes = {escape[:1] for escape in _ESCAPE.findall(string)}
-    known = {**_PLAIN_ESCAPES, **_LETTER_ESCAPES}
-    if codes & _PYTHON_ESCAPES or (codes & {*_LETTER_ESCAPES, "u"} and codes - {*known, "u"}):
+    if codes & _PYTHON_LETTERS or (codes & _LETTERS and codes - _LETTERS - _ESCAPES.keys()):
         raise ValueError("ambiguous backslashes")
     return _ESCAPE.sub(
-        lambda escape: chr(int(escape[1][1:], 16)) if len(escape[1]) > 1 else known.get(escape[1], escape[0]), string
+        lambda escape: chr(int(escape[1][1:], 16)) if len(escape[1]) > 1 else _ESCAPES.get(escape[1], escape[0]), string
     )

@@ -15,9 +15,9 @@ _TOKEN = re.compile(
     r"|(?:\x1b\[|\x9b)(?P<parameters>[0-?]{0,64})[ -/]{0,4}(?P<final>[@-~])"
     r"|\x1b(?P<string>[\]PX^_])"
     r"|\x1b[ -/]{0,4}(?P<escape>[0-OQ-WYZ\\`-~])"
+    r"|(?P<partial>(?:(?:\x1b\[|\x9b)[0-?]{0,64}|\x1b)[ -/]{0,4}\Z)"
     r"|(?P<control>\r+|[\x00-\x1f\x7f-\x9f])"
 )
-_PARTIAL = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,4}|\x1b[ -/]{0,4}")
 _STRING_END = re.compile(r"\x07|\x9c|\x1b\\|(?=[\x1b\n])")  # a string never ends in some binary data, lines do
 _ALTERNATE_SCREEN = frozenset({"?47", "?1047", "?1049"})
 _MOVES = {"A": (-1, 0), "B": (1, 0), "C": (0, 1), "D": (0, -1), "E": (1, 0), "F": (-1, 0)}  # rows and columns
@@ -63,9 +63,6 @@ class TerminalEmulator:
                 at = end.end()
             elif token := _TOKEN.match(text, at):
                 at = token.end()
-                if token["control"] in ("\x1b", "\x9b") and _PARTIAL.fullmatch(text, token.start()):
-                    self._partial = text[token.start() :]
-                    break
                 self._process(token)
         final = "".join(self._final)
         self._final.clear()
@@ -91,6 +88,8 @@ class TerminalEmulator:
                 self._process_sequence("", _ESCAPES.get(token["escape"], ""))
             case "string":
                 self._is_in_string = True
+            case "partial":
+                self._partial = token[0]
             case _ if token[0][0] == "\r":
                 self._column = 0
                 while (row := self._rows[self._row]) and row[-1] == " ":
@@ -139,8 +138,7 @@ class TerminalEmulator:
     def _write(self, text: str) -> None:
         row = self._rows[self._row]
         row.extend(" " * (self._column - len(row)))
-        is_plain = text.isascii() and "\t" not in text
-        cells = list(text) if is_plain else _make_cells(text, self._column)
+        cells = _make_cells(text, self._column)
         self._replace_cells(self._column, self._column + len(cells), cells)
         self._column += len(cells)
         if len(row) > MAX_COLUMNS:  # too long for a progress bar, so its start is final
@@ -215,6 +213,8 @@ def _join_rows(rows: list[_Row], cursor_row: int) -> str:
 
 
 def _make_cells(text: str, column: int) -> list[str]:
+    if text.isascii() and "\t" not in text:
+        return list(text)
     cells: list[str] = []
     for character in text:
         width = character_width(character)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from hark.protocol.tool import PredictedEffects, ToolError, ToolSpec
-from hark.tools.lenient_arguments import JSON_TYPES, has_json_type, normalize_object
+from hark.tools.lenient_arguments import JSON_TYPES, has_json_type, is_open_schema, list_types, normalize_object
 
 _TYPE_LABELS = {"string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
 
@@ -64,24 +64,24 @@ def decode_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
     Raises:
         ToolError: The arguments are invalid. The text names the wrong argument and the expected value.
     """
-    if spec.arguments is None:
-        if find_argument_problem(spec, arguments) is None:
-            return arguments
-        given = normalize_object(spec.parameters, arguments)
-        if problem := find_argument_problem(spec, given):
-            raise ToolError(problem)
-        return given
     try:
-        return msgspec.convert(arguments, spec.arguments)
-    except msgspec.ValidationError:
+        return _check_and_decode(spec, arguments)
+    except ToolError:
         normalized = normalize_object(spec.parameters, arguments)
         given = {name: value for name, value in normalized.items() if not _means_default(spec, name, value)}
+        return _check_and_decode(spec, given)
+
+
+def _check_and_decode(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    if spec.arguments is None:
+        if problem := find_argument_problem(spec, arguments):
+            raise ToolError(problem)
+        return arguments
     try:
-        return msgspec.convert(given, spec.arguments)
+        return msgspec.convert(arguments, spec.arguments)
     except msgspec.ValidationError as error:
-        raise ToolError(
-            find_argument_problem(spec, given) or _check_minimums(spec, given) or _format_validation_error(error)
-        ) from error
+        problem = find_argument_problem(spec, arguments) or _check_minimums(spec, arguments)
+        raise ToolError(problem or _format_validation_error(error)) from error
 
 
 def find_argument_problem(spec: ToolSpec, arguments: Mapping[str, Any]) -> str | None:
@@ -95,16 +95,19 @@ def find_argument_problem(spec: ToolSpec, arguments: Mapping[str, Any]) -> str |
     missing = [name for name in required if name not in arguments]
     if missing:
         return f"{spec.name} needs {', '.join(missing)}. Call it again with every required argument."
-    # A schema without properties accepts any argument: its server has not sent the real schema yet.
-    is_open = "properties" not in spec.parameters or spec.parameters.get("additionalProperties")
     unknown = [name for name in arguments if name not in properties]
-    if unknown and not is_open:
+    if unknown and not is_open_schema(spec.parameters):
         return f"{spec.name} has no argument {', '.join(unknown)}. Its arguments: {', '.join(properties) or 'none'}."
     for name, value in arguments.items():
         if name not in properties or (value is None and name not in required):
             continue
-        if type_problem := _find_type_problem(properties[name], value):
-            return f"{name}: {type_problem}."
+        schema = properties[name]
+        kinds = list_types(schema)
+        if kinds and not any(has_json_type(kind, value) for kind in kinds):
+            expected = " or ".join(_TYPE_LABELS.get(kind, kind) for kind in kinds)
+            return f"{name}: expected {expected}, got {_json_type_label(value)}."
+        if value not in schema.get("enum", (value,)):
+            return f"{name}: expected one of {', '.join(map(str, schema['enum']))}, got {value}."
     return None
 
 
@@ -159,17 +162,6 @@ def _format_validation_error(error: msgspec.ValidationError) -> str:
     return f"{place}: {what[0].lower()}{what[1:]}." if place else f"{what}."
 
 
-def _find_type_problem(schema: Mapping[str, Any], value: object) -> str | None:
-    kind: str | Sequence[str] = schema.get("type", ())
-    kinds = (kind,) if isinstance(kind, str) else kind
-    if kinds and not any(has_json_type(kind, value) for kind in kinds):
-        return f"expected {' or '.join(_TYPE_LABELS.get(kind, kind) for kind in kinds)}, got {_json_type_label(value)}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"expected one of {', '.join(map(str, schema['enum']))}, got {value}"
-    return None
-
-
 def _json_type_label(value: object) -> str:
-    return next(
-        (_TYPE_LABELS.get(kind, kind) for kind in JSON_TYPES if has_json_type(kind, value)), type(value).__name__
-    )
+    kind = next((kind for kind in JSON_TYPES if has_json_type(kind, value)), type(value).__name__)
+    return _TYPE_LABELS.get(kind, kind)

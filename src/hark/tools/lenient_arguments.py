@@ -39,7 +39,7 @@ JSON_TYPES = tuple(_PYTHON_TYPES)
 def normalize_object(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object with the names and types of its schema, where the meaning is certain. The caller checks it."""
     properties: Mapping[str, Any] = schema.get("properties", {})
-    is_open = "properties" not in schema or bool(schema.get("additionalProperties"))
+    is_open = is_open_schema(schema)
     normalized: dict[str, Any] = {}
     for name, value in given.items():
         known = name if is_open or name in properties else _find_name(name, properties)
@@ -47,6 +47,11 @@ def normalize_object(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dic
             known = name
         normalized[known] = _convert(properties.get(known, {}), value)
     return normalized
+
+
+def is_open_schema(schema: Mapping[str, Any]) -> bool:
+    """Return whether an object may have other properties. A server that sent no properties has no real schema yet."""
+    return "properties" not in schema or bool(schema.get("additionalProperties"))
 
 
 def has_json_type(json_type: str, value: object) -> bool:
@@ -64,7 +69,7 @@ def _find_name(name: str, properties: Mapping[str, Any]) -> str:
 
 def _convert(schema: Mapping[str, Any], value: Any) -> Any:
     """Return the value in the type of its schema. Text may contain the value as JSON."""
-    kinds = [kind for option in (schema, *schema.get("anyOf", ())) for kind in _list_types(option)]
+    kinds = [kind for option in (schema, *schema.get("anyOf", ())) for kind in list_types(option)]
     if "object" in kinds and has_json_type("object", value):
         return normalize_object(schema, value)
     if "array" in kinds and has_json_type("array", value):
@@ -85,9 +90,10 @@ def _convert_text(schema: Mapping[str, Any], kinds: list[str], text: str) -> Any
         converted = _convert(schema, value)
         if any(has_json_type(kind, converted) for kind in kinds):
             return converted
-    return [text] if "array" in kinds and _list_types(schema.get("items", {})) == ["string"] else text
+    return [text] if "array" in kinds and list_types(schema.get("items", {})) == ["string"] else text
 
 
-def _list_types(schema: Mapping[str, Any]) -> list[str]:
+def list_types(schema: Mapping[str, Any]) -> list[str]:
+    """Return the JSON types that a schema allows, or an empty list if it allows all."""
     kind = schema.get("type", [])
     return [kind] if isinstance(kind, str) else list(kind)

@@ -108,7 +108,16 @@ async def test_a_notebook_is_read_cell_by_cell_with_outputs(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.parametrize("content", ['{"a": 1}', '{"cells": [1]}', "{broken", "plain"])
+INVALID_NOTEBOOKS = [
+    '{"a": 1}',
+    '{"cells": [1]}',
+    '{"cells": [{"cell_type": "raw", "source": "x"}, 1]}',
+    "{broken",
+    "plain",
+]
+
+
+@pytest.mark.parametrize("content", INVALID_NOTEBOOKS)
 async def test_a_file_that_is_not_a_valid_notebook_is_read_as_text(content: str, tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text(content + "\n")
     assert (await read(tmp_path, "a.ipynb")).text == f"     1\t{content}"

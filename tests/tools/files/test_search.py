@@ -190,6 +190,21 @@ async def test_a_line_of_several_megabytes_is_skipped(
 
 
 @with_both_programs
+async def test_an_empty_match_at_the_end_of_a_file_without_a_newline_shows_the_line(
+    program: str | None, tmp_path: Path
+) -> None:
+    assert (await search(program, make_tree(tmp_path, {"a": "1:2:x"}), "$")).text == "a\n1:1:2:x"
+
+
+@with_both_programs
+async def test_a_file_with_a_late_nul_byte_is_searched_up_to_it(program: str | None, tmp_path: Path) -> None:
+    root = make_tree(tmp_path, {"late": b"x\n" + b"y\n" * 200_000 + b"\0\n"})
+    assert (await search(program, root, "x")).text == "late\n1:x"
+    assert (await search(program, root, "x", path="late")).text == "late\n1:x"
+    assert (await search(program, root, "x", glob="!late")).text == "No matches for x. No file matches the glob !late."
+
+
+@with_both_programs
 async def test_a_search_without_matches_is_not_an_error(program: str | None, tmp_path: Path) -> None:
     output = await search(program, make_tree(tmp_path, {"a": "b\n"}), "find me")
     assert output == ToolOutput("No matches for find me.")

@@ -85,7 +85,7 @@ def _read_docx(file: io.BytesIO) -> Iterator[str]:
 
     for block in Document(file).iter_inner_content():
         if isinstance(block, Table):
-            yield from _format_rows([cell.text for cell in row.cells] for row in block.rows)
+            yield from (_format_row(cell.text for cell in row.cells) for row in block.rows)
         else:
             yield block.text
 
@@ -102,7 +102,7 @@ def _read_xlsx(file: io.BytesIO) -> Iterator[str]:
         for number, rows in enumerate(zip(sheet.values, formula_sheet.values, strict=True), 1):
             cells = [formula if value is None else value for value, formula in zip(*rows, strict=True)]
             if any(cell is not None for cell in cells):
-                yield from _format_rows([[f"row {number}", *("" if cell is None else str(cell) for cell in cells)]])
+                yield _format_row([f"row {number}", *("" if cell is None else str(cell) for cell in cells)])
 
 
 def _read_pptx(file: io.BytesIO) -> Iterator[str]:
@@ -123,14 +123,13 @@ def _shape_texts(shapes: Iterable[Any]) -> Iterator[str]:
         if isinstance(shape, GroupShape):
             yield from _shape_texts(shape.shapes)
         elif shape.has_table:
-            yield from _format_rows([cell.text for cell in row.cells] for row in shape.table.rows)
+            yield from (_format_row(cell.text for cell in row.cells) for row in shape.table.rows)
         elif shape.has_text_frame and shape.text_frame.text:
             yield shape.text_frame.text
 
 
-def _format_rows(rows: Iterable[list[str]]) -> Iterator[str]:
-    for row in rows:
-        yield " | ".join(cell.replace("\n", " ") for cell in row)
+def _format_row(cells: Iterable[str]) -> str:
+    return " | ".join(cell.replace("\n", " ") for cell in cells)
 
 
 _READERS: dict[str, Callable[[io.BytesIO], Iterator[str]]] = {

@@ -25,23 +25,21 @@ def document_kind(path: Path, head: bytes) -> str:
 async def read_document(owner: ProcessOwner, descriptor: int, kind: str, receive: Callable[[bytes], bool]) -> str:
     """Pass the text of an open file to `receive` until it returns True. Cancelling kills the program.
 
-    Return the reason why not all of the document could be read, or "".
+    Return the reason why the document was not read to its end, or "".
     """
     size = os.fstat(descriptor).st_size
     if size > MAX_DOCUMENT_BYTES:
         return f"it has {size:,} bytes; the limit is {MAX_DOCUMENT_BYTES:,}"
     os.lseek(descriptor, 0, os.SEEK_SET)
-    is_full, end = False, b""
+    end = b""
 
     def receive_text(chunk: bytes) -> bool:
-        nonlocal is_full, end
-        text, mark, reason = (b"", end, chunk) if end else chunk.partition(b"\0")
-        end += mark[len(end) :] + reason
-        is_full = is_full or (bool(text) and receive(text))
-        return is_full
+        nonlocal end
+        text, mark, reason = (b"", b"", chunk) if end else chunk.partition(b"\0")
+        end += mark + reason
+        return bool(text) and receive(text)
 
     argv = [sys.executable, "-P", "-m", "hark.tools.files.document_text", kind]
-    is_timed_out = await run_program(owner, argv, Path("/"), receive_text, TIME_LIMIT_SECONDS, descriptor)
-    if is_timed_out:
+    if await run_program(owner, argv, Path("/"), receive_text, TIME_LIMIT_SECONDS, descriptor):
         return f"it takes longer than {TIME_LIMIT_SECONDS:g} seconds"
-    return "" if is_full else end[1:].decode(errors="replace") if end else "the program that reads it was killed"
+    return end[1:].decode(errors="replace") if end else "the program that reads it was killed"

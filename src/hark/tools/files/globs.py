@@ -1,7 +1,6 @@
 """The glob patterns of the file tools: git's patterns, with alternatives in braces or separated by commas."""
 
 import re
-from functools import cached_property
 
 from msgspec import Struct
 
@@ -12,28 +11,20 @@ MAX_CHARACTERS = 1_000
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 
 
-class Glob(Struct, frozen=True, dict=True):
+class Glob(Struct, frozen=True):
     """A glob for paths relative to the searched folder.
 
     A pattern without a slash is matched against the file name alone. `src/` matches all files in folders named src.
     `*.py,*.js` and `*.{py,js}` have two alternatives. `!*.md` excludes files.
     """
 
-    included: list[str]
-    excluded: list[str]
+    names: list[str]  # the patterns without those that exclude files
+    included: re.Pattern[str]
+    excluded: re.Pattern[str]
 
     def matches(self, *paths: str) -> bool:
         """Return whether the glob matches a file, whose path may be given relative to several folders."""
-        is_included = not self.included or any(map(self._included.fullmatch, paths))
-        return is_included and not any(map(self._excluded.fullmatch, paths))
-
-    @cached_property
-    def _included(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_translate, self.included)), re.DOTALL)
-
-    @cached_property
-    def _excluded(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_translate, self.excluded)) or "(?!)", re.DOTALL)
+        return any(map(self.included.fullmatch, paths)) and not any(map(self.excluded.fullmatch, paths))
 
 
 def parse_glob(text: str) -> Glob:
@@ -46,8 +37,13 @@ def parse_glob(text: str) -> Glob:
         raise ValueError(f"The glob {text[:60]}… is longer than {MAX_CHARACTERS:,} characters. Use a shorter one.")
     stripped = (part.strip() for pattern in _expand_braces(text) for part in pattern.split(","))
     patterns = dict.fromkeys(filter(None, stripped))
+    included = [pattern for pattern in patterns if not pattern.startswith("!")]
     excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-    return Glob([pattern for pattern in patterns if not pattern.startswith("!")], excluded)
+    return Glob(included, _compile(included or ["**"]), _compile(excluded))
+
+
+def _compile(patterns: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(_translate, patterns)) or "(?!)", re.DOTALL)
 
 
 def _translate(pattern: str) -> str:

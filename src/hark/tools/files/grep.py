@@ -1,14 +1,16 @@
 """Searches files like ripgrep, with the same output format. Runs as a separate program, so that it can be killed."""
 
-import base64
+import contextlib
+import io
 import os
 import re
 import sys
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -34,11 +36,9 @@ def main(argument: str) -> int:
         sys.stdout.write(f"error: {error}\n")
         return 2
     for path in _paths_to_search(query):
-        if query.shows == "names":
-            sys.stdout.buffer.write(os.fsencode(path) + b"\n")
-            continue
-        _search_file(path, pattern, query, sys.stdout.buffer)
-        sys.stdout.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.buffer.writelines(_search_file(path, pattern, query))
+            sys.stdout.flush()
     return 0
 
 
@@ -53,20 +53,20 @@ def _paths_to_search(query: GrepQuery) -> Iterator[str]:
             yield f"./{found.path[start:]}"
 
 
-def _search_file(path: str, pattern: re.Pattern[str], query: GrepQuery, out: BinaryIO) -> None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+def _search_file(path: str, pattern: re.Pattern[str], query: GrepQuery) -> Iterator[bytes]:
+    """Yield the lines to print."""
+    name = os.fsencode(path)
+    if query.shows == "names":
+        yield name + b"\n"
         return
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            lines = _read_lines(file)
-            if query.shows == "lines":
-                _print_lines(path, lines, pattern, query.context, out)
-            else:
-                _print_count(path, lines, pattern, query.shows == "files", out)
-        except OSError:
+    with Path(path).open("rb") as file:
+        lines = _read_lines(file)
+        if query.shows == "lines":
+            yield from (b"%b\0%b\n" % (name, line) for line in _format_lines(lines, pattern, query.context))
             return
+        matches = filter(None, (_match_column(line, pattern) for line in lines))
+        if count := sum(1 for _ in islice(matches, 1 if query.shows == "files" else None)):
+            yield b"%b\0%d\n" % (name, count)
 
 
 def _read_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -75,63 +75,38 @@ def _read_lines(file: BinaryIO) -> Iterator[bytes]:
     file.seek(0)
     encoding = detect_encoding(head)
     if encoding.codec.startswith("utf-16"):
-        for line in decode_text(file.read(MAX_UTF16_BYTES)).text.split("\n"):
-            yield line.encode(errors="replace") + b"\n"
+        file = io.BytesIO(decode_text(file.read(MAX_UTF16_BYTES)).text.encode(errors="replace"))
+    elif b"\0" in head:
         return
-    if b"\0" in head:
-        return
-    file.seek(len(encoding.mark))
+    else:
+        file.seek(len(encoding.mark))
     for line in file:
         if b"\0" in line:
             return
-        yield line
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _match_offset(line: bytes, pattern: re.Pattern[str]) -> int | None:
-    """Return the byte offset of the first match in the line, or None."""
-    text = line.rstrip(b"\n").removesuffix(b"\r").decode(errors="surrogateescape")
+def _match_column(line: bytes, pattern: re.Pattern[str]) -> int:
+    """Return the position of the first match in bytes, counted from 1, or 0 if there is no match."""
+    text = line.decode(errors="surrogateescape")
     match = pattern.search(text)
-    return None if match is None else len(text[: match.start()].encode(errors="surrogateescape"))
+    return 0 if match is None else len(text[: match.start()].encode(errors="surrogateescape")) + 1
 
 
-def _print_count(path: str, lines: Iterator[bytes], pattern: re.Pattern[str], stops_early: bool, out: BinaryIO) -> None:
-    count = 0
-    for line in lines:
-        count += _match_offset(line, pattern) is not None
-        if count and stops_early:
-            break
-    if count:
-        out.write(os.fsencode(path) + b"\0%d\n" % count)
-
-
-def _print_lines(path: str, lines: Iterator[bytes], pattern: re.Pattern[str], context: int, out: BinaryIO) -> None:
-    before: deque[tuple[int, bytes]] = deque(maxlen=context)
+def _format_lines(lines: Iterator[bytes], pattern: re.Pattern[str], context: int) -> Iterator[bytes]:
+    before: deque[bytes] = deque(maxlen=context)
     after = 0
     for number, line in enumerate(lines, 1):
-        start = _match_offset(line, pattern)
-        if start is not None:
-            out.writelines(_encode_event("context", path, one, text) for one, text in before)
+        if column := _match_column(line, pattern):
+            yield from before
+            yield b"%d\0%d\0%b" % (number, column, line)
             before.clear()
-            out.write(_encode_event("match", path, number, line, start))
             after = context
         elif after:
-            out.write(_encode_event("context", path, number, line))
+            yield b"%d-%b" % (number, line)
             after -= 1
-        else:
-            before.append((number, line))
-
-
-def _encode_event(kind: str, path: str, number: int, line: bytes, start: int | None = None) -> bytes:
-    data: dict[str, Any] = {"path": _encode_text(os.fsencode(path)), "lines": _encode_text(line), "line_number": number}
-    data["submatches"] = [] if start is None else [{"start": start}]
-    return msgspec.json.encode({"type": kind, "data": data}) + b"\n"
-
-
-def _encode_text(content: bytes) -> dict[str, str]:
-    try:
-        return {"text": content.decode()}
-    except UnicodeDecodeError:
-        return {"bytes": base64.b64encode(content).decode()}
+        elif context:
+            before.append(b"%d-%b" % (number, line))
 
 
 if __name__ == "__main__":

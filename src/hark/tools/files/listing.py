@@ -9,6 +9,7 @@ import anyio.lowlevel
 
 from hark.disk.tree_walk import TreeEntry, TreeWalk
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
+from hark.text.cleanup import replace_surrogates
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.globs import Glob, parse_glob
 from hark.tools.files.paths import display_path, missing_file_text, resolve_path
@@ -85,7 +86,7 @@ def _glob_formatter(folder: Path, workspace: Path, glob: Glob) -> Callable[[Tree
         name = prefix + inside
         if found.is_folder or found.unlisted_count or not glob.matches(inside, name):
             return ""
-        return f"{_printable(name)}{_format_size(found)}"
+        return f"{replace_surrogates(name)}{_format_details(found)}"
 
     return format_match
 
@@ -117,38 +118,25 @@ def _require_folder(folder: Path, workspace: Path) -> None:
 
 
 def _format_tree_line(found: TreeEntry) -> str:
-    indent, name = "  " * found.depth, _printable(Path(found.path).name)
+    indent, name = "  " * found.depth, replace_surrogates(Path(found.path).name)
     if found.unlisted_count:
         return f"{indent}... and {found.unlisted_count:,} more here"
-    if found.is_folder:
-        return f"{indent}{name}/"
-    if found.is_link:
-        return f"{indent}{name} -> {_link_target(found.path)}"
-    return f"{indent}{name}{_format_size(found)}"
+    return f"{indent}{name}/" if found.is_folder else f"{indent}{name}{_format_details(found)}"
 
 
-def _link_target(path: str) -> str:
+def _format_details(found: TreeEntry) -> str:
+    """Return the size of a file, the target of a link, or "" if the file was deleted in the meantime."""
+    path = Path(found.path)
     try:
-        return _printable(str(Path(path).readlink()))
+        if found.is_link:
+            return f" -> {replace_surrogates(str(path.readlink()))}"
+        size = float(path.lstat().st_size)
     except OSError:
-        return "?"
-
-
-def _printable(name: str) -> str:
-    return name.encode(errors="replace").decode()
-
-
-def _format_size(found: TreeEntry) -> str:
-    if not found.is_file:
-        return "" if found.is_link else "  (not a regular file)"
-    try:
-        size = float(Path(found.path).lstat().st_size)
-    except OSError:  # deleted in the meantime
         return ""
-    if size < 1_000:
-        return f"  {size:.0f} B"
-    for unit in ("kB", "MB", "GB"):
+    if not found.is_file:
+        return "  (not a regular file)"
+    units = ["B", "kB", "MB", "GB", "TB"]
+    while size >= 1_000 and len(units) > 1:
         size /= 1_000
-        if size < 1_000:
-            return f"  {size:.1f} {unit}"
-    return f"  {size / 1_000:.1f} TB"
+        del units[0]
+    return f"  {size:.{0 if units[0] == 'B' else 1}f} {units[0]}"

@@ -1,37 +1,22 @@
 """The `read` tool: reads a text file or the text of a document, or a range of its lines."""
 
+import codecs
 import os
 from typing import Annotated
 
 import anyio.lowlevel
-from msgspec import Struct
 
 from hark.processes.cookies import ProcessOwner, current_owner
 from hark.protocol.tool import CallContext, ToolError, ToolOutput
 from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.files.documents import document_kind, read_document
-from hark.tools.files.file_text import (
-    HEAD_BYTES,
-    Encoding,
-    decode_text,
-    detect_encoding,
-    displayable,
-    guess_encoding,
-    is_binary,
-)
+from hark.tools.files.file_text import HEAD_BYTES, decode_text, detect_encoding, displayable, guess_encoding, is_binary
 from hark.tools.files.image_format import image_media_type
 from hark.tools.files.last_reads import LastReads
 from hark.tools.files.paths import FilePath, display_path, open_file, resolve_path
 
 MAX_LINE_BYTES = 4_000
 MAX_WINDOW_BYTES = 60_000
-
-
-class TruncatedLine(Struct):
-    """The first bytes of a line, without its line ending, and the number of bytes that were cut off."""
-
-    content: bytes = b""
-    cut: int = 0
 
 
 class LineWindow:
@@ -41,12 +26,13 @@ class LineWindow:
     """
 
     def __init__(self, first: int, count: int) -> None:
-        self.lines: list[TruncatedLine] = []
+        self.lines: list[tuple[bytes, int]] = []  # the first bytes of each line, and how many were cut off
         self.total = 0
-        self._first = first
+        self.first = first
         self._last = first + count - 1
         self._bytes_left = MAX_WINDOW_BYTES
-        self._line = TruncatedLine()
+        self._line = b""
+        self._cut = 0
         self._is_line_open = False
 
     @property
@@ -54,48 +40,63 @@ class LineWindow:
         """Whether no further lines will be stored."""
         return self.total >= self._last
 
-    def feed(self, piece: bytes) -> None:
-        """Process the next piece of the file. The piece must not be empty."""
+    def format_position(self, unread_size: int = 0) -> str:
+        """Return a note that states which lines are stored and how to read more, or "" if these are all lines.
+
+        `unread_size` is the size of a file that was not read to its end.
+        """
+        last = self.first + len(self.lines) - 1
+        is_end = last == self.total and not unread_size
+        if is_end and self.first == 1:
+            return ""
+        total = f"; the file continues, {unread_size:,} bytes in total" if unread_size else f" of {self.total:,}"
+        return f"lines {self.first:,} to {last:,}{total}{'' if is_end else f'; continue with offset {last + 1}'}"
+
+    def feed(self, piece: bytes) -> bool:
+        """Process the next piece of the file, which must not be empty. Return whether the window is full."""
         ends = piece.count(b"\n")
-        if self.is_full or self.total + ends + 1 < self._first:
+        if self.is_full or self.total + ends + 1 < self.first:
             self.total += ends
             self._is_line_open = not piece.endswith(b"\n")
-            return
+            return self.is_full
         *whole, rest = piece.split(b"\n")
         for part in whole:
             self._extend_line(part)
             self._end_line()
         self._extend_line(rest)
+        return self.is_full
 
     def finish(self) -> bool:
         """Process the end of the file. Return whether its last line ended with a newline."""
-        is_ended = not self._is_line_open
         if self._is_line_open:
             self._end_line()
-        return is_ended
+            return False
+        return True
 
     def _extend_line(self, part: bytes) -> None:
         if part:
             self._is_line_open = True
-            room = MAX_LINE_BYTES - len(self._line.content)
-            self._line.content += part[:room]
-            self._line.cut += len(part[room:])
+            room = MAX_LINE_BYTES - len(self._line)
+            self._line += part[:room]
+            self._cut += len(part[room:])
 
     def _end_line(self) -> None:
         self.total += 1
-        if self._first <= self.total <= self._last:
-            self._bytes_left -= len(self._line.content)
-            self.lines.append(self._line)
+        if self.first <= self.total <= self._last:
+            # Don't show a part of a character.
+            end = codecs.utf_8_decode(self._line, "surrogateescape")[1] if self._cut else len(self._line)
+            self.lines.append((self._line[:end], self._cut + len(self._line) - end))
+            self._bytes_left -= end
             if self._bytes_left <= 0:
                 self._last = self.total
-        self._line = TruncatedLine()
-        self._is_line_open = False
+        self._line, self._cut, self._is_line_open = b"", 0, False
 
 
 DEFAULT_LINES = 2_000
 PIECE_BYTES = 65_536
 MAX_COUNTED_BYTES = 64 * 1024 * 1024
 MAX_UTF16_BYTES = 8 * 1024 * 1024
+NOTEBOOK_NOTE = "the text of a notebook; edit and patch change its JSON, which the shell shows"
 
 
 class ReadArguments(ToolArguments, frozen=True):
@@ -110,14 +111,7 @@ class ReadArguments(ToolArguments, frozen=True):
     limit: Annotated[int, doc(f"The maximum number of lines (default: {DEFAULT_LINES}).", ge=1)] = DEFAULT_LINES
 
 
-class _ReadResult(Struct, frozen=True):
-    """The file's size and encoding, whether all of it was read, and whether its last line has a newline."""
-
-    size: int
-    encoding: Encoding
-    is_whole: bool = True
-    is_ended: bool = True
-    note: str = ""
+_Content = tuple[LineWindow, list[str]]  # the lines, and notes about them
 
 
 class ReadTool:
@@ -133,125 +127,68 @@ class ReadTool:
     async def run(self, arguments: ReadArguments, context: CallContext) -> ToolOutput:
         """Return the requested lines. Safe to cancel at any time."""
         path = resolve_path(arguments.path, context.workspace)
-        window = LineWindow(arguments.offset, arguments.limit)
         name = display_path(path, context.workspace)
         with open_file(path, context.workspace) as descriptor:
             piece = os.read(descriptor, PIECE_BYTES)
             if kind := document_kind(path, piece):
-                result = await self._fill_from_document(window, descriptor, kind, name)
+                window, notes = await self._read_document(arguments, descriptor, kind, name)
             else:
-                result = await _fill_window(window, descriptor, piece, name)
+                window, notes = await _read_text(arguments, descriptor, piece, name)
         self._reads.record_version(context, path)
-        return _format_output(window, arguments.offset, result)
+        return _format_output(window, notes)
 
-    async def _fill_from_document(self, window: LineWindow, descriptor: int, kind: str, name: str) -> _ReadResult:
-        def receive(text: bytes) -> bool:
-            window.feed(text)
-            return window.is_full
-
-        problem = await read_document(self._owner or current_owner(), descriptor, kind, receive)
+    async def _read_document(self, arguments: ReadArguments, descriptor: int, kind: str, name: str) -> _Content:
+        window = LineWindow(arguments.offset, arguments.limit)
+        problem = await read_document(self._owner or current_owner(), descriptor, kind, window.feed)
         window.finish()
+        note = NOTEBOOK_NOTE if kind == "ipynb" else ""
+        if window.is_full:
+            return window, [window.format_position(os.fstat(descriptor).st_size), note]
         if problem and kind == "ipynb":  # not a valid notebook, but perhaps plain text
             os.lseek(descriptor, 0, os.SEEK_SET)
-            return await _fill_window(window, descriptor, os.read(descriptor, PIECE_BYTES), name)
+            return await _read_text(arguments, descriptor, os.read(descriptor, PIECE_BYTES), name)
         if problem and not window.lines:
             raise ToolError(f"{name} can't be read as text: {problem}.")
-        note = (
-            "the text of a notebook; edit and patch change its JSON, which the shell shows" if kind == "ipynb" else ""
-        )
-        if problem:
-            note = f"the rest can't be read as text: {problem}"
-        size = os.fstat(descriptor).st_size
-        return _ReadResult(size, Encoding(), is_whole=not window.is_full, note=note)
+        return window, [window.format_position(), f"the rest can't be read as text: {problem}" if problem else note]
 
 
-async def _fill_window(window: LineWindow, descriptor: int, piece: bytes, name: str) -> _ReadResult:
-    """Read the file, which starts with `piece`, into the window. A long file is read until the window is full."""
+async def _read_text(arguments: ReadArguments, descriptor: int, piece: bytes, name: str) -> _Content:
+    """Read a text file that starts with `piece`. A long file is read until the window is full."""
+    window = LineWindow(arguments.offset, arguments.limit)
     size = os.fstat(descriptor).st_size
     encoding = detect_encoding(piece)
-    _require_text(piece[:HEAD_BYTES], name)
-    if encoding.codec.startswith("utf-16"):
-        piece = _convert_utf16(descriptor, piece, size, name)
-    else:
-        piece = piece.removeprefix(encoding.mark)
+    if media_type := image_media_type(piece[:HEAD_BYTES]):
+        raise ToolError(f"{name} is an image ({media_type}). Use view_image to see it.")
+    if is_binary(piece):
+        start = piece[:8].hex(" ")
+        raise ToolError(f"{name} is a binary file (it begins with {start}). Inspect it with the shell: file, xxd.")
+    if encoding.codec.startswith("utf-16"):  # convert it to UTF-8, which can be split into lines
+        if size > MAX_UTF16_BYTES:
+            raise ToolError(f"{name} is UTF-16 and too big ({size:,} bytes). Convert it: iconv -f UTF-16 -t UTF-8.")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            piece = decode_text(piece + file.read()).text.encode(errors="replace")
+    piece = piece.removeprefix(encoding.mark)
     while piece:
-        window.feed(piece)
-        if window.is_full and size > MAX_COUNTED_BYTES:
-            return _ReadResult(size, encoding, is_whole=False)
+        if window.feed(piece) and size > MAX_COUNTED_BYTES:
+            return window, [window.format_position(size), encoding.describe()]
         await anyio.lowlevel.checkpoint()
         piece = os.read(descriptor, PIECE_BYTES)
-    return _ReadResult(size, encoding, is_ended=window.finish())
+    end_note = "" if window.finish() else "no newline at the end of the file"
+    return window, [window.format_position(), end_note, encoding.describe()]
 
 
-def _require_text(head: bytes, name: str) -> None:
-    if media_type := image_media_type(head):
-        raise ToolError(f"{name} is an image ({media_type}). Use view_image to see it.")
-    if is_binary(head):
-        raise ToolError(
-            f"{name} is a binary file (it begins with {head[:8].hex(' ')}). Inspect it with the shell: file, xxd."
-        )
-
-
-def _convert_utf16(descriptor: int, head: bytes, size: int, name: str) -> bytes:
-    """Return the content of a UTF-16 file as UTF-8, so that it can be split into lines."""
-    if size > MAX_UTF16_BYTES:
-        raise ToolError(f"{name} is UTF-16 and too big ({size:,} bytes). Convert it first: iconv -f UTF-16 -t UTF-8.")
-    pieces = [head]
-    while pieces[-1]:
-        pieces.append(os.read(descriptor, PIECE_BYTES))
-    return decode_text(b"".join(pieces)).text.encode(errors="replace")
-
-
-def _format_output(window: LineWindow, first: int, result: _ReadResult) -> ToolOutput:
+def _format_output(window: LineWindow, notes: list[str]) -> ToolOutput:
     if not window.lines:
         if not window.total:
             return ToolOutput("[the file is empty]")
-        raise ToolError(f"The file has {window.total:,} lines; offset {first:,} is past its end.")
-    has_crlf = all(line.content.endswith(b"\r") for line in window.lines[:-1] or window.lines)
-    texts, encoding = _decode_lines(window.lines, has_crlf)
-    numbered = [f"{number:>6}\t{text}" for number, text in enumerate(texts, first)]
-    notes = _position_notes(window, first, result)
-    if result.note:
-        notes.append(result.note)
-    if has_crlf:
-        notes.append("lines end with CRLF")
-    if note := encoding.describe() or result.encoding.describe():
-        notes.append(note)
-    return ToolOutput("\n".join([*numbered, *(f"[{note}]" for note in notes)]))
-
-
-def _position_notes(window: LineWindow, first: int, result: _ReadResult) -> list[str]:
-    """Return notes that state which lines are shown and how to read more."""
-    last = first + len(window.lines) - 1
-    hint = f"continue with offset {last + 1}"
-    if not result.is_whole:
-        return [f"lines {first:,} to {last:,}; the file continues, {result.size:,} bytes in total; {hint}"]
-    notes = [] if result.is_ended else ["no newline at the end of the file"]
-    if last < window.total:
-        return [f"lines {first:,} to {last:,} of {window.total:,}; {hint}", *notes]
-    return [f"lines {first:,} to {last:,} of {window.total:,}", *notes] if first > 1 else notes
-
-
-def _decode_lines(lines: list[TruncatedLine], has_crlf: bool) -> tuple[list[str], Encoding]:
-    """Decode the lines, and show invalid bytes. Ignores characters split by truncation."""
-    contents = [_without_split_character(line) for line in lines]
-    encoding = guess_encoding(b"\n".join(contents))
-    if encoding.codec != "utf-8":
-        contents = [line.content for line in lines]
-    texts = [displayable(encoding.decode(content)) for content in contents]
-    if has_crlf:
+        raise ToolError(f"The file has {window.total:,} lines; offset {window.first:,} is past its end.")
+    encoding = guess_encoding(b"\n".join(line for line, _ in window.lines))
+    texts = [displayable(encoding.decode(line)).replace("\0", "␀") for line, _ in window.lines]
+    if all(text.endswith("\r") for text in texts[:-1] or texts):
         texts = [text.removesuffix("\r") for text in texts]
-    texts = [text.replace("\0", "␀") for text in texts]
-    return [
-        f"{t}… [{line.cut:,} more bytes]" if line.cut else t for t, line in zip(texts, lines, strict=True)
-    ], encoding
-
-
-def _without_split_character(line: TruncatedLine) -> bytes:
-    """Return a line's bytes without an incomplete character that truncation left at the end."""
-    if not line.cut:
-        return line.content
-    end = len(line.content)
-    while end > len(line.content) - 4 and line.content[end - 1] & 0xC0 == 0x80:
-        end -= 1
-    return line.content[: end - 1] if line.content[end - 1] >= 0xC0 else line.content
+        notes.append("lines end with CRLF")
+    numbered = [
+        f"{number:>6}\t{text}{f'… [{cut:,} more bytes]' if cut else ''}"
+        for number, (text, (_, cut)) in enumerate(zip(texts, window.lines, strict=True), window.first)
+    ]
+    return ToolOutput("\n".join([*numbered, *(f"[{note}]" for note in (*notes, encoding.describe()) if note)]))

@@ -41,16 +41,19 @@ class GrepQuery(Struct, frozen=True, dict=True):
         command += ["--no-require-git", "--no-ignore-dot", "--no-ignore-global", "--glob=!.git"]
         if self.includes_ignored:
             command.append("--no-ignore")
-        names = self._glob.included
+        names = self._glob.names
         if names and all(_PLAIN_GLOB.fullmatch(name) for name in names):
             command += [*(f"--type-add=wanted:{name}" for name in names), "--type=wanted"]
         if self.shows == "names":
             return [*command, "--files", "--", self.target]
+        command += ["--ignore-case" if self.ignores_case else "--case-sensitive", "--null", "--with-filename"]
         if self.is_literal:
             command.append("--fixed-strings")
-        command.append("--ignore-case" if self.ignores_case else "--case-sensitive")
+        if self.target != ".":
+            command.append("--text")  # the caller has checked the file
         if self.shows == "lines":
-            command += ["--json", f"--context={self.context}"]
+            command += ["--no-heading", "--column", f"--context={self.context}", "--no-context-separator"]
+            command.append(r"--field-match-separator=\x00")
         else:
-            command += ["--count", "--null", "--with-filename", *(["--max-count=1"] if self.shows == "files" else [])]
+            command += ["--count", *(["--max-count=1"] if self.shows == "files" else [])]
         return [*command, "--regexp", self.pattern, "--", self.target]

@@ -1,11 +1,10 @@
 """Collects search results from the output of a search program, within limits, and formats them."""
 
-import base64
 import os
+import re
+from pathlib import Path
 
-import msgspec
-from msgspec import Struct, field
-
+from hark.text.cleanup import replace_surrogates
 from hark.tools.files.search_query import GrepQuery
 
 MAX_LINE_CHARACTERS = 400
@@ -13,30 +12,11 @@ CHARACTERS_BEFORE_MATCH = 100
 MAX_TEXT_CHARACTERS = 60_000
 MAX_BUFFER_BYTES = 4 * 1024 * 1024
 MAX_ERROR_CHARACTERS = 2_000
-
-
-class _RipgrepText(Struct):
-    text: str | None = None
-    bytes: str = ""
-
-    def to_bytes(self) -> "bytes":
-        return self.text.encode() if self.text is not None else base64.b64decode(self.bytes)
-
-
-class _Submatch(Struct):
-    start: int
-
-
-class _RipgrepLine(Struct):
-    path: _RipgrepText = field(default_factory=_RipgrepText)
-    lines: _RipgrepText = field(default_factory=_RipgrepText)
-    line_number: int = 0
-    submatches: list[_Submatch] = field(default_factory=list[_Submatch])
-
-
-class _RipgrepEvent(Struct):
-    type: str
-    data: _RipgrepLine
+# A file's name and the number of its matching lines, or a matching line, or a line of the context. ripgrep omits the
+# column of an empty match at the end of a file.
+_LINE = re.compile(
+    rb"(?P<path>[^\0]*)\0(?P<number>\d+)(?:(?:(?P<match>\0)(?:(?P<column>\d+)\0)?|-)(?P<text>.*))?", re.DOTALL
+)
 
 
 class GrepResults:
@@ -44,6 +24,7 @@ class GrepResults:
 
     def __init__(self, query: GrepQuery, max_results: int) -> None:
         self.is_full = False
+        self.is_timed_out = False
         self.errors = ""
         self.count = 0
         self._query = query
@@ -60,10 +41,8 @@ class GrepResults:
         """The results as text, grouped by file."""
         return "\n".join(self._lines)
 
-    def feed(self, piece: bytes) -> None:
-        """Process a piece of the output, which may end anywhere, even in the middle of a line."""
-        if self.is_full:
-            return
+    def feed(self, piece: bytes) -> bool:
+        """Process a piece of the output, which may end anywhere. Return whether no more results fit."""
         *whole, rest = (self._buffer + piece).split(b"\n")
         for line in whole:
             if not self._is_skipping and not self.is_full:
@@ -72,49 +51,35 @@ class GrepResults:
         # Skip a line that is too long to be shown.
         self._is_skipping = self._is_skipping or len(rest) > MAX_BUFFER_BYTES
         self._buffer = b"" if self._is_skipping else rest
+        return self.is_full
 
     def _parse_line(self, line: bytes) -> None:
-        if self._query.shows == "names":
+        shows, found = self._query.shows, _LINE.fullmatch(line.removesuffix(b"\r"))
+        if shows == "names":
             self._add_name(_relative_path(line))
-            return
-        if self._query.shows != "lines":
-            self._parse_count(line)
-            return
-        try:
-            event = msgspec.json.decode(line, type=_RipgrepEvent)
-        except msgspec.DecodeError:
-            self._add_error(line)
-            return
-        if event.type in ("match", "context"):
-            self._add_match_or_context(event.data, event.type == "match")
-
-    def _add_error(self, line: bytes) -> None:
-        self.errors = (self.errors + line.decode(errors="replace") + "\n")[:MAX_ERROR_CHARACTERS]
-
-    def _parse_count(self, line: bytes) -> None:
-        name, separator, count = line.rpartition(b"\0")
-        if not separator:
-            self._add_error(line)
-            return
-        self._add_name(_relative_path(name), f": {int(count):,}" if self._query.shows == "counts" else "")
+        elif found is not None and shows == "lines":
+            self._add_match_or_context(found)
+        elif found is not None:
+            self._add_name(_relative_path(found["path"]), f": {int(found['number']):,}" if shows == "counts" else "")
+        elif not line.startswith(b"./"):  # not a remark about a binary file
+            self.errors = (self.errors + line.decode(errors="replace") + "\n")[:MAX_ERROR_CHARACTERS]
 
     def _add_name(self, path: str, count: str = "") -> None:
         if self._query.includes(path) and self._reserve_result():
             self._add_line(self._display_name(path) + count)
 
-    def _add_match_or_context(self, found: _RipgrepLine, is_match: bool) -> None:
-        path = _relative_path(found.path.to_bytes())
+    def _add_match_or_context(self, found: re.Match[bytes]) -> None:
+        path, number, is_match = _relative_path(found["path"]), int(found["number"]), found["match"] is not None
         if not self._query.includes(path) or (is_match and not self._reserve_result()):
             return
         if path != self._path:
             if self._path:
                 self._add_line("")
             self._add_line(self._display_name(path))
-        elif found.line_number > self._last_line + 1 and self._query.context:
+        elif number > self._last_line + 1 and self._query.context:
             self._add_line("--")
-        self._path, self._last_line = path, found.line_number
-        start = found.submatches[0].start if found.submatches else 0
-        self._add_line(f"{found.line_number}{':' if is_match else '-'}{_excerpt(found.lines.to_bytes(), start)}")
+        self._path, self._last_line = path, number
+        self._add_line(f"{number}{':' if is_match else '-'}{_excerpt(found['text'], int(found['column'] or 1) - 1)}")
 
     def _reserve_result(self) -> bool:
         self.is_full = self.count >= self._max_results or self._characters >= MAX_TEXT_CHARACTERS
@@ -126,8 +91,7 @@ class GrepResults:
         self._characters += len(line) + 1
 
     def _display_name(self, path: str) -> str:
-        name = f"{self._query.folder}/{path}" if self._query.folder else path
-        return name.replace("//", "/").encode(errors="replace").decode()
+        return replace_surrogates(str(Path(self._query.folder, path)))
 
 
 def _relative_path(path: bytes) -> str:
@@ -135,7 +99,6 @@ def _relative_path(path: bytes) -> str:
 
 
 def _excerpt(line: bytes, start: int) -> str:
-    line = line.removesuffix(b"\n").removesuffix(b"\r")
     text = line.decode(errors="replace")
     if len(text) <= MAX_LINE_CHARACTERS:
         return text
