@@ -8,7 +8,14 @@ import pytest
 
 import hark.tools
 from hark.protocol.tool import ToolError, ToolSpec
-from hark.tools.arguments import ToolArguments, build_schema, decode_arguments, doc, tool_spec
+from hark.tools.arguments import (
+    ToolArguments,
+    build_schema,
+    decode_arguments,
+    doc,
+    find_argument_problem,
+    tool_spec,
+)
 from hark.tools.files.edit import EditArguments, Replacement
 from hark.tools.files.read import ReadArguments
 from hark.tools.lenient_arguments import ALIASES, normalize_object
@@ -172,3 +179,9 @@ def test_arguments_are_normalized_in_linear_time() -> None:
         normalize_object(PAINT.parameters, given)
 
     assert_linear(make, normalize, 5_000)
+
+
+def test_a_property_with_the_schema_true_accepts_any_value() -> None:
+    spec = ToolSpec("t", "d", {"type": "object", "properties": {"any": True, "count": {"type": "integer"}}})
+    assert normalize_object(spec.parameters, {"any": "5", "count": "5"}) == {"any": "5", "count": 5}
+    assert find_argument_problem(spec, {"any": [1], "count": 5}) is None

@@ -20,5 +20,5 @@ async def finish_in_thread(work: Callable[[], T]) -> T:
             try:
                 await asyncio.wait([task])
             except asyncio.CancelledError:
-                continue  # the function can't be stopped, and its result says what it did
+                continue  # the function can't be stopped
     return task.result()

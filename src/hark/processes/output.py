@@ -76,7 +76,11 @@ class OutputFile:
                 _delete_old_files(path.parent)
                 self._descriptor = open_private(path, os.O_WRONLY | os.O_EXCL | os.O_APPEND)
             room = MAX_FILE_BYTES - self._written
-            self._written += os.write(self._descriptor, self._unwritten[:room])
+            writable = bytes(self._unwritten[:room])
+            while writable:
+                count = os.write(self._descriptor, writable)
+                self._written += count
+                writable = writable[count:]
         except OSError as error:
             self._problem = error.strerror or str(error)
         else:

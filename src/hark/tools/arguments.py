@@ -8,7 +8,14 @@ import msgspec
 from msgspec import Meta, Struct
 
 from hark.protocol.tool import PredictedEffects, ToolError, ToolSpec
-from hark.tools.lenient_arguments import JSON_TYPES, has_json_type, is_open_schema, list_types, normalize_object
+from hark.tools.lenient_arguments import (
+    JSON_TYPES,
+    has_json_type,
+    is_open_schema,
+    list_types,
+    normalize_object,
+    properties_of,
+)
 
 _TYPE_LABELS = {"string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
 
@@ -130,8 +137,8 @@ def _flatten_schema(schema: dict[str, Any], definitions: dict[str, Any]) -> dict
     return outer
 
 
-def _properties(spec: ToolSpec) -> dict[str, dict[str, Any]]:
-    return spec.parameters.get("properties", {})
+def _properties(spec: ToolSpec) -> dict[str, Mapping[str, Any]]:
+    return properties_of(spec.parameters)
 
 
 def _means_default(spec: ToolSpec, name: str, value: object) -> bool:

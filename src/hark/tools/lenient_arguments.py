@@ -38,7 +38,7 @@ JSON_TYPES = tuple(_PYTHON_TYPES)
 
 def normalize_object(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object with the names and types of its schema, where the meaning is certain. The caller checks it."""
-    properties: Mapping[str, Any] = schema.get("properties", {})
+    properties = properties_of(schema)
     is_open = is_open_schema(schema)
     normalized: dict[str, Any] = {}
     for name, value in given.items():
@@ -47,6 +47,11 @@ def normalize_object(schema: Mapping[str, Any], given: Mapping[str, Any]) -> dic
             known = name
         normalized[known] = _convert(properties.get(known, {}), value)
     return normalized
+
+
+def properties_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the schemas of an object's properties. A schema `true`, which accepts any value, becomes an empty one."""
+    return {name: inner if isinstance(inner, dict) else {} for name, inner in schema.get("properties", {}).items()}
 
 
 def is_open_schema(schema: Mapping[str, Any]) -> bool:
