@@ -116,7 +116,7 @@ def test_the_start_of_a_long_word_after_a_fence_is_not_repeated_as_a_language() 
 
 FRAGMENTS = st.sampled_from(
     [
-        "word ",
+        "word, ",  # no fragment is a language, which would be repeated when its fence is reopened
         "\n",
         "\n\n",
         "```",
@@ -128,8 +128,8 @@ FRAGMENTS = st.sampled_from(
         "😀",
         FAMILY,
         FLAG,
-        "é",
-        "漢字",
+        "é!",
+        "漢字!",
         ". ",
         "\r\n",
         "x" * 150,

@@ -37,7 +37,7 @@ def split_text(text: str, max_length: int) -> list[str]:
         end = start + _find_split(text[start : start + available + 1], available)
         part = reopened + text[start:end].rstrip()
         if text[start:end].strip():
-            fence = _open_fence(part)
+            fence = _open_fence(part if text[end : end + 1] == "\n" else f"{part}…")
             parts.append(f"{part}\n{fence[0]}{fence[1]}" if fence else part)
             reopened = f"{fence[1]}{fence[2]}\n" if fence else ""
         start = _skip(text, end, "\n" if text[end : end + 1] == "\n" else " ")
@@ -63,7 +63,10 @@ def _find_split(text: str, available: int) -> int:
 
 
 def _open_fence(text: str) -> tuple[str, str, str] | None:
-    """Return the indentation, the fence and the language of the code block that is open at the end of a text."""
+    """Return the indentation, the fence and the language of the code block that is open at the end of a text.
+
+    A text that was cut inside a line ends with an ellipsis, so that a part of a word doesn't count as a language.
+    """
     fence: tuple[str, str, str] | None = None
     for line in text.split("\n"):
         match = _LINE.match(line)
