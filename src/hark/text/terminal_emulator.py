@@ -138,6 +138,9 @@ class TerminalEmulator:
     def _write(self, text: str) -> None:
         row = self._rows[self._row]
         row.extend(" " * (self._column - len(row)))
+        if self._column and (combining := _combining_length(text)):  # they arrived after their base character
+            row[self._column - 1] = (row[self._column - 1] + text[:combining])[:MAX_CELL_CHARACTERS]
+            text = text[combining:]
         cells = _make_cells(text, self._column)
         self._replace_cells(self._column, self._column + len(cells), cells)
         self._column += len(cells)
@@ -210,6 +213,12 @@ def _join_rows(rows: list[_Row], cursor_row: int) -> str:
     while end > cursor_row + 1 and not rows[end - 1]:
         end -= 1
     return "\n".join("".join(row) for row in rows[:end])
+
+
+def _combining_length(text: str) -> int:
+    """Return the number of combining characters at the start of a text."""
+    is_base = (character == "\t" or character_width(character) > 0 for character in text)
+    return next((at for at, found in enumerate(is_base) if found), len(text))
 
 
 def _make_cells(text: str, column: int) -> list[str]:
