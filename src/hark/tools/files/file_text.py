@@ -152,7 +152,7 @@ def guess_encoding(content: bytes, mark: bytes = b"") -> Encoding:
 
 
 def is_binary(head: bytes) -> bool:
-    """Return whether a file's first bytes show that it is not text. UTF-32 is treated as binary."""
+    """Return whether a file's first bytes show that it is not text. PDF and UTF-32 count as binary."""
     if head.startswith(b"%PDF-"):
         return True
     return b"\0" in head[:HEAD_BYTES] and not detect_encoding(head).codec.startswith("utf-16")
