@@ -7,6 +7,7 @@ from bench import (
     crowd,
     gateway,
     interrupts,
+    mcp_retries,
     misconfigured,
     sleepers,
     soak,
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[BenchOptions], list[Figure]]] = {
     "gateway": gateway.measure,
     "sleepers": sleepers.measure,
     "misconfigured": misconfigured.measure,
+    "mcp_retries": mcp_retries.measure,
     "soak": soak.measure,
 }
 

@@ -35,12 +35,15 @@ REST = """
 
 | key | action |
 |---|---|
-| `y` `s` `a` `n`, or a digit | answer an approval: yes, for this session, always, no |
-| a digit, or text and Enter | answer any other question |
+| `y` `s` `a` `n`, or a number, and Enter | answer an approval: yes, for this session, always, no |
+| a number, a choice's first letter or its text, and Enter | answer a question with choices |
+| text and Enter | answer a question without choices |
+| Shift+Tab, then text and Enter | answer in your own words; an approval is declined, and the model reads your words |
 | Esc | stop the turn; the question is withdrawn |
 
-A single key is an answer only if the input line is empty and the question has been visible for half a second. Text is
-an answer only if the question was visible before its first character. All other input is an ordinary message.
+Nothing is answered without Enter. A number outside the choices is refused. Text is an answer only if the question had
+been visible for half a second before you typed its first character. All other input is an ordinary message.
+[Approvals](approvals.md#answers) has the whole rule.
 
 ## In a list of choices
 

@@ -145,6 +145,23 @@ async def test_ctrl_c_during_startup_quits_and_restores_the_terminal(tmp_path: P
         assert_restored(app)
 
 
+async def test_the_exit_prints_how_to_resume_a_session_with_messages(tmp_path: Path) -> None:
+    async with open_terminal_app(tmp_path, [text(["hello to you"])]) as (_, app):
+        await app.until(READY)
+        app.type("good morning\r")
+        await app.until("done in")
+        assert await quit_app(app) == 0
+        await app.until("hark: resume this session with: hark -c, or later with: hark -r demo")
+        assert_restored(app)
+
+
+async def test_the_exit_from_an_empty_session_prints_nothing(tmp_path: Path) -> None:
+    async with open_terminal_app(tmp_path, []) as (_, app):
+        await app.until(READY)
+        assert await quit_app(app) == 0
+        assert "hark:" not in app.text
+
+
 async def test_invalid_settings_are_reported_on_a_restored_terminal(tmp_path: Path) -> None:
     async with open_terminal_app(tmp_path, [], "[limits]\nsteps = 'many'\n") as (_, app):
         assert await app.wait_for_exit() == 2
@@ -241,7 +258,7 @@ async def test_a_resize_preserves_the_text_and_redraws_the_screen_to_fit(tmp_pat
             assert all(len(line) <= size[0] for line in app.screen.lines)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 async def test_a_signal_settles_the_turn_and_restores_the_terminal(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -263,7 +280,7 @@ async def test_closing_the_window_settles_the_turn_and_leaves_no_process(tmp_pat
         app.type("go\r")
         await app.until(lambda: bool(find_sleeps(hark)))
         app.close()
-        assert await app.wait_for_exit(EXIT_SECONDS) == 143
+        assert await app.wait_for_exit(EXIT_SECONDS) == 129
         assert find_sleeps(hark) == []
         shown = await hark.run("sessions", "show", "demo")
     assert "This turn was interrupted" in shown.out

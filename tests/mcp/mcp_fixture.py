@@ -34,7 +34,13 @@ class ServersFixture:
         self.cookie = current_owner(home).home
         paths = ServerPaths.in_home(home, home)
         spawn = create_spawner(current_owner(home))
-        self.servers = Servers(read_servers({"servers": servers}), paths, spawn, self.notices.append, retry_policy)
+        self.servers = Servers(
+            read_servers({"wait_seconds": SETTLE_LIMIT_SECONDS, "servers": servers}),
+            paths,
+            spawn,
+            self.notices.append,
+            retry_policy,
+        )
         self.context = FakeContext(home)
 
     async def call(self, name: str, context: FakeContext | None = None, /, **arguments: Any) -> ToolOutput:
@@ -99,7 +105,7 @@ async def running_servers(
 ) -> AsyncGenerator[ServersFixture]:
     """Yield servers that are connected or have failed."""
     async with starting_servers(home, retry_policy, **servers) as fixture:
-        await fixture.servers.wait_until_settled(SETTLE_LIMIT_SECONDS)
+        await fixture.servers.wait_until_ready("session", lambda _: None)
         yield fixture
 
 

@@ -197,6 +197,10 @@ def handle_message(message: dict[str, Any]) -> None:
 write_note(f"started {os.getpid()}")
 if "exit" in sys.argv:
     sys.exit("I can't start")
+if "fails" in sys.argv and Path(os.environ["NOTES"]).read_text().count("started") <= int(os.environ["FAILS"]):
+    sys.exit("I can't start yet")
+while "slow" in sys.argv and not Path(os.environ["MAY_START"]).exists():
+    time.sleep(0.02)
 if "child" in sys.argv:
     subprocess.Popen(["sleep", "1000"])  # keeps our stdout open
 for line in sys.stdin:

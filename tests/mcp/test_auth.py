@@ -97,7 +97,7 @@ async def test_a_call_that_waits_for_the_connection_fails_when_the_server_asks_f
     assert "the user has to log in first" in output.text
 
 
-async def test_the_server_is_suspended_when_the_login_is_not_completed_in_time(
+async def test_the_server_fails_when_the_login_is_not_completed_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hark.mcp.auth.LOGIN_SECONDS", 0.2)
@@ -105,9 +105,9 @@ async def test_the_server_is_suspended_when_the_login_is_not_completed_in_time(
         running_server_with_login(FakeAuthorizationServer()) as server,
         starting_servers(tmp_path, RetryPolicy(), far={"url": server.url, "oauth": True}) as fixture,
     ):
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         assert "the login was not completed in time" in fixture.servers.status()[0].last_error
-    assert len(fixture.notices) == 2, "one notice with the login page, and one that the server is parked"
+    assert len(fixture.notices) == 2, "one notice with the login page, and one that the server failed"
 
 
 async def test_a_login_whose_port_is_in_use_fails_with_the_number_of_the_port(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_a_login_whose_port_is_in_use_fails_with_the_number_of_the_port(tm
             port = other.getsockname()[1]
             settings = {"url": server.url, "oauth": {"redirect_port": port}, "start": "eager"}
             async with starting_servers(tmp_path, far=settings) as fixture:
-                await fixture.servers.wait_for_state(ServerState.PARKED)
+                await fixture.servers.wait_for_state(ServerState.FAILED)
                 assert f"the login needs port {port} on this machine" in fixture.servers.status()[0].last_error
 
 
@@ -129,7 +129,7 @@ async def test_a_redirect_with_a_wrong_state_is_rejected(tmp_path: Path) -> None
     ):
         await fixture.servers.wait_for_state(ServerState.LOGIN)
         await open_in_browser(f"http://127.0.0.1:{port}/callback?code=stolen&state=foreign")
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         assert "the login failed" in fixture.servers.status()[0].last_error
 
 

@@ -139,7 +139,7 @@ async def test_headers_are_sent_with_environment_variables_expanded(
         running_refusing_server(500, request_heads) as url,
         starting_servers(tmp_path, RetryPolicy(tries=1), far={"url": url, **settings}) as fixture,
     ):
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         status = fixture.servers.status()[0]
     assert "Bearer k3y" in request_heads[0]
     assert "k3y" not in status.last_error

@@ -1,4 +1,4 @@
-"""Supervision of an MCP server: crashes, hangs, suspension after failures, lazy starts, and calls to its tools."""
+"""Supervision of an MCP server: crashes, hangs, retries after failures, lazy starts, and calls to its tools."""
 
 import asyncio
 import gc
@@ -98,7 +98,6 @@ async def test_a_dead_and_a_hung_server_delay_neither_the_start_nor_other_server
         assert (await fixture.call("good__echo", text="here")).text == "here"
         output = await fixture.call("dead__any")
         duration = time.perf_counter() - started_at
-        await fixture.servers.wait_until_settled(0.01)
         states = {status.name: status.state for status in fixture.servers.status()}
     assert duration < at_most(10)
     assert (output.is_error, output.effect) == (True, Effect.NOT_STARTED)
@@ -124,22 +123,23 @@ async def test_a_hung_server_is_abandoned_after_the_start_time_limit(tmp_path: P
         status = fixture.servers.status()[0]
         assert find_processes(fixture.cookie) == {}
     assert "no answer within 0.3 s" in output.text
-    assert status.state is ServerState.PARKED
+    assert status.state is ServerState.FAILED
 
 
-async def test_a_failing_server_is_suspended_with_one_notice_after_five_attempts(tmp_path: Path) -> None:
+async def test_a_failing_server_counts_as_failed_with_one_notice_after_five_attempts(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     async with running_servers(tmp_path, one=small_server_settings("exit", env={"NOTES": str(notes)})) as fixture:
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         assert notes.read_text().count("started") == 5
         assert "I can't start" in fixture.read_log("one")
         # A call retries once, and fails with the reason.
         output = await fixture.call("one__any")
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         assert notes.read_text().count("started") == 6
     assert "exit code 1: I can't start" in output.text
     assert len(fixture.notices) == 1
-    assert "The MCP server one failed and is parked: exit code 1" in fixture.notices[0]
+    assert "The MCP server one failed: exit code 1" in fixture.notices[0]
+    assert "/mcp restart one" in fixture.notices[0]
 
 
 async def test_an_invalid_handshake_is_reported_as_invalid_mcp(tmp_path: Path) -> None:
@@ -149,15 +149,15 @@ async def test_an_invalid_handshake_is_reported_as_invalid_mcp(tmp_path: Path) -
     assert "the server sent invalid MCP: capabilities" in output.text
 
 
-async def test_a_suspended_server_is_not_retried_for_a_while_after_a_failed_call(tmp_path: Path) -> None:
+async def test_a_failed_server_is_not_retried_for_a_while_after_a_failed_call(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     retry_policy = RetryPolicy(first_seconds=0.01, tries=2, rest_seconds=60)
     async with running_servers(
         tmp_path, retry_policy, one=small_server_settings("exit", env={"NOTES": str(notes)})
     ) as fixture:
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         await fixture.call("one__any")
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         started_at = time.perf_counter()
         output = await fixture.call("one__any")
         duration = time.perf_counter() - started_at
@@ -166,10 +166,10 @@ async def test_a_suspended_server_is_not_retried_for_a_while_after_a_failed_call
     assert duration < at_most(0.5)
 
 
-async def test_a_call_restarts_a_suspended_server_that_was_repaired(tmp_path: Path) -> None:
+async def test_a_call_restarts_a_failed_server_that_was_repaired(tmp_path: Path) -> None:
     program = tmp_path / "program"
     async with running_servers(tmp_path, one={**small_server_settings(), "command": str(program)}) as fixture:
-        await fixture.servers.wait_for_state(ServerState.PARKED)
+        await fixture.servers.wait_for_state(ServerState.FAILED)
         program.symlink_to("/usr/bin/env")
         program.unlink()
         program.symlink_to(small_server_settings()["command"])
@@ -210,10 +210,11 @@ async def test_a_server_gets_its_own_environment_without_harks_api_keys(
     assert "sk-ours" not in output.text
 
 
-async def test_an_unset_environment_variable_is_named_and_the_server_is_suspended(tmp_path: Path) -> None:
+async def test_an_unset_environment_variable_is_named_and_the_server_is_not_retried(tmp_path: Path) -> None:
     async with running_servers(tmp_path, one=small_server_settings(env={"TOKEN": "${HARK_TEST_NOT_SET}"})) as fixture:
         output = await fixture.call("one__any")
     assert "HARK_TEST_NOT_SET, which is not set" in output.text
+    assert fixture.servers.status()[0].retry_seconds is None
     assert "HARK_TEST_NOT_SET" in fixture.notices[0]
 
 

@@ -83,3 +83,17 @@ def test_displayed_settings_contain_no_secrets() -> None:
         "b": {"url": "http://h", "headers": {"X": "s3cret"}, "oauth": {"client_secret": "s3cret"}},
     }
     assert "s3cret" not in str(hide_secrets({"mcp": {"servers": table}}))
+
+
+def test_the_wait_for_a_starting_server_has_a_default_and_can_be_set_for_all_or_for_one() -> None:
+    servers = {"one": {"command": "x"}, "two": {"command": "x", "wait_seconds": 0}}
+    assert [server.wait_seconds for server in read_servers({"servers": servers}).values()] == [10, 0]
+    changed = read_servers({"servers": servers, "wait_seconds": "2.5"})
+    assert [server.wait_seconds for server in changed.values()] == [2.5, 0]
+    assert changed["one"].fingerprint == read_servers({"servers": servers})["one"].fingerprint
+
+
+@pytest.mark.parametrize("value", [-1, "soon"])
+def test_an_invalid_wait_is_rejected(value: Any) -> None:
+    with pytest.raises(ServerSettingsError, match=r"mcp\.wait_seconds"):
+        read_servers({"wait_seconds": value})

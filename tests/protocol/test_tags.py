@@ -36,6 +36,9 @@ STORED_TAGS: dict[str, tuple[str, dict[str, str]]] = {
             "choose_mode": "id mode",
             "rewind": "id turn",
             "remark": "id text",
+            "record_aside": "id route usage cost",
+            "work.start": "id work name",
+            "work.end": "id work name report wakes",
         },
     ),
     "events": (
@@ -101,6 +104,10 @@ STORED_TAGS: dict[str, tuple[str, dict[str, str]]] = {
             "call.ended": "inbox at turn result",
             "turn.ended": "inbox at turn outcome timings usage cost",
             "quarantined": "inbox at turn call name text",
+            "aside": "inbox at route usage cost",
+            "work.started": "inbox at work name",
+            "work.ended": "inbox at work report wakes",
+            "wake_ups.held": "inbox at",
         },
     ),
 }

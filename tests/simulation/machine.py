@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from inspect import CORO_CREATED, getcoroutinestate
 from pathlib import Path
@@ -14,13 +15,16 @@ from hark.command_safety.analysis import ShellAnalyzer
 from hark.engine.services import CurrentSettings, EngineServices, TurnSettings
 from hark.engine.session.lease_renewal import LeaseRenewal
 from hark.engine.session.proxy import SessionProxy
+from hark.engine.session.restrictions import Restrictions
 from hark.engine.session.router import SessionRouter
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import DailySpending
+from hark.protocol.commands import Delivery, Say
 from hark.protocol.rules import Rules
+from hark.protocol.store import StoreError
 from tests.engine.null_services import GrantsInMemory, NoSnapshots
-from tests.simulation.model import QuietPhase, SimulatedModel
+from tests.simulation.model import MEMORY, REFLECT, QuietPhase, SimulatedModel
 from tests.simulation.network_link import NetworkLink
 from tests.simulation.observations import Observations
 from tests.simulation.storage import SharedState
@@ -28,6 +32,7 @@ from tests.simulation.tools import SimulatedTools
 
 T = TypeVar("T")
 CLOSE_SECONDS = 5.0
+REFLECTION = Restrictions((MEMORY,))
 MACHINE: ContextVar["Machine | None"] = ContextVar("machine", default=None)
 
 
@@ -53,7 +58,11 @@ class Machine:
         rules: Rules,
         random: Random,
         quiet: QuietPhase,
+        *,
+        adopts_work: bool = True,
+        lapses: Random | None = None,
     ) -> None:
+        """With `lapses`, the machine is paused once for longer than its lease, between two requests of a turn."""
         self.name = link.owner
         self.link = link
         self.tasks: list[asyncio.Task[Any]] = []
@@ -65,7 +74,7 @@ class Machine:
         self._store = vault.open(link, lambda: observations.read_commits(link.now(), link.owner))
         self._services = EngineServices(
             store=self._store,
-            routes=Routes([Route("main", SimulatedModel(observations, link, random, quiet))], link),
+            routes=Routes([Route("main", SimulatedModel(observations, link, random, quiet, lapses))], link),
             current=CurrentSettings(
                 TurnSettings(rules, SimulatedTools(observations, link, quiet), lambda: "You are simulated.")
             ),
@@ -79,7 +88,7 @@ class Machine:
             grants=GrantsInMemory(),
             snapshots=NoSnapshots(),
         )
-        self._router = SessionRouter(self._services, adopts_work=True)
+        self._router = SessionRouter(self._services, adopts_work=adopts_work)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._scope = anyio.CancelScope()
         self._context = copy_context()
@@ -95,6 +104,23 @@ class Machine:
     def proxy(self) -> SessionProxy:
         """The session's proxy on this machine."""
         return self._context.copy().run(self._router.proxy_for, self._observations.session)
+
+    @property
+    def open_sessions(self) -> list[str]:
+        """The names of the sessions that are open on this machine."""
+        return [proxy.id for proxy in self._router.proxies]
+
+    def reflect(self, session: str) -> None:
+        """Start a background session with two messages, as the app does, once the machine is ready."""
+        self.spawn(self._reflect(session), "reflect")
+
+    async def _reflect(self, session: str) -> None:
+        await self.is_ready.wait()
+        self._router.set_restrictions(session, REFLECTION)
+        proxy = self._router.proxy_for(session)
+        for number in (1, 2):
+            with suppress(StoreError):
+                await proxy.say(Say(f"{REFLECT}{number}", "Reflect.", Delivery.QUEUE))
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
         """Run a coroutine on this machine."""

@@ -1,5 +1,6 @@
 """A simulated model that writes text, reasons, calls tools, stalls and fails, depending on the seed."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from random import Random
@@ -20,9 +21,13 @@ from hark.protocol.provider import (
 )
 from tests.simulation.network_link import NetworkLink
 from tests.simulation.observations import Observations, StreamRecord
+from tests.simulation.storage import LEASE_SECONDS
 from tests.simulation.transcripts import find_request_problem
 
 TOOL_BEHAVIOURS = ["finish", "finish", "finish", "long", "raise", "swallow", "stubborn", "never", "ask", "steered"]
+MEMORY = "memory"
+REFLECT = "reflect-"  # the start of the message ids of a background session
+REFLECTION_PIECES = 60
 TOOLS = ["look", "look", "change", "patient", "nothing_like_it"]
 
 
@@ -36,7 +41,16 @@ class QuietPhase:
 class SimulatedModel:
     """The simulated model provider of one machine."""
 
-    def __init__(self, observations: Observations, link: NetworkLink, random: Random, quiet: QuietPhase) -> None:
+    def __init__(
+        self,
+        observations: Observations,
+        link: NetworkLink,
+        random: Random,
+        quiet: QuietPhase,
+        lapses: Random | None = None,
+    ) -> None:
+        """With `lapses`, the first failed request pauses the machine until its lease has expired."""
+        self._lapses = lapses
         self._observations = observations
         self._link = link
         self._random = random
@@ -45,13 +59,17 @@ class SimulatedModel:
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         if self._link.is_dead:
             await self._link.wait(0)
+        if any(isinstance(one, UserMessage) and one.id.startswith(REFLECT) for one in request.messages):
+            async for chunk in self._reflect(request):
+                yield chunk
+            return
         stream_record = self._record_request(request)
         try:
             for step in self._reply_steps(len(self._observations.streams)):
                 await self._link.wait(self._link.delay("chunk") if step is not None else 0.05)
                 if isinstance(step, Exception):
                     stream_record.end = "transient" if isinstance(step, TransientProviderError) else "failed"
-                    raise step
+                    raise self._pause_until_lapse(step)
                 if step is None:
                     continue
                 if isinstance(step, TextChunk):
@@ -67,6 +85,30 @@ class SimulatedModel:
                 self._link.now(), self._link.owner, "stream", stream_record.turn, stream_record.end
             )
 
+    async def _reflect(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Reply slowly to a background session, which must always be offered its own tools."""
+        names = [tool.name for tool in request.tools]
+        self._observations.add_trace(self._link.now(), self._link.owner, "reflects with", names)
+        if names != [MEMORY]:
+            self._observations.add_violation(f"restrictions: a background session was offered the tools {names}")
+        for _ in range(REFLECTION_PIECES):
+            await self._link.wait(0.05)
+            if self._quiet.is_on:
+                break
+        yield TextChunk("noted")
+        yield EndChunk("stop")
+
+    def _pause_until_lapse(self, error: Exception) -> Exception:
+        """Pause the machine, once, and return an error whose retry comes when the lease may have expired."""
+        random, self._lapses = self._lapses, None
+        if random is None or not isinstance(error, TransientProviderError):
+            self._lapses = random
+            return error
+        seconds = LEASE_SECONDS + random.random() * 4
+        self._observations.add_trace(self._link.now(), self._link.owner, "lapses for", round(seconds, 3))
+        self._link.paused_until = asyncio.get_running_loop().time() + seconds
+        return TransientProviderError("connection lost", retry_after=LEASE_SECONDS + random.random() * 4)
+
     def _record_request(self, request: Request) -> StreamRecord:
         observations = self._observations
         message_ids = [message.id for message in request.messages if isinstance(message, UserMessage)]
@@ -78,6 +120,11 @@ class SimulatedModel:
             observations.add_violation(f"honest: a request was made for {message_ids[-1:]} before its turn was durable")
         if self._link.is_dead:
             observations.add_violation(f"crash: the dead machine {self._link.owner} made a request")
+        owner = observations.owner
+        if owner not in (self._link.owner, ""):
+            observations.add_violation(
+                f"lease: {self._link.owner} made a request of {turn}, but {owner} owns the session"
+            )
         problem = find_request_problem(request)
         if problem:
             observations.add_violation(f"transcript: request {len(observations.streams)} of {turn}: {problem}")

@@ -96,6 +96,11 @@ class Observations:
         self._vault = vault
         self._last_mark = 0
 
+    @property
+    def owner(self) -> str:
+        """The machine that owns the session, or ""."""
+        return self._vault.owner(self.session)
+
     def next_mark(self) -> int:
         """Return the next mark, a sequence number that orders the observations."""
         self._last_mark += 1

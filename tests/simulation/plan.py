@@ -27,10 +27,13 @@ class Plan:
     failure_rate: float
     wake_loss_rate: float
     idle_seconds: float
+    has_visitor: bool
+    has_reflection: bool
+    has_lapse: bool
 
 
 def make_plan(seed: int) -> Plan:
-    random = Random(seed)
+    random, extras = Random(seed), Random(f"{seed} extras")
     machines = 2 if random.random() < 0.35 else 1
     faults = _choose_faults(random, machines)
     rules = Rules(
@@ -55,6 +58,9 @@ def make_plan(seed: int) -> Plan:
         failure_rate=0.03 if random.random() < 0.08 else 0.0,
         wake_loss_rate=random.choice([0.0, 0.3, 1.0]),
         idle_seconds=random.choice([0.0, 0.0, 1.5, 4.0]),
+        has_visitor=extras.random() < 0.3,
+        has_reflection=bool(faults) and extras.random() < 0.3,
+        has_lapse=machines > 1 and extras.random() < 0.4,
     )
 
 

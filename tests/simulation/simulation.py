@@ -8,7 +8,10 @@ from typing import Any
 from unittest import mock
 
 from hark.engine.session import ownership as ownership_module
+from hark.engine.session.router import HEARTBEAT_SECONDS
+from hark.engine.session.state import SessionState
 from hark.protocol.commands import Delivery, Say
+from hark.protocol.names import background_session_name
 from hark.protocol.records import Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from tests.simulation.loop import LoopStuck, VirtualLoop
 from tests.simulation.machine import Machine, register_task
@@ -23,6 +26,8 @@ from tests.simulation.users import Screen, SimulatedUser
 SESSION = "s"
 QUIET_SECONDS = 60.0
 LAST_ACTS_SECONDS = 20.0
+ADOPTION_SECONDS = LEASE_SECONDS + 2 * HEARTBEAT_SECONDS  # the longest time until a live machine finds pending work
+WATCH_SECONDS = 0.2
 FOLLOW_SECONDS = 0.1  # a follower polls less often than in production, because each poll costs real time
 
 
@@ -41,6 +46,7 @@ class Simulation:
         self._delays = Random(f"{plan.seed} delays")
         self._model = Random(f"{plan.seed} model")
         self._faults = Random(f"{plan.seed} faults")
+        self._visitor: Machine | None = None
         self.users = [
             SimulatedUser(
                 f"u{number}",
@@ -56,9 +62,13 @@ class Simulation:
         """Run the simulation with faults, let all remaining work finish, and check the guarantees."""
         for _ in range(self.plan.machines):
             self._start_machine()
+        if self.plan.has_visitor:
+            self._start_visitor()
         await self._wait_until_ready()
         user_tasks = [asyncio.create_task(person.run(self.plan.actions_per_user)) for person in self.users]
         faults = asyncio.create_task(self._inject_faults())
+        if self.plan.has_reflection:
+            self.machines[0].reflect(background_session_name(SESSION, "1"))
         await asyncio.wait([*user_tasks, faults])
         await asyncio.sleep(self.plan.idle_seconds)
         await self._finish()
@@ -73,11 +83,26 @@ class Simulation:
         link.wake_loss_rate = plan.wake_loss_rate
         self._links[link.owner] = link
         self.observations.add_trace(link.now(), link.owner, "boots")
-        machine = Machine(self.observations, self.vault, link, plan.rules, self._model, self.quiet)
+        lapses = Random(f"{plan.seed} {link.owner} lapses") if plan.has_lapse else None
+        machine = Machine(self.observations, self.vault, link, plan.rules, self._model, self.quiet, lapses=lapses)
         self.machines.append(machine)
         if plan.has_readers or len(self.machines) == 1:
             machine.spawn(self._open_screen(machine), "watch")
         return machine
+
+    def _start_visitor(self) -> None:
+        """Start a machine that adopts no work, like a terminal. No user sends it anything."""
+        random = Random(f"{self.plan.seed} visitor")
+        link = NetworkLink("visitor", random, self.plan.tempo, self._is_alive)
+        self._visitor = Machine(
+            self.observations, self.vault, link, self.plan.rules, random, self.quiet, adopts_work=False
+        )
+        self._visitor.spawn(self._watch_visitor(self._visitor), "watch")
+
+    async def _watch_visitor(self, visitor: Machine) -> None:
+        while not visitor.open_sessions:  # noqa: ASYNC110 the router has no event for it
+            await asyncio.sleep(WATCH_SECONDS)
+        self.observations.add_violation(f"adoption: {visitor.name} adopts no work, but opened {visitor.open_sessions}")
 
     async def _open_screen(self, machine: Machine) -> None:
         await machine.is_ready.wait()
@@ -94,7 +119,8 @@ class Simulation:
             await asyncio.sleep(0.01)
 
     def _is_alive(self, owner: str) -> bool:
-        return not self.plan.detects_death or not self._links[owner].is_dead
+        link = self._links.get(owner)
+        return not self.plan.detects_death or link is None or not link.is_dead
 
     # Faults.
 
@@ -128,6 +154,7 @@ class Simulation:
             link.failure_rate = 0.0
         self.observations.add_trace(self.machines[0].link.now(), "world", "quiet")
         await self._wait_until_ready()
+        await self._check_idle_machines()
         self.users[0].send(Delivery(self.plan.quiet_delivery))
         await self._wait_until_settled()
         actions = [act for person in self.users for act in person.actions]
@@ -151,6 +178,29 @@ class Simulation:
                 return
             if round_number % 10 == 0:
                 self._unblock()
+
+    async def _check_idle_machines(self) -> None:
+        """Check that live machines find all runnable work. A message from a user would hide work that they lost."""
+        loop = asyncio.get_running_loop()
+        quiet_since, length = loop.time(), -1
+        while loop.time() - quiet_since < ADOPTION_SECONDS:
+            if len(self.observations.records) != length:
+                quiet_since, length = loop.time(), len(self.observations.records)
+            if not self._runnable_work():
+                return
+            await asyncio.sleep(0.5)
+        self.observations.add_violation(f"liveness: all machines are idle, but {self._runnable_work()}")
+
+    def _runnable_work(self) -> str:
+        """Return the work that needs no user but has not started, or ""."""
+        state = SessionState()
+        for one in self.observations.records:
+            state.apply(one.record)
+        unread = [entry.seq for _, entry in self.observations.entries if entry.seq > state.cursor]
+        if unread:
+            return f"the inbox entries {unread} are unread"
+        is_runnable = state.turn is None and state.queue and not state.is_held
+        return f"{len(state.queue)} queued messages do not run" if is_runnable else ""
 
     def _unblock(self) -> None:
         """Stop a turn that is waiting for an answer, or release held messages."""

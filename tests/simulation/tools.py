@@ -1,7 +1,7 @@
 """Simulated tools that finish, raise, take long, ignore cancellation, hang or ask a question. Each run is recorded."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hark.protocol.tool import CallContext, Question, Tool, ToolError, ToolOutput, ToolSpec
@@ -12,6 +12,7 @@ from tests.simulation.observations import Observations, ToolRun
 SPECS = (
     ToolSpec("look", "Look."),
     ToolSpec("change", "Change.", is_changing=True),
+    ToolSpec("memory", "Store notes."),
     ToolSpec("patient", "Needs long to tidy up.", grace_seconds=5.0),
 )
 
@@ -124,5 +125,5 @@ class SimulatedTools:
             raise ToolError("do: is missing")
         return arguments
 
-    async def wait_until_ready(self) -> None:
+    async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
         """Return immediately: the tools are always ready."""

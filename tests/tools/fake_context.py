@@ -19,6 +19,7 @@ class FakeContext:
         self.turn = "turn"
         self.call = "call"
         self.workspace = workspace
+        self.is_cut_by_message = False
         self.pieces: list[str] = []
         self.questions: list[Question] = []
         self.left_running_names: list[str] = []

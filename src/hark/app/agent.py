@@ -35,7 +35,7 @@ from hark.protocol.names import check_session_name, child_depth, is_descendant, 
 from hark.protocol.receipts import Receipt
 from hark.protocol.schedules import Schedules
 from hark.protocol.store import SearchHit, SearchQuery, SessionListEntry
-from hark.tools.delegate import ChildOptions
+from hark.tools.children import ChildOptions
 
 REFLECTION_CHILD = ChildOptions(tools=("memory",), steps=6, seconds=60)
 
@@ -201,8 +201,8 @@ class Agent:
         """Return the status of each MCP server."""
         servers = self.services.servers
         return [
-            McpServerStatus(status.name, status.state, len(status.tools), status.restarts, status.last_error)
-            for status in (servers.status() if servers else ())
+            McpServerStatus(row.name, row.state, len(row.tools), row.restarts, row.last_error, row.retry_seconds)
+            for row in (servers.status() if servers else ())
         ]
 
     def lag_stats(self) -> LagStats:

@@ -29,6 +29,8 @@ from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import DailySpending
 from hark.processes.cookies import current_owner
 from hark.protocol.clock import Clock
+from hark.protocol.commands import ChangeCommand
+from hark.protocol.receipts import Refusal
 from hark.protocol.store import Store
 from hark.tools.undo.undo import Undo
 
@@ -71,8 +73,12 @@ async def open_agent(
         notice(warning)
     owner = current_owner(paths.home)
     async with _open_store(settings, paths.home, clock) as store, _open_route_factory(routes, notice) as make_routes:
-        services = Services(settings, paths, owner, notice)
-        default_tools = builtin_tools(services, store, lambda name, order: agent.child(name, order))
+
+        async def change(session: str, command: ChangeCommand) -> Refusal | None:
+            return await router.proxy_for(session).change(command)
+
+        services = Services(settings, paths, owner, notice, change)
+        default_tools = builtin_tools(services, store, lambda name, order: agent.child(name, order), services.work)
         turn_settings = TurnSettingsMaker(services, default_tools, convert_to_tools(tools, owner), can_ask=can_ask)
         engine_services = EngineServices(
             store=store,
@@ -87,7 +93,9 @@ async def open_agent(
             analyzer=ShellAnalyzer(Path.home()),
             grants=GrantsFile(paths.home / "allowed"),
             snapshots=Undo(paths.home / "undo"),
+            running_work=services.work.running,
         )
+        engine_services.stopped.add(services.work.stop_children)
         router = SessionRouter(engine_services, adopts_work=sweeps)
         agent = Agent(
             engine_services, router, services, SettingsReloader(engine_services, services, turn_settings, make_routes)

@@ -4,20 +4,23 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from hark.app.background_work import BackgroundWork
 from hark.app.services import Services
 from hark.processes.cookies import ProcessOwner
+from hark.protocol.rules import ChildrenOnMessage
 from hark.protocol.store import Store
 from hark.protocol.tool import Tool
 from hark.tools.shell import ShellTool
 from hark.tools.web.settings import WebSettings
 
 if TYPE_CHECKING:
-    from hark.tools.delegate import OpenChild
+    from hark.tools.children import OpenChild
 
 
-def builtin_tools(services: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
+def builtin_tools(services: Services, store: Store, open_child: "OpenChild", work: BackgroundWork) -> list[Tool]:
     """Return the built-in tools, except the web tools."""
-    return [*file_tools(services.owner), *_process_tools(services), *_session_tools(services, store, open_child)]
+    session_tools = _session_tools(services, store, open_child, work)
+    return [*file_tools(services.owner), *_process_tools(services, work), *session_tools]
 
 
 def web_tools(services: Services, web: WebSettings) -> list[Tool]:
@@ -32,10 +35,11 @@ def web_tools(services: Services, web: WebSettings) -> list[Tool]:
     return [FetchTool(web, is_denied), *make_search_tools(web)]
 
 
-def _process_tools(services: Services) -> list[Tool]:
+def _process_tools(services: Services, work: BackgroundWork) -> list[Tool]:
     from hark.tools.process_tool import ProcessTool
 
-    return [ShellTool(services.launcher, services.shell_states), ProcessTool(services.background), services.python]
+    process_tool = ProcessTool(services.background, work)
+    return [ShellTool(services.launcher, services.shell_states), process_tool, services.python]
 
 
 def file_tools(owner: ProcessOwner) -> list[Tool]:
@@ -54,7 +58,7 @@ def file_tools(owner: ProcessOwner) -> list[Tool]:
     return [ReadTool(reads, owner), *writers, ListTool(), SearchTool(owner), ViewImageTool()]
 
 
-def _session_tools(services: Services, store: Store, open_child: "OpenChild") -> list[Tool]:
+def _session_tools(services: Services, store: Store, open_child: "OpenChild", work: BackgroundWork) -> list[Tool]:
     from hark.tools.ask import AskTool
     from hark.tools.delegate import DelegateTool
     from hark.tools.notes.memory import MemoryTool
@@ -62,9 +66,12 @@ def _session_tools(services: Services, store: Store, open_child: "OpenChild") ->
     from hark.tools.notes.todo import TodoTool
     from hark.tools.skills.skills import SkillsTool
 
+    def continues() -> bool:
+        return services.settings.delivery.children is ChildrenOnMessage.CONTINUE
+
     home = services.paths.home
     notes: list[Tool] = [TodoTool(home), MemoryTool(home), RecallTool(store.search)]
-    return [*notes, SkillsTool(services.skill_catalogs), AskTool(), DelegateTool(open_child)]
+    return [*notes, SkillsTool(services.skill_catalogs), AskTool(), DelegateTool(open_child, work.children, continues)]
 
 
 def convert_to_tools(items: Iterable[Any], owner: ProcessOwner) -> list[Tool]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hark.engine.session.router import SessionRouter
+from hark.engine.turn.route_prober import RouteProber
 from hark.processes.cookies import DetachedProcesses, kill_leftover_processes
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ async def run_agent(agent: "Agent", router: SessionRouter, on_exit_step: Callabl
             kill_leftover_processes, services.owner, DetachedProcesses(services.paths.detached_file).read_cookies()
         )  # kills processes left over from a crash, in the background
         tasks.start_soon(services.run)
+        tasks.start_soon(RouteProber(engine.routes).run)
         await tasks.start(agent.reflection.run)
         try:
             yield

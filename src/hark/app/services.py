@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hark.app.background_work import BackgroundWork, Change
 from hark.app.settings import SettingsError
 from hark.app.settings.types import Settings
 from hark.app.slash.stop_words import StopWords
@@ -69,9 +70,13 @@ class Services:
     """The processes, MCP servers and skill catalogs that all sessions share."""
 
     def __init__(
-        self, settings: Settings, paths: HomePaths, owner: ProcessOwner, notice: Callable[[str], None]
+        self, settings: Settings, paths: HomePaths, owner: ProcessOwner, notice: Callable[[str], None], change: Change
     ) -> None:
-        """Create the services. Raises SettingsError if the settings of an MCP server are invalid."""
+        """Create the services. `change` sends a command to a session.
+
+        Raises:
+            SettingsError: The settings of an MCP server are invalid.
+        """
         self.settings = settings
         self.paths = paths
         self.owner = owner
@@ -83,6 +88,7 @@ class Services:
         self.shell_states = ShellStates()
         self.background = BackgroundProcesses(self.launcher, self.shell_states, DetachedProcesses(paths.detached_file))
         self.python = PythonTool(self.launcher)
+        self.work = BackgroundWork(self.background, change)
         self.servers: Servers | None = None
         self.sources: list[ToolSource] = []
         self._notice = notice
@@ -162,6 +168,7 @@ class Services:
 
     async def close(self) -> None:
         """Stop all processes concurrently, within a second."""
+        await self.work.close()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.background.close)
             tasks.start_soon(self.python.close)

@@ -3,12 +3,15 @@
 import math
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False  # main imports this module before the first signal can be handled, so it must load quickly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+    from typing import NoReturn, Self
 
 COMPLETED = 0
 FAILED = 1
@@ -16,7 +19,6 @@ BAD_USAGE = 2
 LIMIT_REACHED = 3
 FORCED = 70
 INTERRUPTED = 130
-TERMINATED = 143
 
 EXIT_SECONDS = 5.0
 FEEDBACK_SECONDS = 0.1
@@ -34,26 +36,41 @@ class Watchdog:
     written; it must allow repeated calls.
     """
 
-    def __init__(self, seconds: float, restore: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, seconds: float, restore: "Callable[[], None]" = lambda: None) -> None:
+        # Imported here, because nothing can be imported in a signal handler: it may interrupt the same import.
+        import threading
+        from queue import SimpleQueue
+
+        from hark.app.settings import home_directory
+        from hark.processes.own_processes import OwnProcesses
+
         self.seconds = seconds
+        self.processes = OwnProcesses(home_directory())
         self._restore = restore
         self._current_step = "saving the session"
+        # A signal handler may interrupt `arm` and call it again, which only this queue allows. Nor could the handler
+        # start a thread, because it may have interrupted the start of another.
+        self._armed = SimpleQueue[None]()
+        self._is_exiting = threading.Event()
         self._changed = threading.Event()
         self._is_over = threading.Event()
         self._has_written_all = threading.Event()
-        self._thread: threading.Thread | None = None
+        for run in (self._enforce_deadline, self._report_progress):
+            threading.Thread(target=run, name="exit watchdog", daemon=True).start()
 
     def arm(self) -> None:
-        """Start the countdown. Repeated calls have no effect."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._enforce_deadline, name="exit watchdog", daemon=True)
-            self._thread.start()
-            threading.Thread(target=self._report_progress, name="exit progress", daemon=True).start()
+        """Start the countdown. Repeated calls have no effect. Safe to call in a signal handler."""
+        self._armed.put(None)
 
-    def exit_now(self, code: int) -> NoReturn:
-        """Restore the terminal and end the process immediately."""
-        self._restore()
-        os._exit(code)
+    def exit_now(self, code: int) -> "NoReturn":
+        """Kill all processes that this one started, restore the terminal and end the process immediately."""
+        try:
+            self.processes.kill()
+            with suppress(OSError):  # output that another thread still writes must not follow the reset
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            self._restore()
+        finally:
+            os._exit(code)
 
     def set_exit_step(self, step: str) -> None:
         """Set the name of the current exit step."""
@@ -61,14 +78,17 @@ class Watchdog:
         self._changed.set()
 
     def _enforce_deadline(self) -> None:
-        threading.Event().wait(self.seconds)
+        self._armed.get()
+        self._is_exiting.set()
+        time.sleep(self.seconds)
         self._is_over.set()
         self._changed.set()
         self._has_written_all.wait(FINAL_MESSAGE_SECONDS)
-        os._exit(FORCED)
+        self.exit_now(FORCED)
 
     def _report_progress(self) -> None:
-        threading.Event().wait(min(FEEDBACK_SECONDS, self.seconds))
+        self._is_exiting.wait()
+        time.sleep(min(FEEDBACK_SECONDS, self.seconds))
         self._restore()
         while not self._is_over.is_set():
             self._changed.clear()
@@ -80,47 +100,112 @@ class Watchdog:
         self._has_written_all.set()
 
 
-def exit_on_signals() -> None:
-    """Make signals end the process immediately. Used while there is no work to settle."""
+def exit_on_signals(restore: "Callable[[], None]" = lambda: None) -> None:
+    """Make signals restore the terminal and end the process. Used while there are no processes or work to settle."""
+
+    arrivals = _SignalArrivals()
+
+    def exit_now(number: int, frame: "FrameType | None") -> None:
+        code = _exit_code(arrivals.first_signal(number))
+        try:
+            for other in _SIGNALS:
+                signal.signal(other, signal.SIG_IGN)
+            restore()
+        finally:
+            os._exit(code)
+
     for number in _handled_signals():
-        signal.signal(number, lambda number, _: os._exit(_exit_code(number)))
+        signal.signal(number, exit_now)
 
 
 class Signals:
-    """Handles SIGINT, SIGTERM and SIGHUP as one request to exit. A second signal ends the process immediately."""
+    """Handles SIGINT, SIGTERM and SIGHUP as one request to exit. A second signal ends the process immediately.
+
+    As a context manager, it handles signals from the start of the block. Without a `request_exit`, as before the work
+    begins and after the block, even the first signal ends the process immediately. If the block fails after a signal,
+    the exit code still names that signal.
+    """
 
     def __init__(
-        self, watchdog: Watchdog, request_exit: Callable[[str], object], stop_turn: Callable[[], bool] = lambda: False
+        self,
+        watchdog: Watchdog,
+        request_exit: "Callable[[str], object] | None" = None,
+        stop_turn: "Callable[[], bool]" = lambda: False,
     ) -> None:
         """`request_exit` gets the signal's name, on the loop. `stop_turn` returns whether it stopped a turn."""
         from asyncio import get_running_loop  # `hark COMMAND --help` doesn't need it
 
         self._watchdog = watchdog
-        self._request_exit = request_exit
-        self._stop_turn = stop_turn
+        self.request_exit: Callable[[str], object] | None = request_exit
+        self.stop_turn: Callable[[], bool] = stop_turn
+        self.reload: Callable[[], object] | None = None  # called on the loop by SIGHUP, instead of an exit
         self._stopped_at = -math.inf
         self._loop = get_running_loop()
+        self._pid = os.getpid()
+        self._arrivals: _SignalArrivals | None = None
+        self._terminals = [descriptor for descriptor in range(3) if os.isatty(descriptor)]
         self.code: int | None = None
+
+    def __enter__(self) -> "Self":
+        self.listen()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        self.request_exit = self.reload = None
+        if error is not None and self.code:
+            _write_stderr(f"error during the exit: {error!r}")
+            self._watchdog.exit_now(self.code)
 
     def listen(self) -> None:
         """Install the signal handlers. Must be called in the main thread."""
+        self._arrivals = _SignalArrivals()
         for number in _handled_signals():
             signal.signal(number, self._handle_signal)
 
-    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, frame: "FrameType | None") -> None:
         # A plain handler, not the loop's: it responds and arms the watchdog even when the loop is stuck.
-        if self.code is not None:
-            self._watchdog.exit_now(_exit_code(number))
+        if os.getpid() != self._pid:  # a forked child that has not reset its handlers yet
+            os._exit(_exit_code(number))
+        number = self._arrivals.first_signal(number) if self._arrivals else number
+        request_exit = self.request_exit
+        if self.code is not None or request_exit is None or self._loop.is_closed():
+            self.code = self.code or _exit_code(number)  # for a signal that interrupts the kill
+            self._watchdog.exit_now(self.code)
+        if number == signal.SIGHUP and self.reload is not None and all(map(os.isatty, self._terminals)):
+            self._loop.call_soon_threadsafe(self.reload)
+            return
         now = time.monotonic()
-        if number == signal.SIGINT and now - self._stopped_at > DOUBLE_PRESS_SECONDS and self._stop_turn():
+        has_just_stopped = now - self._stopped_at <= DOUBLE_PRESS_SECONDS
+        if number == signal.SIGINT and not has_just_stopped and self.stop_turn():
             self._stopped_at = now
             _write_stderr("stopping the turn ... (press Ctrl-C again to quit)")
             return
-        self.code = _exit_code(number)
+        self.code = INTERRUPTED if has_just_stopped else _exit_code(number)  # the first signal of the two
         self._watchdog.arm()
+        # Until the exit ends, orphans become our children. So they are found even if they hide their cookie.
+        self._watchdog.processes.adopt_orphans()
         name = signal.Signals(number).name
         _write_stderr(f"{name}: stopping ... (repeat to quit immediately)")
-        self._loop.call_soon_threadsafe(self._request_exit, name)
+        self._loop.call_soon_threadsafe(request_exit, name)
+
+
+class _SignalArrivals:
+    """The order in which signals arrive. Python calls the handlers of pending signals in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def first_signal(self, number: int) -> int:
+        """Return the first signal since the last call. `number` is the one whose handler is called."""
+        arrived = b""
+        with suppress(OSError):
+            arrived = os.read(self._reader, 4096)
+        return next((other for other in arrived if other in _SIGNALS), number)
 
 
 def _handled_signals() -> list[signal.Signals]:
@@ -129,7 +214,7 @@ def _handled_signals() -> list[signal.Signals]:
 
 
 def _exit_code(number: int) -> int:
-    return INTERRUPTED if number == signal.SIGINT else TERMINATED
+    return 128 + number
 
 
 def _write_stderr(text: str) -> None:

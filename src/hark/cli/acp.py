@@ -44,12 +44,11 @@ async def run(options: argparse.Namespace) -> int:
 
     incoming = LineReader()
     watchdog = Watchdog(limits.exit_seconds)
-    signals = Signals(watchdog, lambda _: incoming.stop())
-    signals.listen()
-    await feed_input(incoming)
-    async with open_workspace_agents(home, watchdog.set_exit_step) as agents:
-        services = EditorServices(agents.commands, agents.create, agents.open, agents.list_sessions)
-        await serve_editor(services, incoming, out, __version__, watchdog.arm)
+    with Signals(watchdog, lambda _: incoming.stop()) as signals:
+        await feed_input(incoming)
+        async with open_workspace_agents(home, watchdog.set_exit_step) as agents:
+            services = EditorServices(agents.commands, agents.create, agents.open, agents.list_sessions)
+            await serve_editor(services, incoming, out, __version__, watchdog.arm)
     return signals.code or COMPLETED
 
 

@@ -50,6 +50,7 @@ def _can_show_app(options: argparse.Namespace) -> bool:
 
 def _load_terminal_app(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
     """Load the terminal app. Text that the user types while it loads is buffered."""
+    from hark.app.shutdown import exit_on_signals
     from hark.surfaces.terminal.early_input import show_input_while_loading
 
     def load() -> None:
@@ -58,7 +59,7 @@ def _load_terminal_app(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
         import hark.cli.terminal  # pyright: ignore[reportUnusedImport]
         import hark.store.sqlite  # pyright: ignore[reportUnusedImport] # noqa: F401
 
-    early_line = show_input_while_loading(load)
+    early_line = show_input_while_loading(load, exit_on_signals)
     from hark.cli.terminal import run_terminal
 
     return run_terminal(options, early_line)

@@ -1,5 +1,6 @@
 """The command line: imports only the requested command, runs it, and returns its exit code."""
 
+import os
 import sys
 
 TYPE_CHECKING = False  # `hark --version` should not have to load typing
@@ -8,7 +9,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Coroutine, Sequence
     from types import ModuleType
-    from typing import Any
+    from typing import Any, NoReturn
 
 # Each command is a module with `add_arguments(parser)` and `run(options)`, which returns a coroutine of its exit code.
 COMMANDS = {
@@ -38,18 +39,33 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
         sys.stdout.write(f"hark {__version__}\n")
         return 0
+    from hark.app.shutdown import exit_on_signals
+
+    exit_on_signals()  # first of all, because a signal during the imports would end in a traceback
     from importlib import import_module
     from io import TextIOWrapper
 
-    from hark.app.shutdown import exit_on_signals
-
-    exit_on_signals()
     # A character that the terminal lacks must not make the output fail.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # pyright: ignore[reportUnknownMemberType]
     name = command_line[0] if command_line and command_line[0] in COMMANDS else ""
     command = import_module(COMMANDS.get(name, CHAT))
-    return _run_command(command.run, _parse_options(command, name, command_line[1:] if name else command_line))
+    code = _run_command(command.run, _parse_options(command, name, command_line[1:] if name else command_line))
+    if arguments is None:
+        _end_process(code)
+    return code
+
+
+def _end_process(code: int) -> "NoReturn":
+    """End the process without the interpreter's cleanup, in which a signal or a closed output changes the exit code."""
+    import atexit
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # the stream is closed, or was never open
+            stream.flush()
+    os._exit(code)
 
 
 def _parse_options(command: "ModuleType", name: str, arguments: "Sequence[str]") -> "argparse.Namespace":
@@ -69,7 +85,7 @@ def _parse_options(command: "ModuleType", name: str, arguments: "Sequence[str]")
 def _run_command(run: "Callable[[argparse.Namespace], Coroutine[Any, Any, int]]", options: "argparse.Namespace") -> int:
     """Run the command in a new event loop and return its exit code. Errors are printed on stderr."""
     import asyncio
-    import os
+    from contextlib import suppress
 
     from hark.app.settings import SettingsError
     from hark.app.shutdown import BAD_USAGE, FAILED
@@ -86,7 +102,8 @@ def _run_command(run: "Callable[[argparse.Namespace], Coroutine[Any, Any, int]]"
         # The reader of our output has left. Redirect stdout, so that the interpreter's final flush doesn't fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    sys.stderr.write(f"hark: {failure}\n")
+    with suppress(OSError):  # the terminal is closed
+        sys.stderr.write(f"hark: {failure}\n")
     return BAD_USAGE if isinstance(failure, SettingsError | ValueError) else FAILED
 
 

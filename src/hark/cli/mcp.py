@@ -55,6 +55,8 @@ def _print_servers(home: Path, settings: Mapping[str, ServerSettings]) -> int:
         tools = f"{len(status.tools)} tools" if status.tools else "tools not known yet"
         state = "disabled" if status.state is ServerState.DISABLED else tools
         print_line(f"{status.name:20}  {state:20}  {server.command or server.url.split('?')[0]}")
+        if status.last_error and status.state is not ServerState.DISABLED:
+            print_line(f"{'':20}  the last start failed: {status.last_error}")
     if not settings:
         print_line("No MCP servers are configured; docs/mcp.md explains how to add one.")
     return COMPLETED
@@ -79,7 +81,7 @@ async def _log_in(home: Path, settings: Mapping[str, ServerSettings], name: str 
     if name is None or settings[name].login is None:
         print_error("name a server that has `oauth = true` in its settings: hark mcp login NAME")
         return BAD_USAGE
-    final_states = (ServerState.CONNECTED, ServerState.PARKED)
+    final_states = (ServerState.CONNECTED, ServerState.FAILED)
     status = await probe_server(home, name, settings[name], LOGIN_SECONDS, final_states, _print_notice)
     _print_status(status)
     return COMPLETED if _is_connected(status) else FAILED

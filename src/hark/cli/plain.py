@@ -16,14 +16,20 @@ async def run_plain(options: argparse.Namespace) -> int:
     """Run a chat that reads and writes lines. Return the exit code."""
     watchdog = Watchdog(EXIT_SECONDS)
     can_ask = is_terminal()
+    with Signals(watchdog) as signals:
+        await _run_chat(options, watchdog, signals, can_ask=can_ask)
+    return signals.code or COMPLETED
+
+
+async def _run_chat(options: argparse.Namespace, watchdog: Watchdog, signals: Signals, *, can_ask: bool) -> None:
     async with open_chat_agent(options, watchdog, print_error, can_ask=can_ask) as agent:
         name = await requested_session(options, agent.engine.store) or f"chat-{agent.engine.clock.new_id()[:6]}"
         session = agent.session(name, surface="terminal")
         chat_task = asyncio.ensure_future(
             PlainTerminal(session, is_sequential=not can_ask).run(await open_line_reader())
         )
-        signals = Signals(watchdog, lambda _: chat_task.cancel(), lambda: can_ask and _stop_turn(session))
-        signals.listen()
+        signals.stop_turn = lambda: can_ask and _stop_turn(session)
+        signals.request_exit = lambda _: chat_task.cancel()
         model = agent.engine.routes.names[0]
         sys.stdout.write(f"hark: session {session.id}, model {model}. /stop stops the turn, Ctrl+D quits.\n")
         if hint := await resume_hint(session, options):
@@ -33,7 +39,6 @@ async def run_plain(options: argparse.Namespace) -> int:
         watchdog.arm()
         if not chat_task.cancelled():
             chat_task.result()  # raises the chat's error, which is then reported like any other
-    return signals.code or COMPLETED
 
 
 def _stop_turn(session: SessionHandle) -> bool:

@@ -22,14 +22,20 @@ async def run_prompt(options: argparse.Namespace) -> int:
     if not text:
         raise SettingsError('The prompt is empty. Use hark -p "PROMPT", or pipe it in.')
     watchdog = Watchdog(EXIT_SECONDS)
+    with Signals(watchdog) as signals:
+        code = await _run_text(options, text, watchdog, signals)
+    return signals.code or code
+
+
+async def _run_text(options: argparse.Namespace, text: str, watchdog: Watchdog, signals: Signals) -> int:
+    """Run the text as a message or command, and return the exit code of its outcome."""
     async with open_chat_agent(options, watchdog, print_error, can_ask=False) as agent:
         session = agent.session(options.session or f"p-{agent.engine.clock.new_id()}", surface="oneshot")
         shot = OneShot(session, options.output)
         stops: list[asyncio.Task[None]] = []
-        signals = Signals(
-            watchdog, lambda signal_name: stops.append(asyncio.create_task(_cancel_prompt(session, shot, signal_name)))
+        signals.request_exit = lambda signal_name: stops.append(
+            asyncio.create_task(_cancel_prompt(session, shot, signal_name))
         )
-        signals.listen()
         if await agent.engine.store.leases.is_owned(session.id):
             await session.wait_until_loaded()
         if signals.code is not None:
@@ -39,12 +45,12 @@ async def run_prompt(options: argparse.Namespace) -> int:
             print_line(await session.run_command(meaning))
             outcome = await session.idle() if session.is_busy_here else None
             watchdog.arm()
-            return signals.code or (EXIT_CODES[type(outcome)] if outcome else COMPLETED)
+            return EXIT_CODES[type(outcome)] if outcome else COMPLETED
         outcome = await shot.run(text)
         if session.is_busy_here:
             await session.idle()
         watchdog.arm()
-    return signals.code or EXIT_CODES[type(outcome)]
+    return EXIT_CODES[type(outcome)]
 
 
 async def _cancel_prompt(session: SessionHandle, shot: OneShot, signal_name: str) -> None:

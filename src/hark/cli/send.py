@@ -43,8 +43,8 @@ async def run(options: argparse.Namespace) -> int:
         if isinstance(meaning, CommandMeaning | StopMeaning):
             print_json(await _run_command(remote, options.session, meaning))
             return COMPLETED
-        prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
-        receipt = await remote.say(Say(options.id or CLOCK.new_id(), meaning.text, prefix or delivery))
+        assert isinstance(meaning, MessageMeaning)  # no answer rule was given
+        receipt = await remote.say(Say(options.id or CLOCK.new_id(), meaning.text, meaning.delivery or delivery))
         is_saved_for_restart = receipt.state is ReceiptState.QUEUED and await remote.is_draining()
     print_json(receipt)
     if is_saved_for_restart:

@@ -4,7 +4,6 @@ import argparse
 import logging
 import os
 import sys
-import threading
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from hark.cli.chat_options import open_chat_agent, requested_session, resume_hin
 from hark.protocol.rules import AfterStop
 from hark.protocol.speech import Dictation
 from hark.surfaces.terminal.app import TerminalApp
-from hark.surfaces.terminal.early_input import EarlyInput, EarlyInputLine
+from hark.surfaces.terminal.early_input import EarlyInput, EarlyInputLine, write_to_terminal
 from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.history import adopt_orphaned_draft
 
@@ -24,7 +23,6 @@ _RESET_SEQUENCE = (
     b"\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l"
     b"\x1b[?2048l\x1b[?1004l\x1b[<u\x1b[0m"
 )
-_WRITE_SECONDS = 0.2
 _MAX_CRASHES = 3
 
 _log = logging.getLogger(__name__)
@@ -36,46 +34,46 @@ async def run_terminal(options: argparse.Namespace, early_line: EarlyInputLine) 
         early_line.finish_and_restore()
         return COMPLETED
     screen = TerminalScreen(early_line)
-    watchdog = screen.watchdog
+    watchdog, signals = screen.watchdog, screen.signals
     notices: list[str] = []
     try:
-        async with open_chat_agent(options, watchdog, notices.append) as agent:
-            settings = agent.settings
-            name = await requested_session(options, agent.engine.store)
-            if name is None:
-                name = f"chat-{agent.engine.clock.new_id()[:6]}"
-                known = {row.session for row in await agent.engine.store.journal.sessions()}
-                adopt_orphaned_draft(agent.home / "drafts", name, known)
-                if not known:
-                    route = agent.engine.routes.names[0]
-                    notices += welcome_lines(route, is_embedded=route == EMBEDDED.route().name)
-            elif hint := await resume_hint(agent.session(name, "terminal"), options):
-                notices.append(hint)
-            environment = TerminalEnvironment(
-                agent.home,
-                agent.engine.workspace,
-                settings.terminal.keys,
-                settings.terminal.theme,
-                settings.delivery.after_stop is AfterStop.EDIT,
-                tuple(notices),
-                finish_early_input=early_line.finish,
-                on_exit=watchdog.arm,
-                on_unresponsive=screen.exit_despite_stuck_loop,
-                open_dictation=lambda: _make_dictation(agent),
-            )
-            signals = screen.signals = Signals(watchdog, lambda _: screen.exit())
-            signals.listen()
-            has_succeeded = early_line.is_quit_requested or await screen.run(agent, name, environment)
-            screen.restore()
-            watchdog.arm()
-            code = signals.code
-            signals.code = code or COMPLETED  # from now on the first Ctrl+C counts as the second
+        with signals:
+            async with open_chat_agent(options, watchdog, notices.append) as agent:
+                settings = agent.settings
+                name = await requested_session(options, agent.engine.store)
+                if name is None:
+                    name = f"chat-{agent.engine.clock.new_id()[:6]}"
+                    known = {row.session for row in await agent.engine.store.journal.sessions()}
+                    adopt_orphaned_draft(agent.home / "drafts", name, known)
+                    if not known:
+                        route = agent.engine.routes.names[0]
+                        notices += welcome_lines(route, is_embedded=route == EMBEDDED.route().name)
+                elif hint := await resume_hint(agent.session(name, "terminal"), options):
+                    notices.append(hint)
+                environment = TerminalEnvironment(
+                    agent.home,
+                    agent.engine.workspace,
+                    settings.terminal.keys,
+                    settings.terminal.theme,
+                    settings.delivery.after_stop is AfterStop.EDIT,
+                    tuple(notices),
+                    finish_early_input=early_line.finish,
+                    on_exit=watchdog.arm,
+                    on_unresponsive=screen.exit_despite_stuck_loop,
+                    open_dictation=lambda: _make_dictation(agent),
+                )
+                signals.request_exit = lambda _: screen.exit()
+                has_succeeded = early_line.is_quit_requested or await screen.run(agent, name, environment)
+                screen.restore()
+                watchdog.arm()
+                signals.request_exit = None  # from now on the first Ctrl+C counts as the second
+                farewell = screen.resume_text(agent)
     finally:
         early_line.finish_and_restore()
         screen.restore()
-    if screen.unsent:
-        sys.stderr.write(f"hark: your unsent text is saved. Resume with: hark -r {screen.unsent}\n")
-    return code or (COMPLETED if has_succeeded else FAILED)
+    with suppress(OSError):  # the terminal is closed
+        sys.stderr.write(farewell)
+    return signals.code or (COMPLETED if has_succeeded else FAILED)
 
 
 def welcome_lines(route: str, is_embedded: bool) -> list[str]:
@@ -104,18 +102,14 @@ def _make_dictation(agent: Agent) -> Dictation:
     return ProgramDictation(microphone, services.transcriber(), agent.home / "voice")
 
 
-def _write_reset_sequence() -> None:
-    with suppress(OSError):
-        os.write(1, _RESET_SEQUENCE)
-
-
 class TerminalScreen:
     """Runs the terminal app, and restarts it if it crashes. The session and its turn continue."""
 
     def __init__(self, early_line: EarlyInputLine) -> None:
         self.watchdog = Watchdog(EXIT_SECONDS, self.restore)
-        self.signals: Signals | None = None
-        self.unsent = ""
+        self.signals = Signals(self.watchdog)
+        self._session = ""
+        self._has_unsent = False
         self._early_line = early_line
         self._app: TerminalApp | None = None
         self._is_exiting = False
@@ -126,9 +120,15 @@ class TerminalScreen:
         was_running, self._is_app_running = self._is_app_running, False
         self._early_line.restore()
         if was_running:
-            writing = threading.Thread(target=_write_reset_sequence, name="restore", daemon=True)
-            writing.start()
-            writing.join(_WRITE_SECONDS)
+            write_to_terminal(_RESET_SEQUENCE)
+
+    def resume_text(self, agent: Agent) -> str:
+        """Return the line that explains how to resume the session, or "" if the session is empty."""
+        if self._has_unsent:
+            return f"hark: your unsent text is saved. Resume with: hark -r {self._session}\n"
+        if not self._session or not agent.session(self._session, "terminal").proxy.state.length:
+            return ""
+        return f"hark: resume this session with: hark -c, or later with: hark -r {self._session}\n"
 
     def exit(self) -> None:
         """Quit the app."""
@@ -139,10 +139,9 @@ class TerminalScreen:
     def exit_despite_stuck_loop(self, is_repeated: bool) -> None:
         """Handle a request to quit while the event loop is stuck. Runs in the input thread."""
         self.watchdog.arm()
-        if self.signals is not None:
-            self.signals.code = self.signals.code or INTERRUPTED  # the next signal ends the process immediately
+        self.signals.code = self.signals.code or INTERRUPTED  # the next signal ends the process immediately
         if is_repeated:
-            self.watchdog.exit_now(INTERRUPTED)
+            self.watchdog.exit_now(self.signals.code or INTERRUPTED)
 
     async def run(self, agent: Agent, session: str, environment: TerminalEnvironment) -> bool:
         """Show the session until the user quits. Return False if the app crashed repeatedly."""
@@ -155,8 +154,8 @@ class TerminalScreen:
             self._app = TerminalApp(agent, session, environment)
             self._is_app_running = True
             await self._app.run_async()
-            session = self._app.session.id
-            self.unsent = session if self._app.draft.text else ""
+            session = self._session = self._app.session.id
+            self._has_unsent = bool(self._app.draft.text)
             failure = self._app.failure
             if failure is None:
                 return True

@@ -39,8 +39,11 @@ class Tools(Protocol):
         """
         ...
 
-    async def wait_until_ready(self) -> None:
-        """Wait until the available tools are known, but only for a short time, so that no turn is blocked."""
+    async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
+        """Wait for tools that are being started, for a limited time. Safe to cancel. Called before each step.
+
+        `notify` receives messages about tools that are awaited, missing or available again.
+        """
         ...
 
 
@@ -95,6 +98,8 @@ class EngineServices:
     snapshots: Snapshots
     turn_started: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # notified when decided
     turn_ended: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # notified when durable
+    stopped: Listeners[str] = field(default_factory=Listeners[str])  # notified of each session that a user stops
+    running_work: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])  # by session, in this process
     stream_counter: ActiveStreamCounter = field(default_factory=ActiveStreamCounter)
 
     @property

@@ -89,7 +89,7 @@ class McpConnection:
 
     async def run(self) -> ServerFailure:
         """Serve requests until the connection ends, and return why. Cancelling stops the server within a second."""
-        failure = ServerFailure("Hark is shutting down")
+        failure = ServerFailure("Hark stopped the server")
         try:
             try:
                 await self._run_session()

@@ -122,7 +122,10 @@ async def _ask_field(form: Form, name: str, context: CallContext) -> FieldValue 
     text = _format_question(form, name)
     problem = ""
     for _ in range(MAX_TRIES):
-        answer = (await context.ask(Question(f"{problem}{text}", options))).strip()
+        asked = Question(
+            f"{problem}{text}", options, is_open_ended=not form_field.choices or form_field.type == "array"
+        )
+        answer = (await context.ask(asked)).strip()
         if answer == DECLINE:
             return DECLINED
         if answer == SKIP and not is_required:

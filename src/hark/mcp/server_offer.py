@@ -40,7 +40,7 @@ class ServerState(StrEnum):
     """The state of a server.
 
     IDLE: not started because it is not needed yet. WAITING: it ended or failed, and is retried soon. LOGIN: the user
-    has to log in. PARKED: suspended after repeated failures until a call starts it again.
+    has to log in. FAILED: it failed repeatedly, and is retried about once a minute, by a call or by a new session.
     """
 
     DISABLED = "disabled"
@@ -49,11 +49,11 @@ class ServerState(StrEnum):
     LOGIN = "login"
     CONNECTED = "connected"
     WAITING = "waiting"
-    PARKED = "parked"
+    FAILED = "failed"
 
 
 class ServerStatus(Struct, frozen=True):
-    """The status of a server, as shown to the user."""
+    """The status of a server, as shown to the user. `retry_seconds`: the time until the next automatic attempt."""
 
     name: str
     state: ServerState
@@ -61,42 +61,46 @@ class ServerStatus(Struct, frozen=True):
     pid: int | None = None
     restarts: int = 0
     last_error: str = ""
+    retry_seconds: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The status in one line."""
+        parts = [f"{self.name}: {self.state}, {len(self.tools)} tools"]
+        if self.last_error:
+            parts.append(self.last_error if self.state is not ServerState.CONNECTED else f"earlier: {self.last_error}")
+        if self.retry_seconds is not None:
+            parts.append(f"next attempt in {self.retry_seconds:.0f} s")
+        return "; ".join(parts)
 
 
-class _CachedOffer(msgspec.Struct, frozen=True):
+class _CachedOffer(msgspec.Struct, frozen=True, omit_defaults=True):
     fingerprint: str
-    offer: ServerOffer | None = None  # None: the server listed nothing in time at its last start
+    offer: ServerOffer | None = None
+    last_error: str = ""  # of the last start, if it failed
 
 
 class OfferCache:
-    """The cached offer of one server, valid for one version of its settings. Read and write errors are ignored."""
+    """The cached offer and last error of one server, valid for one version of its settings. Ignores file errors."""
 
     def __init__(self, file: Path, settings: ServerSettings) -> None:
         self._file = file
         self._fingerprint = settings.fingerprint
 
-    def load(self) -> ServerOffer | None:
-        """Return the cached offer, or None if no offer is cached for these settings."""
-        cached = self._read()
-        return cached.offer if cached else None
-
-    def has_timed_out(self) -> bool:
-        """Return whether the server failed to list its tools in time at its last start."""
-        cached = self._read()
-        return cached is not None and cached.offer is None
-
-    def _read(self) -> _CachedOffer | None:
+    def load(self) -> tuple[ServerOffer | None, str]:
+        """Return the cached offer, or None if there is none for these settings, and the error of the last start."""
         try:
             cached = msgspec.json.decode(self._file.read_bytes(), type=_CachedOffer)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        return cached if cached.fingerprint == self._fingerprint else None
+            return None, ""
+        return (cached.offer, cached.last_error) if cached.fingerprint == self._fingerprint else (None, "")
 
-    def save(self, offer: ServerOffer | None) -> None:
-        """Save the server's offer, or None if the server did not list its tools in time."""
-        encoded = msgspec.json.encode(_CachedOffer(self._fingerprint, offer))
-        with contextlib.suppress(OSError):
-            replace_file(self._file, encoded, is_durable=False)
+    def save(self, offer: ServerOffer | None, last_error: str = "") -> None:
+        """Save the server's offer, if it is known, and the error of the last start."""
+        if (offer, last_error) != self.load():
+            encoded = msgspec.json.encode(_CachedOffer(self._fingerprint, offer, last_error))
+            with contextlib.suppress(OSError):
+                replace_file(self._file, encoded, is_durable=False)
 
 
 class ToolNames:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from hark.mcp.logs import ServerLog
 from hark.mcp.retry_policy import RetryPolicy
@@ -15,12 +16,11 @@ from hark.mcp.tools import McpTool, create_prompt_tool, create_resource_tool
 from hark.processes.piped_process import Spawn
 from hark.protocol.tool import Tool
 
-POLL_SECONDS = 0.1
-MAX_SILENCE_SECONDS = 1.0
+RETRY_WAIT_SECONDS = 2.0
 
 
 class Servers:
-    """The servers by name. Turns and sessions never restart a server. A failing server affects only its own calls."""
+    """The servers by name. Turns never restart a running server. A failing server affects only its own calls."""
 
     def __init__(
         self,
@@ -48,19 +48,23 @@ class Servers:
             await anyio.sleep_forever()
 
     def apply_settings(self, settings: Mapping[str, ServerSettings]) -> None:
-        """Start added servers, replace changed ones, and leave the others untouched. Returns without waiting.
+        """Start added servers, replace changed ones, and leave the others running. Returns without waiting.
 
+        An unchanged server that has failed is restarted.
         A removed server's tools disappear immediately. It is stopped when its calls in progress have ended.
         """
         before = self._servers
-        unchanged = {name: server for name, server in before.items() if settings.get(name) == server.settings}
+        unchanged = {name: server for name, server in before.items() if _has_same_settings(server, settings.get(name))}
         self._servers = {name: unchanged.get(name) or self._create_server(name, new) for name, new in settings.items()}
         self._clear_tools()
         for name, server in before.items():
             if name not in unchanged and server in self._removed:
                 self._removed[server].set()
         for name, server in self._servers.items():
-            if name not in unchanged:
+            server.settings = settings[name]  # unchanged except for the time that turns wait for it
+            if name in unchanged:
+                server.restart_if_down()
+            else:
                 self._start(server)
 
     def _create_server(self, name: str, settings: ServerSettings) -> McpServer:
@@ -82,24 +86,32 @@ class Servers:
             tasks.cancel_scope.cancel()
         del self._removed[server]
 
-    async def wait_until_settled(self, timeout_seconds: float) -> None:
-        """Wait until each server has listed its tools or failed, for at most `timeout_seconds`.
+    async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
+        """Wait for servers that are starting for the first time or were restarted by the user. Safe to cancel.
 
-        Stop waiting for a server without any activity, and don't wait for it at the next start either.
+        The wait for each server is limited by its settings, and skipped after it was in vain once in this session. If
+        the session is new to a failed server, the server is retried, and the wait for it is short. `notify` receives
+        messages about servers that are awaited, missing or available again.
         """
-        with anyio.move_on_after(timeout_seconds):
-            for server in self._enabled_servers():
-                await self._wait_until_settled(server)
+        waits = {server: seconds for server in self._enabled_servers() if (seconds := _wait_seconds(server, session))}
+        if waits:
+            names, seconds = ", ".join(server.name for server in waits), max(waits.values())
+            notify(f"Waiting for MCP servers to start: {names} (at most {seconds:g} s).")
+            async with anyio.create_task_group() as tasks:
+                for server, server_seconds in waits.items():
+                    tasks.start_soon(server.wait_until_attempted, server_seconds)
+        for server in self._enabled_servers():
+            server.inform(session, notify)
 
-    async def _wait_until_settled(self, server: McpServer) -> None:
-        last_activity_at = anyio.current_time()
-        while not server.settled.is_set():
-            with anyio.move_on_after(POLL_SECONDS):
-                await server.settled.wait()
-            if server.has_progressed():
-                last_activity_at = anyio.current_time()
-            if anyio.current_time() - last_activity_at > MAX_SILENCE_SECONDS:
-                server.stop_waiting()
+    def restart(self, name: str, listener: Callable[[str], None]) -> str:
+        """Restart a server now. `listener` receives the result. Return a sentence about the request."""
+        server = self._servers.get(name)
+        if server is None:
+            return f"No MCP server named {name!r}. Configured servers: {', '.join(self._servers) or 'none'}."
+        if not server.settings.enabled:
+            return f"The MCP server {name} is disabled in the settings."
+        server.restart(listener)
+        return f"Restarting the MCP server {name}."
 
     async def wait_for_state(self, *states: ServerState) -> None:
         """Wait until every server has been in one of these states. Safe to cancel."""
@@ -149,3 +161,16 @@ class Servers:
             if is_name_of_server and server.offer is None and server.settings.is_offered(tool):
                 return McpTool(name, RemoteTool(tool, f"A tool of {server.name}.", {"type": "object"}), server)
         return None
+
+
+def _has_same_settings(server: McpServer, settings: ServerSettings | None) -> bool:
+    """Return whether the settings are the same, apart from the time that turns wait for the server."""
+    return settings is not None and replace(settings, wait_seconds=server.settings.wait_seconds) == server.settings
+
+
+def _wait_seconds(server: McpServer, session: str) -> float:
+    """Return how long a step of this session waits for the server. Retries a failed server for a new session."""
+    if not server.settled.is_set():
+        return 0.0 if server.is_informed(session) else server.settings.wait_seconds
+    is_retried = server.offer is None and not server.is_informed(session) and server.retry_if_failed()
+    return min(RETRY_WAIT_SECONDS, server.settings.wait_seconds) if is_retried else 0.0

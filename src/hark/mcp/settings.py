@@ -1,17 +1,19 @@
-"""The types of the settings in `[mcp.servers.NAME]`."""
+"""The types of the settings in `[mcp]` and `[mcp.servers.NAME]`."""
 
 import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from hark.text.redaction import find_secrets_in_url, is_secret_name
 
+DEFAULT_WAIT_SECONDS = 10.0
+_Seconds = Annotated[float, Meta(ge=0)]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -43,7 +45,8 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """One server: a `command` to start, or a `url` to reach. `env` and `headers` may contain `${VAR}`.
 
     If `tools` isn't empty, only those tools are offered; tools in `deny` never are. `start_seconds` limits the time
-    to the first response, `timeout_seconds` the duration of a call.
+    to the first response, `timeout_seconds` the duration of a call, `wait_seconds` the time that a turn waits for the
+    server's tools while the server is starting. The default of `wait_seconds` is `wait_seconds` in `[mcp]`.
     """
 
     command: str = ""
@@ -57,6 +60,7 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     start: StartMode = StartMode.LAZY
     start_seconds: float = 30.0
     timeout_seconds: float = 600.0
+    wait_seconds: _Seconds = DEFAULT_WAIT_SECONDS
     tools: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
@@ -71,7 +75,12 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     def fingerprint(self) -> str:
         """A hash that changes with any setting that could affect the server's tools. The hash reveals no settings."""
         relevant = msgspec.structs.replace(
-            self, enabled=True, start=StartMode.LAZY, start_seconds=30.0, timeout_seconds=600.0
+            self,
+            enabled=True,
+            start=StartMode.LAZY,
+            start_seconds=30.0,
+            timeout_seconds=600.0,
+            wait_seconds=DEFAULT_WAIT_SECONDS,
         )
         return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]
 
@@ -100,13 +109,17 @@ def read_servers(table: Mapping[str, Any]) -> dict[str, ServerSettings]:
     Raises:
         ServerSettingsError: A setting is invalid.
     """
-    unknown = [key for key in table if key != "servers"]
+    unknown = [key for key in table if key not in ("servers", "wait_seconds")]
     if unknown:
         raise ServerSettingsError(f"mcp.{unknown[0]} is not a setting. Put each server in [mcp.servers.NAME].")
     servers = table.get("servers", {})
     if not isinstance(servers, Mapping):
         raise ServerSettingsError("mcp.servers must be a table. Write [mcp.servers.NAME] with a command or a url.")
-    return {str(name): _read_server(str(name), server_table) for name, server_table in servers.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    try:
+        wait_seconds = msgspec.convert(table.get("wait_seconds", DEFAULT_WAIT_SECONDS), _Seconds, strict=False)
+    except msgspec.ValidationError as error:
+        raise ServerSettingsError(f"mcp.wait_seconds: {error}. Set the number of seconds; 0 to never wait.") from error
+    return {str(name): _read_server(str(name), server_table, wait_seconds) for name, server_table in servers.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def expand_variables(values: Mapping[str, str], environment: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -125,7 +138,7 @@ def expand_variables(values: Mapping[str, str], environment: Mapping[str, str] |
     return {name: _VARIABLE.sub(value_of, value) for name, value in values.items()}
 
 
-def _read_server(name: str, table: object) -> ServerSettings:
+def _read_server(name: str, table: object, wait_seconds: float) -> ServerSettings:
     path = f"mcp.servers.{name}"
     if not _NAME.fullmatch(name):
         raise ServerSettingsError(f"{path}: a server's name may have up to 32 letters, digits, - and _.")
@@ -135,7 +148,8 @@ def _read_server(name: str, table: object) -> ServerSettings:
         raise ServerSettingsError(f"{path}: {error}. See docs/mcp.md for the valid settings.") from error
     if problem := _find_problem(settings):
         raise ServerSettingsError(f"{path} {problem}")
-    return settings
+    has_own_wait = isinstance(table, Mapping) and "wait_seconds" in table
+    return settings if has_own_wait else msgspec.structs.replace(settings, wait_seconds=wait_seconds)
 
 
 def _find_problem(settings: ServerSettings) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Collection, Mapping
@@ -34,7 +35,9 @@ class BackgroundProcess:
         self.output = output
         self.pid = shell.pid
         self.cookie = shell.tree.cookie
+        self.work = f"{name}-{secrets.token_hex(4)}"  # unique in the session
         self.stopped = StopResult()
+        self.is_end_read = False  # the model knows that the process has ended
         self._shell = shell
         self._stdin = stdin
         self._started_at = monotonic()
@@ -55,6 +58,11 @@ class BackgroundProcess:
     def exit_code(self) -> int | None:
         """The exit code, or minus the number of the signal that killed the process. None while running."""
         return None if self.is_running else self._shell.exit_code
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether the process was stopped or detached, and did not end on its own."""
+        return self._stop_requested.is_set()
 
     @property
     def elapsed_seconds(self) -> float:

@@ -131,7 +131,7 @@ def _find_leftovers(owner: ProcessOwner, detached_cookies: Collection[str]) -> l
     processes = {process.pid: process for process in living_processes()}
     own_pids = set(_ancestor_pids(processes, os.getpid()))
     others = [process for process in processes.values() if process.pid not in own_pids]
-    cookies = {process.pid: _read_cookie(process.pid) for process in others}
+    cookies = {process.pid: innermost_cookie(read_cookies(process.pid)) for process in others}
 
     def is_orphan(process: ProcessInfo) -> bool:
         cookie = cookies[process.pid]
@@ -149,10 +149,11 @@ def _find_leftovers(owner: ProcessOwner, detached_cookies: Collection[str]) -> l
     return [with_command_line(process) for process in with_descendants(candidates, is_orphan)]
 
 
-def _read_cookie(pid: int) -> str:
+def read_cookies(pid: int) -> str:
+    """Return a process's value of HARK_COOKIE, outermost cookie first, or ""."""
     prefix = f"{COOKIE_NAME}=".encode()
     values = [entry[len(prefix) :] for entry in (read_environment(pid) or b"").split(b"\0") if entry.startswith(prefix)]
-    return innermost_cookie(values[0].decode(errors="replace")) if values else ""
+    return values[0].decode(errors="replace") if values else ""
 
 
 def _ancestor_pids(processes: Mapping[int, ProcessInfo], pid: int) -> Iterator[int]:

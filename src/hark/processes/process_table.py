@@ -11,8 +11,7 @@ from msgspec import Struct
 MAX_COMMAND_CHARACTERS = 80
 UNKNOWN_COMMAND = "a process"
 # Indexes of fields in /proc/PID/stat, counted from the field after the command name.
-_STATE, _PARENT, _GROUP, _SESSION, _TICKS, _STARTED, _MEMORY, _ENVIRONMENT_END = 0, 1, 2, 3, 11, 19, 20, 48
-_BUSY = (b"R", b"D")  # running or runnable, or waiting for a disk
+_STATE, _PARENT, _GROUP, _SESSION, _STARTED, _MEMORY, _ENVIRONMENT_END = 0, 1, 2, 3, 19, 20, 48
 
 
 class ProcessInfo(Struct, frozen=True):
@@ -59,6 +58,12 @@ def find_tree_in_proc(root: int, cookie: str, known: Mapping[int, ProcessInfo]) 
 
 def find_tree_with_ps(root: int, cookie: str, known: Mapping[int, ProcessInfo]) -> list[ProcessInfo]:
     """Find a process tree with ps, by process group and parent. A daemon can escape, because ps shows no cookies."""
+    return with_descendants(
+        _list_with_ps(), lambda process: root in (process.pid, process.group) or _is_known(process, known)
+    )
+
+
+def _list_with_ps() -> list[ProcessInfo]:
     listing = subprocess.run(
         ["ps", "-A", "-o", "pid=,ppid=,pgid=,stat=,args="],  # noqa: S607 - ps is found on the PATH
         stdin=subprocess.DEVNULL,
@@ -66,17 +71,19 @@ def find_tree_with_ps(root: int, cookie: str, known: Mapping[int, ProcessInfo]) 
         check=False,
     )
     lines = (line.split(None, 4) for line in listing.stdout.decode(errors="replace").splitlines())
-    processes = [
+    return [
         ProcessInfo(int(line[0]), int(line[1]), int(line[2]), 0, command=line[4][:MAX_COMMAND_CHARACTERS])
         for line in lines
         if len(line) == 5 and not line[3].startswith("Z")
     ]
-    return with_descendants(
-        processes, lambda process: root in (process.pid, process.group) or _is_known(process, known)
-    )
 
 
 HAS_PROC = sys.platform == "linux"
+
+
+def list_processes() -> Iterable[ProcessInfo]:
+    """Return all live processes, from /proc if there is one."""
+    return living_processes() if HAS_PROC else _list_with_ps()
 
 
 def _is_known(process: ProcessInfo, known: Mapping[int, ProcessInfo]) -> bool:
@@ -133,26 +140,6 @@ def with_command_line(process: ProcessInfo) -> ProcessInfo:
     return msgspec.structs.replace(
         process, command=command_line[:MAX_COMMAND_CHARACTERS] or UNKNOWN_COMMAND, is_certain=True
     )
-
-
-class ProcessActivity:
-    """Detects whether the processes of a session have used processor time since the last check.
-
-    A process that waits for the processor or the disk counts as active, because it may wait long on a busy machine.
-    """
-
-    def __init__(self, session: int) -> None:
-        self.session = session
-        self._ticks = 0
-
-    def has_progressed(self) -> bool:
-        """Return whether any process of the session was active since the last check. False without /proc."""
-        session = str(self.session).encode()
-        stats = [fields for fields in map(_read_stat, _list_pids()) if fields and fields[_SESSION] == session]
-        # Ticks of the processes and of their ended children, in user and kernel mode.
-        ticks = sum(int(tick) for fields in stats for tick in fields[_TICKS : _TICKS + 4])
-        has_progressed, self._ticks = ticks > self._ticks, ticks
-        return has_progressed or any(fields[_STATE] in _BUSY for fields in stats)
 
 
 def _list_pids() -> list[str]:

@@ -65,13 +65,14 @@ class RouteStatus(Struct, frozen=True):
 
 
 class McpServerStatus(Struct, frozen=True):
-    """An MCP server's state, number of tools, number of restarts and last error."""
+    """An MCP server's state, number of tools and restarts, last error, and time until its next automatic attempt."""
 
     name: str
     state: str
     tools: int
     restarts: int
     last_error: str
+    retry_seconds: float | None = None
 
 
 class LagStats(Struct, frozen=True):

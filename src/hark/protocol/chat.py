@@ -28,7 +28,9 @@ class IncomingMessage(Struct, frozen=True, tag="Written", omit_defaults=True):
 
     `is_for_us`: the message was sent in a direct chat or mentions the bot. `album`: the same value for
     all messages that were sent as one post. `quoted`: the text of the message that this one replies to. `voice`: a
-    recording that replaces the text.
+    recording that replaces the text. `replied_to`: the platform's id of the message that this one replies to.
+    `is_private`: only the author and the bot are in the chat. `is_answer`: the message is meant as an answer, because
+    it replies to a question from the bot or because the sender marked it as an answer.
     """
 
     id: str
@@ -41,6 +43,9 @@ class IncomingMessage(Struct, frozen=True, tag="Written", omit_defaults=True):
     album: str = ""
     quoted: str = ""
     at: float = 0.0
+    replied_to: str = ""
+    is_private: bool = False
+    is_answer: bool = False
 
 
 class MessageEdited(Struct, frozen=True, tag="Rewritten", omit_defaults=True):

@@ -80,6 +80,10 @@ class ChatLedger(Protocol):
         """Return the send attempt recorded under that key, or None."""
         ...
 
+    async def is_sent(self, address: Address, key_prefix: str, message: str) -> bool:
+        """Return whether the message with the platform's id `message` was sent under a key with this prefix."""
+        ...
+
     async def mark_sent(self, address: Address, key: str, message: str) -> None:
         """Record that the platform accepted the message and gave it the id `message`."""
         ...

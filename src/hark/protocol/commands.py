@@ -5,7 +5,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 from hark.protocol.messages import Attachment
+from hark.protocol.outcomes import Usage
 from hark.protocol.rules import ApprovalMode
+
+# Sources of interrupts that a user's message causes, as opposed to a stop.
+NEW_MESSAGE, VOICE_MESSAGE = "new message", "voice"
 
 
 class Delivery(StrEnum):
@@ -44,6 +48,11 @@ class Interrupt(Struct, frozen=True, omit_defaults=True, tag="interrupt"):
     source: str
     turn: str = ""
     shown: int | None = None
+
+    @property
+    def is_stop(self) -> bool:
+        """Whether this is a stop, rather than the effect of a message."""
+        return self.source not in (NEW_MESSAGE, VOICE_MESSAGE)
 
 
 class Edit(Struct, frozen=True, omit_defaults=True, tag="edit"):
@@ -112,6 +121,38 @@ class AddNote(Struct, frozen=True, omit_defaults=True, tag="remark"):
     text: str
 
 
+class StartWork(Struct, frozen=True, omit_defaults=True, tag="work.start"):
+    """Record background work that outlives its turn. `work` is its id in this session; `name` is for the user."""
+
+    id: str
+    work: str
+    name: str
+
+
+class EndWork(Struct, frozen=True, omit_defaults=True, tag="work.end"):
+    """Record the end of background work. `report` is for the model; "" if it already knows.
+
+    `wakes`: the report starts a turn; otherwise it is delivered with the next turn.
+    """
+
+    id: str
+    work: str
+    name: str
+    report: str = ""
+    wakes: bool = True
+
+
+class RecordSideAnswer(Struct, frozen=True, omit_defaults=True, tag="record_aside"):
+    """Count the usage of a side question, which may have been asked by another process."""
+
+    id: str
+    route: str
+    usage: Usage
+    cost: float | None = None
+
+
 QueueCommand = Edit | Move | Withdraw
-ChangeCommand = QueueCommand | ChooseRoute | ChooseMode | Compact | Rewind | AddNote
+ChangeCommand = (
+    QueueCommand | ChooseRoute | ChooseMode | Compact | Rewind | AddNote | RecordSideAnswer | StartWork | EndWork
+)
 Command = Say | Interrupt | Answer | ChangeCommand

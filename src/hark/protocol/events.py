@@ -92,13 +92,17 @@ class CallEnd(Event, frozen=True, tag="call.ended"):
 
 
 class QuestionAsked(Event, frozen=True, tag="question.asked"):
-    """The turn is waiting for the user's answer. For an approval, `call` is the tool call to approve."""
+    """The turn is waiting for the user's answer. For an approval, `call` is the tool call to approve.
+
+    `is_open_ended`: the user types a value, and the choices have no numbers.
+    """
 
     question: str
     text: str
     choices: tuple[str, ...] = ()
     kind: QuestionKind = QuestionKind.QUESTION
     call: str = ""
+    is_open_ended: bool = False
 
 
 class QuestionClosed(Event, frozen=True, tag="question.closed"):

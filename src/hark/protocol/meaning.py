@@ -27,6 +27,15 @@ class AnswerMeaning(Struct, frozen=True):
     text: str
 
 
+class InvalidAnswerMeaning(Struct, frozen=True):
+    """An attempt to answer that can't be used, such as a number outside the choices: neither an answer nor a message.
+
+    `reason` is shown to the user.
+    """
+
+    reason: str
+
+
 class MessageMeaning(Struct, frozen=True):
     """An ordinary message. The prefix `/steer` or `/queue` sets `delivery`, which is otherwise None."""
 
@@ -34,10 +43,9 @@ class MessageMeaning(Struct, frozen=True):
     delivery: Delivery | None = None
 
 
-Meaning = CommandMeaning | StopMeaning | AnswerMeaning | MessageMeaning
-AnswerRule = Callable[[str], AnswerMeaning | None]
+Meaning = CommandMeaning | StopMeaning | AnswerMeaning | InvalidAnswerMeaning | MessageMeaning
+AnswerRule = Callable[[str], AnswerMeaning | InvalidAnswerMeaning | None]
 
 
-def not_an_answer(text: str) -> AnswerMeaning | None:
+def not_an_answer(text: str) -> None:
     """Return None, so that no text counts as an answer. The default for surfaces that send answers by other means."""
-    return None

@@ -6,12 +6,16 @@ from msgspec import Struct
 
 
 class Effect(StrEnum):
-    """The known effect of a call: whether its tool ran, and whether it finished."""
+    """The known effect of a call: whether its tool ran, and whether it finished.
+
+    `CONTINUES`: the call ended, but the child that it started is still running and reports when it ends.
+    """
 
     NOT_STARTED = "not_started"
     COMPLETED = "completed"
     CANCELLED = "cancelled"
     UNKNOWN = "unknown"
+    CONTINUES = "continues"
 
 
 class Attachment(Struct, frozen=True, omit_defaults=True):

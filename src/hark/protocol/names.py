@@ -11,6 +11,7 @@ _CHILD = ".c-"
 _BACKGROUND = ".m-"
 _SCHEDULED = "schedule:"
 _CONTINUES = "continue:"
+_WAKE_UP = "wake-"
 
 # Names of special leases; no session can have these names.
 DRAINING = "=draining"  # held by a gateway that is about to stop
@@ -143,6 +144,21 @@ def continue_message_id(turn: str) -> str:
 def continued_turn(message: str) -> str:
     """Return the turn that a message with this id continues, or ""."""
     return message.removeprefix(_CONTINUES) if message.startswith(_CONTINUES) else ""
+
+
+def wake_up_id(work: str) -> str:
+    """Return the id of the message that reports the end of background work. Each work item has one such message."""
+    return f"{_WAKE_UP}{work}"
+
+
+def is_wake_up(message: str) -> bool:
+    """Return whether the message with this id reports the end of background work."""
+    return message.startswith(_WAKE_UP)
+
+
+def is_from_user(message: str) -> bool:
+    """Return whether a user sent the message with this id, rather than a schedule or background work."""
+    return not is_scheduled(message) and not is_wake_up(message)
 
 
 def is_schedule_name(name: str) -> bool:

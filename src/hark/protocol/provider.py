@@ -61,6 +61,7 @@ class Request(Struct, frozen=True):
 
     `memo` is a cache that belongs to the conversation. Providers store converted messages in it, each provider under
     a separate key, so that the next request converts only new messages. Without a memo, nothing is cached.
+    `may_call` is False if the reply must be text only. The tools are sent all the same, for the server's cache.
     """
 
     system: str
@@ -68,6 +69,7 @@ class Request(Struct, frozen=True):
     tools: Sequence[ToolSpec] = ()
     max_tokens: int | None = None
     memo: dict[object, Any] = {}
+    may_call: bool = True
 
 
 class ProviderError(Exception):

@@ -16,7 +16,7 @@ class Record(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Queued(Record, frozen=True, omit_defaults=True, kw_only=True, tag="queued"):
-    """A message was queued. `turn` is the turn it is meant for; `is_first` puts it before the other queued messages."""
+    """A message was queued. `turn` is the turn it is meant for; `is_first` puts it before the queued messages."""
 
     message: UserMessage
     delivery: Delivery
@@ -161,13 +161,14 @@ class CallEnded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="call
 
 
 class TurnEnded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="turn.ended"):
-    """A turn ended."""
+    """A turn ended. A turn with a `task` stays outside the conversation, so its end adds no note for the model."""
 
     turn: str
     outcome: Outcome
     timings: Timings = field(default_factory=Timings)
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
+    task: str = ""
 
 
 class Quarantined(Record, frozen=True, omit_defaults=True, kw_only=True, tag="quarantined"):
@@ -177,6 +178,36 @@ class Quarantined(Record, frozen=True, omit_defaults=True, kw_only=True, tag="qu
     call: str
     name: str
     text: str
+
+
+class WorkStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="work.started"):
+    """Background work started. A child that continues after its call has no such record: its call's result names it."""
+
+    work: str
+    name: str
+
+
+class WorkEnded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="work.ended"):
+    """Background work ended. The report is delivered with the next turn, or starts a turn if `wakes`.
+
+    Without a report, the model already knows that the work ended, and a pending report is dropped.
+    """
+
+    work: str
+    report: UserMessage | None = None
+    wakes: bool = False
+
+
+class WakeUpsHeld(Record, frozen=True, omit_defaults=True, kw_only=True, tag="wake_ups.held"):
+    """The user stopped the session: no report starts a turn until the user sends a message."""
+
+
+class SideAnswered(Record, frozen=True, omit_defaults=True, kw_only=True, tag="aside"):
+    """The model answered a side question. Only the usage is stored; the transcript doesn't change."""
+
+    route: str
+    usage: Usage
+    cost: float | None = None
 
 
 AnyRecord = (
@@ -202,4 +233,8 @@ AnyRecord = (
     | CallEnded
     | TurnEnded
     | Quarantined
+    | WorkStarted
+    | WorkEnded
+    | WakeUpsHeld
+    | SideAnswered
 )

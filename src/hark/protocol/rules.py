@@ -28,7 +28,8 @@ class ApprovalMode(StrEnum):
 class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Limits for a turn, for a session and for a day (None for no limit), and timeouts for stopping.
 
-    `sleep_seconds`: a session that is idle and has no readers for this long is unloaded from memory.
+    `sleep_seconds`: a session that is idle and has no readers for this long is unloaded from memory. `wake_ups`: how
+    many turns background work may start between two messages from the user.
     """
 
     steps: Count | None = 100
@@ -42,6 +43,7 @@ class Limits(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     settle_seconds: Amount = 1.0
     exit_seconds: Amount = 5.0
     sleep_seconds: Amount = 600.0
+    wake_ups: Annotated[int, Meta(ge=0)] = 10
 
 
 class Approvals(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -61,6 +63,13 @@ class SteerBefore(StrEnum):
 
     STEP = "step"
     TOOL = "tool"
+
+
+class ChildrenOnMessage(StrEnum):
+    """The effect of an interrupting message on the children of the interrupted turn."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
 
 
 class Rules(Struct, frozen=True, omit_defaults=True):

@@ -175,6 +175,10 @@ class Session(Protocol):
         """Rewind to before a turn, optionally undoing its file changes. Return the result, or why it was refused."""
         ...
 
+    def stop_side_questions(self) -> bool:
+        """Stop the side questions that were asked in this process. Return False if none was open."""
+        ...
+
     def publish_notice(self, code: str, text: str) -> None:
         """Publish a notice to the session's readers."""
         ...

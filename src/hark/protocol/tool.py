@@ -110,18 +110,24 @@ class ToolError(Exception):
 
 
 class QuestionKind(StrEnum):
-    """The kind of a question. An approval accepts only its choices as an answer; a question also accepts free text."""
+    """The kind of a question. Text that is not a choice declines an approval; a question accepts it as the answer."""
 
     APPROVAL = "approval"
     QUESTION = "question"
 
 
 class Question(Struct, frozen=True):
-    """A question to the user."""
+    """A question to the user.
+
+    `is_open_ended`: the user types a value, such as a number. The choices are shortcuts without numbers or letters.
+    `outlives_turn`: it stays open when the turn ends, because a child asks it.
+    """
 
     text: str
     choices: tuple[str, ...] = ()
     kind: QuestionKind = QuestionKind.QUESTION
+    is_open_ended: bool = False
+    outlives_turn: bool = False
 
 
 class CallContext(Protocol):
@@ -134,6 +140,11 @@ class CallContext(Protocol):
     turn: str
     call: str
     workspace: Path
+
+    @property
+    def is_cut_by_message(self) -> bool:
+        """Whether the turn was interrupted by a message, rather than stopped."""
+        ...
 
     def output(self, text: str) -> None:
         """Show a piece of output while the call runs. The output is kept if the call is interrupted."""

@@ -8,12 +8,15 @@ from aiohttp.abc import ResolveResult
 
 CONNECT_SECONDS = 30.0
 NEGATIVE_CACHE_SECONDS = 1.0
+REPEATED_LOOKUP_SECONDS = 1.0  # for a host whose last lookup failed
+SLOW_LOOKUP_CACHE_SECONDS = 5.0  # a lookup can't be cancelled, so few may run at a time
 
 
 class CachingResolver(aiohttp.ThreadedResolver):
     """Resolves host names through the system, and caches failures for a second.
 
     Without the cache, each message to a model whose host can't be resolved would wait seconds for the same failure.
+    After a failure, a lookup that takes longer than a second fails with the same error.
     """
 
     def __init__(self, *, negative_cache_seconds: float = NEGATIVE_CACHE_SECONDS) -> None:
@@ -33,7 +36,12 @@ class CachingResolver(aiohttp.ThreadedResolver):
         if failure is not None and self._loop.time() < expires_at:
             raise socket.gaierror(*failure.args)  # a new error, because a repeated `raise` would accumulate tracebacks
         try:
-            addresses = await super().resolve(host, port, family)
+            async with asyncio.timeout(None if failure is None else REPEATED_LOOKUP_SECONDS):
+                addresses = await super().resolve(host, port, family)
+        except TimeoutError:
+            assert failure is not None
+            self._failures[host] = self._loop.time() + SLOW_LOOKUP_CACHE_SECONDS, failure
+            raise socket.gaierror(*failure.args) from None
         except socket.gaierror as error:
             self._failures[host] = self._loop.time() + self._negative_cache_seconds, socket.gaierror(*error.args)
             raise

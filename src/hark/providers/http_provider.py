@@ -28,6 +28,8 @@ READS_PER_SECOND = 2_500  # for all streams above that number; tokens that arriv
 MIN_PAUSE_SECONDS = 0.04
 MAX_PAUSE_SECONDS = 0.8
 TICK_SECONDS = 0.005
+PROBE_SECONDS = 10.0
+TOO_MANY_REQUESTS = 429
 
 
 class ReadThrottle:
@@ -123,6 +125,22 @@ class HttpProvider:
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Yield the reply's chunks; see `Provider.stream`. Errors never contain the key."""
         return self._stream(self._encode(request, self._endpoint), ReplyParser(self._create_decoder()))
+
+    async def is_reachable(self) -> bool:
+        """Return whether the server answers a request for its models, which uses no tokens.
+
+        Any answer counts except a server error and a rate limit, because even a rejected key proves that the server
+        works. Cancelling closes the connection.
+        """
+        url = self._endpoint.base_url.rstrip("/") + "/models"
+        try:
+            async with (
+                asyncio.timeout(PROBE_SECONDS),
+                self._session.get(url, headers=self._headers, allow_redirects=False) as response,
+            ):
+                return response.status < 500 and response.status != TOO_MANY_REQUESTS
+        except (*NETWORK_ERRORS, TimeoutError, ValueError):
+            return False
 
     async def _stream(self, body: bytes, parser: ReplyParser) -> AsyncGenerator[Chunk, None]:
         try:

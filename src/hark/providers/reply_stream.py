@@ -11,7 +11,7 @@ from hark.providers.sse import EventTooLong, SseParser
 NETWORK_ERRORS = (aiohttp.ClientError, OSError)
 MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
-ERROR_BODY_SECONDS = 5.0
+ERROR_BODY_SECONDS = 1.0  # the status is reported even if its reason is late
 TAIL_SECONDS = 5.0  # for events after a complete reply, such as its usage
 DRAIN_SECONDS = 0.1  # for the end of the body, so that the connection can be reused
 

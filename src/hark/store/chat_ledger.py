@@ -141,6 +141,12 @@ class SqliteChatLedger:
         """Return the send attempt recorded under that key, or None."""
         return await self._thread.submit(lambda connection: _find_sent(connection, address, key))
 
+    async def is_sent(self, address: Address, key_prefix: str, message: str) -> bool:
+        """Return whether the message with the platform's id `message` was sent under a key with this prefix."""
+        sql = "SELECT 1 FROM sent WHERE address = ? AND key BETWEEN ? AND ? AND message = ?"
+        keys = key_prefix, f"{key_prefix}\U0010ffff"
+        return await self._execute(sql, _address_key(address), *keys, message) is not None
+
     async def mark_sent(self, address: Address, key: str, message: str) -> None:
         """Record that the platform accepted the message and gave it the id `message`."""
         sql = "UPDATE sent SET message = ? WHERE address = ? AND key = ?"

@@ -18,9 +18,9 @@ from hark.protocol.events import (
     ReplyRestarted,
     TurnEnd,
 )
-from hark.protocol.meaning import AnswerMeaning
+from hark.protocol.meaning import AnswerMeaning, CommandMeaning, InvalidAnswerMeaning
 from hark.protocol.session import Session
-from hark.protocol.tool import QuestionKind
+from hark.text.answers import AnswerResult, find_answer
 from hark.text.status_text import describe_incomplete_turn
 
 MIN_READ_SECONDS = 0.3
@@ -30,8 +30,8 @@ SHOWN_STATES = ("interrupting", "steering", "queued", "held")
 class PlainTerminal:
     """The line-based terminal of one user; `/stop` stops the turn.
 
-    A typed line answers the open question if the line is a valid answer: one of the choices for an approval, any
-    text for other questions. A line typed before the user could have read the question is sent as a message.
+    A typed line answers an open question if it is a choice's number, letter or text, or if the question has no
+    choices. Free text that was typed before the user could have read the question is sent as a message.
     """
 
     def __init__(self, session: Session, output: TextIO = sys.stdout, *, is_sequential: bool = False) -> None:
@@ -39,7 +39,8 @@ class PlainTerminal:
         self._session = session
         self._output = output
         self._is_sequential = is_sequential
-        self._question: QuestionAsked | None = None
+        self._questions: dict[str, QuestionAsked] = {}
+        self._last_closed: QuestionAsked | None = None  # in the running turn
         self._asked_at = 0.0
         self._is_mid_line = False
 
@@ -58,25 +59,25 @@ class PlainTerminal:
     async def _handle_line(self, text: str) -> None:
         if not text:
             return
-        meaning = self._session.interpret(text, self._interpret_answer)
-        if isinstance(meaning, AnswerMeaning):
-            self._question = None
-            refusal = await self._session.answer(meaning.question, text)
+        meaning = self._session.interpret(text, self._find_answer)
+        if isinstance(meaning, InvalidAnswerMeaning):
+            self._write_line(f"[{meaning.reason}]")
+        elif isinstance(meaning, AnswerMeaning):
+            self._close_question(meaning.question)
+            refusal = await self._session.answer(meaning.question, meaning.text)
             if refusal:
-                self._write_line(refusal.message)
+                self._write_line(f"[{refusal.message}]")
+        elif self._is_sequential and isinstance(meaning, CommandMeaning):
+            self._write_line(f"[{await self._session.run_command(meaning)}]")  # the input may end before a notice
+            await self._session.idle()
         else:
             await self._session.say(text)
             if self._is_sequential:
                 await self._session.idle()
 
-    def _interpret_answer(self, text: str) -> AnswerMeaning | None:
-        asked = self._question
-        if asked is None or text.startswith("/"):
-            return None
+    def _find_answer(self, text: str) -> AnswerResult:
         is_readable = self._is_sequential or time.monotonic() - self._asked_at > MIN_READ_SECONDS
-        is_approval = asked.kind is QuestionKind.APPROVAL
-        is_answer = text.lower() in (*asked.choices, "y", "n") if is_approval else is_readable
-        return AnswerMeaning(asked.question, text) if is_answer else None
+        return find_answer(text, self._questions.values(), self._last_closed, is_private=is_readable)
 
     async def _show_events(self, events: AsyncIterator[AnyEvent]) -> None:
         async for event in events:
@@ -98,24 +99,24 @@ class PlainTerminal:
                 place = f" #{receipt.position}" if receipt.state in ("queued", "held") else ""
                 self._write_line(f"[{receipt.state}{place}]")
             case QuestionAsked(text=text, choices=choices):
-                self._question, self._asked_at = event, time.monotonic()
+                self._questions[event.question], self._asked_at = event, time.monotonic()
                 self._write_line(f"? {text} ({' / '.join(choices)})" if choices else f"? {text}")
             case QuestionClosed(question=question, reason=reason):
-                self._close_question(question, reason)
+                if reason != "answered":
+                    self._write_line(f"[The question was {reason}.]")
+                self._close_question(question)
             case Notice(text=text):
                 self._write_line(f"[{text}]")
             case TurnEnd():
-                self._question = None
+                self._questions = {name: asked for name, asked in self._questions.items() if asked.turn is None}
+                self._last_closed = None
                 problem = describe_incomplete_turn(event)
                 self._write_line(f"[{problem}]" if problem else "")
             case _:
                 pass
 
-    def _close_question(self, question: str, reason: str) -> None:
-        if reason != "answered":
-            self._write_line(f"[The question was {reason}.]")
-        if self._question is not None and self._question.question == question:
-            self._question = None
+    def _close_question(self, question: str) -> None:
+        self._last_closed = self._questions.pop(question, self._last_closed)
 
     def _write_line(self, text: str) -> None:
         if self._is_mid_line:

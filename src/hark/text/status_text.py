@@ -10,7 +10,12 @@ from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached,
 from hark.text.safe_text import sanitize_line
 
 MAX_TITLE_CHARACTERS = 120
-_EFFECTS = {Effect.NOT_STARTED: "not started", Effect.CANCELLED: "cancelled", Effect.UNKNOWN: "effect unknown"}
+_EFFECTS = {
+    Effect.NOT_STARTED: "not started",
+    Effect.CANCELLED: "cancelled",
+    Effect.UNKNOWN: "effect unknown",
+    Effect.CONTINUES: "continues in the background",
+}
 _MAIN_ARGUMENTS = ("command", "path", "pattern", "url", "query", "goal", "question", "code", "action", "name", "text")
 
 

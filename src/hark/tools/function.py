@@ -96,6 +96,7 @@ class _ChildContext:
         self.turn = context.turn
         self.call = context.call
         self.workspace: Path = context.workspace
+        self.is_cut_by_message = False
 
     def output(self, text: str) -> None:
         print(text, end="", flush=True)  # noqa: T201 - the child's stdout is the call's output

@@ -1,6 +1,6 @@
 """The `process` tool: manages background processes."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import anyio
 
@@ -54,11 +54,24 @@ def _predict_effects(arguments: ProcessArguments) -> PredictedEffects:
     return PredictedEffects(is_changing=arguments.action in ("write", "stop"), subject=subject, writes=())
 
 
+class ProcessWatch(Protocol):
+    """Reports the end of a process to its session, unless the model has read about it."""
+
+    async def watch_process(self, session: str, process: BackgroundProcess) -> None:
+        """Record a process that outlives its call, and report its end."""
+        ...
+
+    def note_end_read(self, session: str, process: BackgroundProcess) -> None:
+        """Note that the model has read that the process ended. Returns immediately."""
+        ...
+
+
 class ProcessTool:
     """The tool that starts, shows and stops the session's processes. `background` owns the processes."""
 
-    def __init__(self, background: BackgroundProcesses) -> None:
+    def __init__(self, background: BackgroundProcesses, watch: ProcessWatch | None = None) -> None:
         self._background = background
+        self._watch = watch
         self.spec = tool_spec(
             ProcessArguments,
             "process",
@@ -69,9 +82,17 @@ class ProcessTool:
         )
 
     async def run(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
-        """Run one action. Cancelling a start stops the new process; cancelling another action changes nothing."""
+        """Run one action. Stopping a start stops the new process; cancelling another action changes nothing."""
         if problem := _find_problem(arguments):
             raise ToolError(problem)
+        output = await self._run_action(arguments, context)
+        for process in self._background.list_processes(context.session) if self._watch else ():
+            is_shown = arguments.action == "list" or process.name == arguments.id
+            if self._watch and is_shown and not process.is_running:
+                self._watch.note_end_read(context.session, process)
+        return output
+
+    async def _run_action(self, arguments: ProcessArguments, context: CallContext) -> ToolOutput:
         match arguments.action:
             case "start":
                 return await self._start(arguments, context)
@@ -112,12 +133,15 @@ class ProcessTool:
             with anyio.move_on_after(START_SECONDS):  # commands that fail mostly fail at once
                 await wait_for_first(process.wait_until_ended, context.wait_for_steer)
         except anyio.get_cancelled_exc_class():
-            # An interrupted call has not done its work, so it must not leave a process that is never used.
-            with anyio.CancelScope(shield=True):
-                await process.stop()
-            self._background.remove(context.session, process)
-            raise
+            if not context.is_cut_by_message:
+                # A stopped call has not done its work, so it must not leave a process that is never used.
+                with anyio.CancelScope(shield=True):
+                    await process.stop()
+                self._background.remove(context.session, process)
+                raise
         if process.is_running:
+            if self._watch:
+                await self._watch.watch_process(context.session, process)
             return ToolOutput(f"Started {process.name} (pid {process.pid}). Use the read action to see its output.")
         return _build_output(process, is_error=process.exit_code != 0)
 

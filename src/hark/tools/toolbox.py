@@ -1,14 +1,10 @@
 """An agent's tools, by name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
-
-import anyio
 
 from hark.protocol.tool import Tool, ToolSpec
 from hark.tools.arguments import decode_arguments
-
-READY_SECONDS = 10.0
 
 
 class ToolSource(Protocol):
@@ -22,8 +18,8 @@ class ToolSource(Protocol):
         """Return the tool with this name, even if it is not available yet, or None."""
         ...
 
-    async def wait_until_settled(self, timeout_seconds: float) -> None:
-        """Wait until the available tools are known, for at most `timeout_seconds`."""
+    async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
+        """Wait for tools that are being started, for a limited time. `notify` receives messages for the session."""
         ...
 
 
@@ -37,7 +33,6 @@ class Toolbox:
     def __init__(self, tools: Iterable[Tool] = (), sources: Sequence[ToolSource] = ()) -> None:
         self._tools: dict[str, Tool] = {}
         self._sources = sources
-        self._ready_at = 0.0
         for tool in tools:
             name = tool.spec.name
             if name in self._tools:
@@ -61,13 +56,10 @@ class Toolbox:
         """
         return decode_arguments(spec, arguments)
 
-    async def wait_until_ready(self) -> None:
-        """Wait until the tools of all sources are known, for at most READY_SECONDS after the first call."""
-        if not self._sources:
-            return
-        self._ready_at = self._ready_at or anyio.current_time() + READY_SECONDS
+    async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
+        """Wait for tools that are being started, for a limited time. `notify` receives messages for the session."""
         for source in self._sources:
-            await source.wait_until_settled(max(0.0, self._ready_at - anyio.current_time()))
+            await source.wait_until_ready(session, notify)
 
     def get(self, name: str) -> Tool | None:
         """Return the tool with this name, or None."""

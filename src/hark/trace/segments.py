@@ -142,7 +142,9 @@ def _has_failed(span: Span, following: Span | None) -> bool:
     """Return whether a model request failed: the next span is a pause or a request to another route."""
     if following is None or span.kind not in (MODEL, COMPACTION):
         return False
-    return following.kind == PAUSE or (following.kind == span.kind and following.name != span.name)
+    return (following.kind, following.name) == (PAUSE, "retry") or (
+        following.kind == span.kind and following.name != span.name
+    )
 
 
 def _describe_other(segment: Segment, *, is_failed: bool) -> Segment:
@@ -151,6 +153,8 @@ def _describe_other(segment: Segment, *, is_failed: bool) -> Segment:
             return replace(segment, note="failed, retried", is_bad=True)
         case "compaction":
             return replace(segment, title="summarising older messages")
+        case "pause" if segment.name == "tools":
+            return replace(segment, title="waiting for MCP servers")
         case "pause":
             return replace(segment, title="before the next attempt")
         case "question":

@@ -8,13 +8,14 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from hark.protocol.commands import VOICE_MESSAGE
 from hark.protocol.meaning import StopMeaning
 from hark.protocol.speech import SpeechError, Transcriber
 from hark.protocol.voice_messages import WITHDRAWN, VoiceClient, VoiceNote, VoiceOutcome, VoiceResult
 from hark.voice.pending_recordings import PendingRecordings
 from hark.voice.settings import VoiceSettings
 
-SOURCE = "voice"  # the source of an interrupt
+SOURCE = VOICE_MESSAGE  # the source of an interrupt
 MICROPHONE = "\N{STUDIO MICROPHONE}\N{VARIATION SELECTOR-16}"
 OFF_TEXT = 'Voice messages are not transcribed ([voice] stt = "off"). Type your message instead.'
 SILENCE_TEXT = "No speech was recognised in the recording. Record it again or type your message."

@@ -77,7 +77,7 @@ def describe_records(records: list[AnyRecord]) -> list[str]:
         (make_state(), QUEUE, False, ["start n"]),
         (make_state(), INTERRUPT, True, ["start n"]),
         (make_state(is_running=True), INTERRUPT, False, ["queue n first"]),
-        (make_state(is_running=True), STEER, False, ["queue n"]),
+        (make_state(is_running=True), STEER, False, ["queue n first"]),
         (make_state(is_running=True), QUEUE, False, ["queue n"]),
         (make_state(is_running=True), INTERRUPT, True, ["queue n first", "held"]),
         (make_state(is_running=True), QUEUE, True, ["queue n", "held"]),

@@ -34,6 +34,7 @@ from hark.protocol.provider import (
     TextChunk,
     UsageChunk,
 )
+from hark.protocol.rules import Limits, Rules
 from hark.providers.scripted import Fail, Hang, ScriptedProvider, ScriptStep
 from hark.store.memory import MemoryStore, SharedMemory
 from tests.engine.engine_fixture import SessionUser, TestClock, call_chunks, quick_tool, run_session
@@ -135,7 +136,7 @@ async def test_a_summary_request_that_is_too_long_is_retried_with_clipped_texts(
             reply.add(chunk)
         return reply
 
-    summary, _ = await summarise(ask, [UserMessage("1", LONG), *call_messages("a", LONG), *call_messages("b", LONG)])
+    summary = await summarise(ask, [UserMessage("1", LONG), *call_messages("a", LONG), *call_messages("b", LONG)])
     assert summary == "notes"
     assert len(sizes) == 3
     assert sizes == sorted(sizes, reverse=True)
@@ -252,6 +253,24 @@ async def test_a_context_too_long_error_overrides_the_configured_window() -> Non
     async with run_session(services_with_routes(Route("main", provider, context_tokens=1_000_000))) as user:
         await send_all(user, "one", "two", "three")
     assert user.recorder.outcomes[-1] == Completed("done")
+
+
+@in_virtual_time
+async def test_the_request_is_repeated_when_a_summary_replaced_a_single_message() -> None:
+    provider = scripted_provider([LONG], [TOO_LONG], ["the notes"], ["done"])
+    async with run_session(services_with_routes(Route("main", provider))) as user:
+        await send_all(user, "one", "two")
+    assert are_summary_requests(provider) == [False, False, True, False]
+
+
+@in_virtual_time
+async def test_an_early_summary_that_never_ends_is_abandoned_and_the_turn_continues() -> None:
+    provider = scripted_provider([LONG], [LONG], [LONG, LONG], ["done"])
+    rules = Rules(limits=Limits(reply_characters=6_000))
+    async with run_session(services_with_routes(Route("main", provider, context_tokens=WINDOW), rules=rules)) as user:
+        await send_all(user, "one", "two " + LONG, "three")
+    assert user.recorder.outcomes[-1] == Completed("done")
+    assert any("Could not summarise" in event.text for event in user.recorder.of_kind(Notice))
 
 
 @in_virtual_time

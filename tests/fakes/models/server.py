@@ -4,6 +4,7 @@ disconnects.
 In a test: `async with ModelServer([tokens(3), silent()]) as server`, one behaviour per request, in order.
 As a process: `python -m tests.fakes.models.server --port 0` prints its port as a JSON line. The request's model name
 selects the behaviour (see `tests.fakes.models.behaviours.behaviour_named`), and `GET /_requests` lists all requests.
+`GET /v1/models` has the status `models_status` and is counted in `probe_count`.
 The server supports three APIs: /v1/chat/completions, /v1/responses and /v1/messages. In strict mode, a request that
 the vendor would refuse gets a 400 response with the reason.
 """
@@ -34,6 +35,8 @@ class ModelServer:
         self.port = 0
         self.connection_count = 0
         self.requests: list[ReceivedRequest] = []
+        self.models_status = 200
+        self.probe_count = 0
 
     @property
     def base_url(self) -> str:
@@ -65,6 +68,11 @@ class ModelServer:
             await self._arrival.wait_for(lambda: len(self.requests) >= number)
         return self.requests[number - 1]
 
+    async def probes(self, number: int) -> None:
+        """Wait until this many probes have arrived."""
+        async with self._arrival:
+            await self._arrival.wait_for(lambda: self.probe_count >= number)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -88,7 +96,7 @@ class ModelServer:
                 method, path, headers = await _read_head(byte, reader)
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 if method == "GET":
-                    await self._report(writer)
+                    await (self._answer_probe(writer) if path.endswith("/models") else self._report(writer))
                     reading = asyncio.create_task(_read_first_byte(reader))
                     continue
                 seen = ReceivedRequest(path, headers, json.loads(body), connection, time.perf_counter())
@@ -111,6 +119,13 @@ class ModelServer:
             except AssertionError as error:
                 return failing(400, message=str(error))
         return behaviour_named(seen.body["model"]) if self._script is None else self._script[number]
+
+    async def _answer_probe(self, writer: asyncio.StreamWriter) -> None:
+        async with self._arrival:
+            self.probe_count += 1
+            self._arrival.notify_all()
+        writer.write(b"HTTP/1.1 %d Status\r\nContent-Length: 0\r\n\r\n" % self.models_status)
+        await writer.drain()
 
     async def _report(self, writer: asyncio.StreamWriter) -> None:
         body = json.dumps([seen.as_json() for seen in self.requests]).encode()

@@ -1,6 +1,13 @@
 """Known bugs that are planted in the engine. The simulation must detect each of them."""
 
-from tests.simulation.mutants import announcements, calls, queue, stops, writes
+from tests.simulation.mutants import announcements, calls, ownership, queue, stops, writes
 from tests.simulation.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = (*stops.MUTANTS, *queue.MUTANTS, *calls.MUTANTS, *writes.MUTANTS, *announcements.MUTANTS)
+MUTANTS: tuple[Mutant, ...] = (
+    *stops.MUTANTS,
+    *queue.MUTANTS,
+    *calls.MUTANTS,
+    *writes.MUTANTS,
+    *announcements.MUTANTS,
+    *ownership.MUTANTS,
+)

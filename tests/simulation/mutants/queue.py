@@ -51,7 +51,7 @@ def _keep_last_only(self: Any, record: Queued) -> None:
 
 
 def _clear_on_interrupt(self: Any, record: Queued) -> None:
-    if record.is_first:
+    if record.delivery is Delivery.INTERRUPT:
         self.queue = []
     _queue(self, record)
 
@@ -74,12 +74,22 @@ def _overtake_held(
     return _on_say(state, say, context, is_stopped=is_stopped)
 
 
+def _queue_steers_last(delivery: Delivery, *, has_turn: bool) -> bool:
+    return delivery is Delivery.INTERRUPT
+
+
+def _start_nothing(state: SessionState, context: decide.DecisionContext) -> list[Any]:
+    return []
+
+
 MUTANTS = (
     Mutant("A message is acknowledged before it is in the journal", ((Session, "_process_say", _acknowledge_early),)),
     Mutant("A steer is removed from the queue and lost", ((StepRunner, "_accept_steers", _drop_steers),)),
     Mutant("A turn that a crash left open runs again", ((decide, "on_load", _rerun_crashed_turn),)),
     Mutant("The queue has one slot, and the last message wins", ((SessionState, "_queue", _keep_last_only),)),
     Mutant("An interrupting message wipes the queue", ((SessionState, "_queue", _clear_on_interrupt),)),
+    Mutant("A steer that its turn did not take runs last", ((decide, "goes_first", _queue_steers_last),)),
+    Mutant("A loaded session waits for the next message before it runs", ((decide, "on_ready", _start_nothing),)),
     Mutant("Messages held by a stop are never released", ((decide, "on_say", _never_release_held),)),
     Mutant(
         "An interrupting message overtakes an earlier held one", ((decide, "on_say", _overtake_held),), first_seed=195

@@ -34,7 +34,7 @@ def check_interrupt_sources(observations: Observations, history: TurnHistory, *,
 
 def _is_interrupt_of(record: object, turn: str) -> bool:
     tag = record.__struct_config__.tag  # type: ignore[attr-defined]
-    return bool(tag == "queued" and record.turn == turn and record.is_first)  # type: ignore[attr-defined]
+    return bool(tag == "queued" and record.turn == turn and record.delivery == "interrupt")  # type: ignore[attr-defined]
 
 
 def _earliest_message(observations: Observations, history: TurnHistory, turn: str) -> int:

@@ -27,6 +27,7 @@ def check(observations: Observations, links: Mapping[str, NetworkLink], rules: R
     history = TurnHistory(observations)
     _check_each_message_processed_once(observations)
     _check_order(observations)
+    _check_steers_run_first(observations)
     _check_prompts(observations, history)
     _check_receipts(observations)
     _check_one_turn_at_a_time(observations)
@@ -98,6 +99,25 @@ def _check_order(observations: Observations) -> None:
         for first, second in pairwise(names):
             if position[first] > position[second]:
                 observations.add_violation(f"order: {first} ran before {second}, which came first ({delivery})")
+
+
+def _check_steers_run_first(observations: Observations) -> None:
+    """Check that no queued message starts a turn while a steer for an earlier turn waits, unless a user moved one."""
+    moved = {one.record.message for one in observations.records if isinstance(one.record, Moved)}
+    steers: list[str] = []
+    for one in observations.records:
+        match one.record:
+            case Queued(message=message, delivery=Delivery.STEER, turn=turn) if turn and message.id not in moved:
+                steers.append(message.id)
+            case TurnStarted(messages=messages) | Steered(messages=messages):
+                names = [message.id for message in messages]
+                steers = [name for name in steers if name not in names]
+                if steers and names and isinstance(one.record, TurnStarted) and not moved.intersection(names):
+                    observations.add_violation(f"order: {names} started a turn before the steers {steers}")
+            case Withdrawn(message=name) if name in steers:
+                steers.remove(name)
+            case _:
+                pass
 
 
 def _check_prompts(observations: Observations, history: TurnHistory) -> None:

@@ -383,7 +383,7 @@ async def test_an_encrypted_direct_message_from_an_unknown_user_requests_pairing
     assert (request.id, as_message(request).author.id) == (event, eve.id)
 
 
-async def test_a_choice_in_a_group_is_made_by_reaction_or_by_a_number_or_label_addressed_to_the_bot(
+async def test_a_choice_in_a_group_is_made_by_reaction_and_texts_are_delivered_with_the_message_they_reply_to(
     synapse: Synapse, tmp_path: Path
 ) -> None:
     bot = synapse.register("hark", "Hark")
@@ -406,10 +406,12 @@ async def test_a_choice_in_a_group_is_made_by_reaction_or_by_a_number_or_label_a
         await ann.write(room, "end")
         events = await recorder.wait_for(6)
         await ann.until(lambda: len(ann.events_of(bot.id, "m.room.redaction")) == 2)
-    assert message_texts(events) == ["allow", "1", "end"]
-    pressed = [one for one in events if isinstance(one, ButtonPressed)]
-    assert [one.value for one in pressed] == ["answer:q:1", "answer:q:0", "answer:q:1"]
-    assert {one.author.id for one in pressed} == {ann.id}
+    assert message_texts(events) == ["allow", "1", "deny", "1", "end"]
+    messages = [one for one in events if isinstance(one, IncomingMessage)]
+    assert [one.replied_to for one in messages] == ["", "", asked, "", ""]
+    assert not any(one.is_private for one in messages)
+    [pressed] = [one for one in events if isinstance(one, ButtonPressed)]
+    assert (pressed.value, pressed.author.id) == ("answer:q:1", ann.id)
 
 
 async def test_a_rejected_access_token_is_reported_without_showing_the_token(synapse: Synapse, tmp_path: Path) -> None:

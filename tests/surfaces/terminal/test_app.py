@@ -214,13 +214,15 @@ async def test_resumed_session_shows_its_earlier_messages(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("no_reading_delay")
-async def test_approval_is_given_with_one_key(tmp_path: Path) -> None:
+async def test_approval_is_given_with_a_letter_and_enter(tmp_path: Path) -> None:
     script = [[call("shell", command="touch made")], ["done it"]]
     async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
         await terminal.send("go")
         await wait_for_question(terminal)
         assert "[y] yes" in terminal.screen
         await terminal.press("y")
+        assert terminal.input_text == "y"  # nothing is answered without Enter
+        await terminal.press("enter")
         await terminal.until("done it")
         assert "Answered: yes" in terminal.log
     assert (tmp_path / "work" / "made").exists()
@@ -228,12 +230,12 @@ async def test_approval_is_given_with_one_key(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_reading_delay")
 @pytest.mark.parametrize("key", ["n", "4"])
-async def test_approval_is_denied_with_one_key(tmp_path: Path, key: str) -> None:
+async def test_approval_is_denied_with_a_letter_or_number_and_enter(tmp_path: Path, key: str) -> None:
     script = [[call("shell", command="touch made")], ["as you like"]]
     async with open_terminal(tmp_path, script, approvals={"mode": "ask"}) as terminal:
         await terminal.send("go")
         await wait_for_question(terminal)
-        await terminal.press(key)
+        await terminal.press(key, "enter")
         await terminal.until("as you like")
     assert not (tmp_path / "work" / "made").exists()
 
@@ -273,11 +275,12 @@ async def test_approval_key_is_typed_as_text_when_the_input_line_is_not_empty(tm
 
 
 @pytest.mark.usefixtures("no_reading_delay")
-async def test_question_is_answered_with_text(tmp_path: Path) -> None:
+async def test_question_with_choices_is_answered_in_other_words_after_shift_tab(tmp_path: Path) -> None:
     script = [[call("ask", question="Which colour?", choices=["red", "blue"])], ["thanks"]]
     async with open_terminal(tmp_path, script) as terminal:
         await terminal.send("go")
         await wait_for_question(terminal)
+        await terminal.press("shift+tab")
         await terminal.type("a warm green")
         await terminal.press("enter")
         await terminal.until("thanks")
@@ -630,3 +633,27 @@ async def test_typed_stop_word_stops_the_turn(tmp_path: Path) -> None:
         await terminal.until("stopped in")
         await terminal.wait_until_idle()
         assert len(terminal.provider.requests) == 1
+
+
+async def test_esc_stops_only_the_open_side_question_and_a_second_esc_stops_the_turn(tmp_path: Path) -> None:
+    work, aside = Hang(), Hang()
+    async with open_terminal(tmp_path, [["working", work], [aside]]) as terminal:
+        await terminal.send("go")
+        await work.reached.wait()
+        await terminal.send("/btw how far?")
+        await aside.reached.wait()
+        await terminal.press("escape")
+        await terminal.until("The side question was stopped.")
+        assert aside.closed.is_set()
+        assert not work.closed.is_set()
+        await terminal.press("escape")
+        await terminal.until("stopped in")
+
+
+async def test_side_answers_are_shown_in_separate_blocks(tmp_path: Path) -> None:
+    async with open_terminal(tmp_path, [["answer one"], ["answer two"]]) as terminal:
+        await terminal.send("/btw one?")
+        await terminal.until("answer one")
+        await terminal.send("/btw two?")
+        await terminal.until("answer two")
+        assert "answer one" in terminal.log

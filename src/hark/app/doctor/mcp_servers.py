@@ -21,7 +21,7 @@ from hark.processes.cookies import current_owner
 from hark.processes.piped_process import create_spawner
 
 START_TIMEOUT_SECONDS = 2.0
-FINAL_STATES = (ServerState.CONNECTED, ServerState.PARKED, ServerState.LOGIN)
+FINAL_STATES = (ServerState.CONNECTED, ServerState.FAILED, ServerState.LOGIN)
 
 
 async def check_mcp_servers(home: Path, settings: Settings) -> list[CheckResult]:
@@ -77,7 +77,7 @@ def _server_result(status: ServerStatus) -> CheckResult:
             return CheckResult("mcp", Level.OK, f"{name}: works, {len(status.tools)} tools")
         case ServerState.LOGIN:
             return CheckResult("mcp", Level.WARN, f"{name}: requires a login.", f"Run: hark mcp login {name}")
-        case ServerState.PARKED:
+        case ServerState.FAILED:
             advice = f"See logs/mcp-{name}.log in the home, fix its settings, then run: hark mcp test {name}"
             return CheckResult("mcp", Level.WARN, f"{name}: failed: {status.last_error}", advice)
         case _:

@@ -13,6 +13,7 @@ EFFECT_TEXTS = {
     Effect.UNKNOWN: "was started, and its effect is unknown: check it before you do anything similar again",
     Effect.CANCELLED: "was cancelled while it was running: check its partial effect before you do it again",
     Effect.NOT_STARTED: "was not started",
+    Effect.CONTINUES: "continues in the background and reports when it ends: don't start it again",
 }
 
 

@@ -132,7 +132,8 @@ class SessionHandle:
         if shown is not None:
             await note_unheard_reply(self.proxy, shown, self.new_id())
         stored_attachments = await self._store_attachments(message_id, attachments)
-        prefix = meaning.delivery if isinstance(meaning, MessageMeaning) else None
+        assert isinstance(meaning, MessageMeaning)  # no answer rule was given
+        prefix = meaning.delivery
         message = Say(
             message_id, meaning.text, prefix or requested_delivery, details.get("author", ""), stored_attachments, shown
         )
@@ -162,8 +163,15 @@ class SessionHandle:
         """
         for message in messages:
             self.services.stopped_messages.add(self._id, message)
+        if not turn and not messages:
+            self.stop_side_questions()
         proxy = await self._router.find_owned(self._id)
         return await proxy.interrupt(Interrupt(self.new_id(), source, turn, shown), messages) if proxy else None
+
+    def stop_side_questions(self) -> bool:
+        """Stop the side questions that were asked in this process. Return False if none was open."""
+        proxy = self._router.find_open(self._id)
+        return proxy is not None and proxy.side_questions.stop()
 
     def interrupt_soon(self, source: str = "user") -> None:
         """Interrupt the session from any thread, without waiting."""
@@ -287,8 +295,14 @@ class SessionHandle:
         if isinstance(command, CommandMeaning):
             code = command.name
             await self.wait_until_loaded()  # so that the notice follows all earlier events; a stop does not wait
-        self.publish_notice(code, await self.run_command(command))
+            if COMMANDS[code].is_aside:
+                self.proxy.side_questions.start(self._publish_reply(code, command))
+                return Receipt(command_id, self._id, ReceiptState.STARTED)
+        await self._publish_reply(code, command)
         return Receipt(command_id, self._id, ReceiptState.STARTED)
+
+    async def _publish_reply(self, code: str, command: CommandMeaning | StopMeaning) -> None:
+        self.publish_notice(code, await self.run_command(command))
 
     async def _change_queue(self, command: QueueCommand) -> Refusal | None:
         """Change the queue. A session that is not open is loaded only if the message is in its queue."""

@@ -20,7 +20,7 @@ from hark.protocol.rules import ApprovalMode
 
 Layer = dict[str, Any]
 
-_DELIVERY_KEYS = ("default", "after_stop", "steer_before", "stop_words", "surfaces")
+_DELIVERY_KEYS = ("default", "after_stop", "steer_before", "children", "stop_words", "surfaces")
 _ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
 _APPROVALS_NEEDING_TRUST = ("allow", "writable")
 # Routes, voice and web would send the user's keys and messages to servers that the project chooses. mcp and voice

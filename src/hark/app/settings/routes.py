@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from hark.providers.endpoint import Endpoint
+    from hark.providers.http_provider import HttpProvider
 
 PROVIDERS = ("openai", "responses", "anthropic", "local")
 EMBEDDED_MODEL = "SmolLM2-135M"
@@ -68,11 +69,10 @@ class RouteMaker:
     def _make_route(self, spec: RouteSpec, *, is_preloaded: bool) -> Route:
         route, facts = spec.route, spec.facts
         is_embedded = route.provider == "local"
+        http_provider = None if is_embedded else self._make_provider(route, _endpoint(spec))
         return Route(
             route.name,
-            self._make_embedded_provider(is_preloaded=is_preloaded)
-            if is_embedded
-            else self._make_provider(route, _endpoint(spec)),
+            http_provider or self._make_embedded_provider(is_preloaded=is_preloaded),
             facts.input_price,
             facts.output_price,
             facts.cached_price,
@@ -83,6 +83,7 @@ class RouteMaker:
             first_byte_seconds=route.first_byte_seconds,
             idle_seconds=route.idle_seconds,
             limiter=self._request_limiter(route),
+            probe=http_provider.is_reachable if http_provider else None,
         )
 
     def _request_limiter(self, route: RouteSettings) -> anyio.CapacityLimiter | None:
@@ -93,7 +94,7 @@ class RouteMaker:
         limiter.total_tokens = route.max_concurrent
         return limiter
 
-    def _make_provider(self, route: RouteSettings, endpoint: "Endpoint") -> Provider:
+    def _make_provider(self, route: RouteSettings, endpoint: "Endpoint") -> "HttpProvider":
         match route.provider:
             case "anthropic":
                 from hark.providers.anthropic.provider import Anthropic

@@ -8,7 +8,7 @@ from hark.app.logs import LogSettings
 from hark.app.slash.stop_words import STOP_WORDS
 from hark.processes.sandbox import SandboxSettings
 from hark.protocol.commands import Delivery
-from hark.protocol.rules import AfterStop, Approvals, Limits, SteerBefore
+from hark.protocol.rules import AfterStop, Approvals, ChildrenOnMessage, Limits, SteerBefore
 from hark.providers.catalog import ModelFacts
 from hark.schedules.settings import ScheduleSettings
 from hark.surfaces.terminal.keys import Keys
@@ -43,6 +43,7 @@ class DeliverySettings(Struct, frozen=True, omit_defaults=True):
     default: Delivery = Delivery.INTERRUPT
     after_stop: AfterStop = AfterStop.HOLD
     steer_before: SteerBefore = SteerBefore.STEP
+    children: ChildrenOnMessage = ChildrenOnMessage.CONTINUE
     stop_words: tuple[str, ...] = STOP_WORDS
     surfaces: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
 

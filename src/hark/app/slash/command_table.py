@@ -13,12 +13,16 @@ QUEUE_CHANGES = ("drop", "to", "edit", "now")
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A slash command: its name, arguments and help text. `run` executes it and returns the text to show."""
+    """A slash command: its name, arguments and help text. `run` executes it and returns the text to show.
+
+    A command with `is_aside` runs next to later messages and commands, which don't wait for it.
+    """
 
     name: str
     takes: str
     help: str
     run: CommandFunction
+    is_aside: bool = False
 
 
 def receipt_text(receipt: Receipt) -> str:
@@ -46,7 +50,9 @@ def _surface_command(name: str, takes: str, help_line: str) -> SlashCommand:
     return SlashCommand(name, takes, help_line, run)
 
 
-def _command(name: str, takes: str, help_line: str, module: str, function: str = "") -> SlashCommand:
+def _command(
+    name: str, takes: str, help_line: str, module: str, function: str = "", *, is_aside: bool = False
+) -> SlashCommand:
     """Return a command whose module is imported when the command first runs."""
 
     async def run(session: Any, arguments: str) -> str:
@@ -55,7 +61,7 @@ def _command(name: str, takes: str, help_line: str, module: str, function: str =
         command: CommandFunction = vars(import_module(f"hark.app.{module}"))[function or name]
         return await command(session, arguments)
 
-    return SlashCommand(name, takes, help_line, run)
+    return SlashCommand(name, takes, help_line, run, is_aside)
 
 
 # The terminal executes these itself; other surfaces don't have them.
@@ -72,9 +78,10 @@ COMMANDS = {
     command.name: command
     for command in (
         SlashCommand("help", "", "list the commands", _help),
-        _command("stop", "", "stop the turn", "slash.turn"),
+        _command("stop", "[all]", "stop the turn and its children; all: also background processes", "slash.turn"),
         _command("queue", "[TEXT | N drop | N to M | N edit TEXT | N now]", "show or edit the queue", "slash.turn"),
         _command("steer", "TEXT", "steer the turn", "slash.turn"),
+        _command("btw", "QUESTION", "ask a side question; the turn continues", "slash.turn", is_aside=True),
         _command("busy", "[interrupt|steer|queue]", "show or set how messages reach a running turn", "slash.turn"),
         _command("approve", "[session|always]", "approve the request", "slash.turn"),
         _command("deny", "[WHY]", "decline the request", "slash.turn"),
@@ -91,7 +98,7 @@ COMMANDS = {
         _command("usage", "", "show the tokens and cost of this session", "slash.session"),
         _command("export", "[markdown|json]", "write the conversation to a file", "slash.session"),
         _command("tools", "", "list the tools", "slash.tools"),
-        _command("mcp", "", "list the MCP servers", "slash.tools"),
+        _command("mcp", "[restart NAME]", "list the MCP servers, or restart one", "slash.tools"),
         _command("skills", "", "list the skills", "slash.tools"),
         _command("memory", "", "show the stored notes", "slash.tools"),
         _command("children", "[stop NAME]", "list the child agents, or stop one", "slash.tools"),

@@ -46,7 +46,7 @@ def _parse_command(text: str) -> CommandMeaning | StopMeaning | MessageMeaning |
     name, arguments = name.lower(), "".join(rest).strip()
     if name not in COMMANDS:
         return None
-    if name == "stop":
+    if name == "stop" and arguments.lower() != "all":
         return StopMeaning()
     number, _, change = arguments.partition(" ")
     is_change = number.isdecimal() and change.strip().partition(" ")[0] in QUEUE_CHANGES

@@ -21,16 +21,14 @@ async def tools(session: SessionHandle, arguments: str) -> str:
 
 
 async def mcp(session: SessionHandle, arguments: str) -> str:
-    """List the MCP servers."""
+    """List the MCP servers, or restart one."""
     servers = session.services.servers
     if servers is None:
         return "No MCP servers are configured; docs/mcp.md explains how to add one."
-    rows = [
-        f"{status.name}: {status.state}, {len(status.tools)} tools"
-        + (f"; {status.last_error}" if status.last_error else "")
-        for status in servers.status()
-    ]
-    return "\n".join(rows)
+    action, _, name = arguments.partition(" ")
+    if action == "restart":
+        return servers.restart(name.strip(), lambda text: session.publish_notice("mcp", text))
+    return "\n".join(status.text for status in servers.status()) if not action else "Use /mcp or /mcp restart NAME."
 
 
 async def skills(session: SessionHandle, arguments: str) -> str:

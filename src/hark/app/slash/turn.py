@@ -6,13 +6,30 @@ from hark.protocol.commands import Delivery
 from hark.protocol.meaning import NO_TURN
 from hark.protocol.receipts import QueueItem
 from hark.protocol.rules import ApprovalMode
+from hark.protocol.tool import QuestionKind
 from hark.text.graphemes import shorten
 
 
 async def stop(session: SessionHandle, arguments: str) -> str:
-    """Stop the running turn."""
+    """Stop the running turn, its children and all side questions. With `all`, also stop background processes."""
+    has_stopped_aside = session.stop_side_questions()
+    children = [run.child.id for run in session.services.work.children.detached(session.id)]
     settled = await session.interrupt("user")
+    ended = await session.services.work.end_all(session.id) if arguments == "all" else []
+    if names := list(dict.fromkeys([*children, *ended])):
+        return f"Stopped {', '.join(names)}."
+    if settled is None and has_stopped_aside:
+        return "Stopped the side question. " + NO_TURN
     return f"Stopped in {settled.timings.settle:.1f} ms" if settled else NO_TURN
+
+
+async def btw(session: SessionHandle, arguments: str) -> str:
+    """Ask the model a side question next to the running turn, or stop the open side questions."""
+    if not arguments:
+        return "Use /btw QUESTION, or /btw stop."
+    if arguments == "stop":
+        return "Stopped the side question." if session.stop_side_questions() else "No side question is open."
+    return f"btw {_shorten(arguments)}\n\n{await session.proxy.ask_aside(arguments)}"
 
 
 async def queue(session: SessionHandle, arguments: str) -> str:
@@ -74,10 +91,14 @@ async def mode(session: SessionHandle, arguments: str) -> str:
 
 
 async def _answer(session: SessionHandle, text: str) -> str:
-    questions = session.proxy.open_questions
-    if not questions:
+    """Answer the oldest open approval."""
+    questions = session.proxy.open_question_events
+    asked = next((asked for asked in questions if asked.kind is QuestionKind.APPROVAL), None)
+    if asked is None:
         return "Nothing to approve."
-    refusal = await session.answer(questions[0], text)
+    if text in ("session", "always") and text not in asked.choices:
+        return "This call can only be approved once. Use /approve or /deny."
+    refusal = await session.answer(asked.question, text)
     return refusal.message if refusal else f"answered: {text}"
 
 

@@ -72,11 +72,9 @@ async def serve(
     from hark.surfaces.web.app import DeferredApp
     from hark.surfaces.web.server import make_server
 
-    with _open_listener(serve_settings) as listener:
-        watchdog = Watchdog(EXIT_SECONDS)
-        exit_requested = anyio.Event()
-        signals = Signals(watchdog, lambda _: exit_requested.set())
-        signals.listen()
+    watchdog = Watchdog(EXIT_SECONDS)
+    exit_requested = anyio.Event()
+    with _open_listener(serve_settings) as listener, Signals(watchdog, lambda _: exit_requested.set()) as signals:
         deferred_app = DeferredApp()
         server = make_server(deferred_app)
         async with anyio.create_task_group() as tasks:
@@ -89,7 +87,7 @@ async def serve(
                         anyio.create_task_group() as service_tasks,
                     ):
                         reload = Reloader(load, options, agent.apply_settings, serve_settings, served.apply_settings)
-                        reload.listen()
+                        signals.reload = reload.request
                         service_tasks.start_soon(reload.run)
                         service_tasks.start_soon(ping_watchdog)
                         notify("READY=1", f"STATUS=serving on {listening_url(listener)}")

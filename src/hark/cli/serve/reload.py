@@ -1,9 +1,7 @@
 """Reloads the settings of `hark serve` on SIGHUP, one request at a time, and reports the result."""
 
 import argparse
-import asyncio
 import logging
-import signal
 from collections.abc import Callable
 
 import anyio
@@ -40,11 +38,6 @@ class Reloader:
         self._current = current
         self._apply_to_server = apply_to_server
         self._requested = anyio.Event()
-
-    def listen(self) -> None:
-        """Make SIGHUP request a reload, unless the process was started with SIGHUP ignored."""
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.request)
 
     def request(self) -> None:
         """Request a reload. Returns immediately."""

@@ -46,9 +46,7 @@ async def run(options: argparse.Namespace) -> int:
     """Run the command. A signal cancels it without leaving partial results."""
     settings = config.load_here().skills
     scope = anyio.CancelScope()
-    signals = Signals(Watchdog(EXIT_SECONDS), lambda _: scope.cancel())
-    signals.listen()
-    with scope:
+    with Signals(Watchdog(EXIT_SECONDS), lambda _: scope.cancel()) as signals, scope:
         return await run_action(options, SkillsContext(config.home_directory(), config.workspace(), settings))
     return signals.code or INTERRUPTED
 

@@ -11,6 +11,7 @@ from hark.engine.session.state import SessionState
 from hark.engine.turn.transcript import CRASH
 from hark.protocol.events import CallEnd, CallStart, Event, MessageAccepted, Notice, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.messages import UserMessage
+from hark.protocol.names import is_wake_up
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Receipt
 from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined, Queued, TurnEnded, TurnStarted
@@ -109,7 +110,7 @@ def _new_messages(record: AnyRecord) -> tuple[UserMessage, ...]:
     match record:
         case Queued(inbox=inbox, message=message) if inbox:
             return (message,)
-        case TurnStarted(inbox=inbox, messages=messages) if inbox:
-            return messages
+        case TurnStarted(inbox=inbox, messages=messages):
+            return messages if inbox else tuple(message for message in messages if is_wake_up(message.id))
         case _:
             return ()

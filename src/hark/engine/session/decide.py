@@ -3,9 +3,10 @@
 The order in which messages run is defined in `queue_rule.py`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
-from hark.engine.session.queue_rule import next_turn_messages
+from hark.engine.session.queue_rule import goes_first, next_turn_messages
 from hark.engine.session.state import SessionState
 from hark.engine.turn.transcript import CRASH, close_calls
 from hark.protocol.commands import (
@@ -16,17 +17,19 @@ from hark.protocol.commands import (
     ChooseRoute,
     Command,
     Compact,
-    Delivery,
     Edit,
+    EndWork,
     Interrupt,
     Move,
     QueueCommand,
+    RecordSideAnswer,
     Rewind,
     Say,
+    StartWork,
     Withdraw,
 )
 from hark.protocol.messages import AssistantMessage, UserMessage
-from hark.protocol.names import turn_name
+from hark.protocol.names import child_session_name, is_from_user, turn_name, wake_up_id
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
@@ -43,22 +46,31 @@ from hark.protocol.records import (
     Replied,
     Rewound,
     RouteChosen,
+    SideAnswered,
     TurnEnded,
     TurnStarted,
+    WakeUpsHeld,
     Withdrawn,
+    WorkEnded,
+    WorkStarted,
 )
 from hark.protocol.rules import AfterStop
 
-NEW_MESSAGE = "new message"
+WORK_LOST = "{} was running when Hark crashed, and is lost. Nothing was run again."
+WORK_CLOSED = "{} was ended, because Hark exited."
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionContext:
-    """A decision's input besides state and command: the time, the session's id, and the inbox entry being processed."""
+    """A decision's input besides state and command.
+
+    That is the time, the session's id, the inbox entry being processed, and the limit of wake-ups.
+    """
 
     at: float
     session: str
     inbox: int = 0
+    max_wake_ups: int = 10
 
 
 def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stopped: bool = False) -> list[AnyRecord]:
@@ -68,7 +80,7 @@ def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stoppe
         release: list[AnyRecord] = [QueueReleased(at=context.at)] if state.is_held else []
         return [*release, _start_turn(state, (message,), context)]
     turn = state.turn.id if state.turn else ""
-    is_first = say.delivery is Delivery.INTERRUPT
+    is_first = goes_first(say.delivery, has_turn=state.turn is not None)
     queued = Queued(
         message=message, delivery=say.delivery, turn=turn, is_first=is_first, inbox=context.inbox, at=context.at
     )
@@ -83,7 +95,7 @@ def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stoppe
 def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[AnyRecord]:
     """Queue a message that arrived while no process owned the session. `on_ready` starts the first turn later."""
     message = UserMessage(say.id, say.text, say.author, say.attachments)
-    is_first = say.delivery is Delivery.INTERRUPT
+    is_first = goes_first(say.delivery, has_turn=not state.is_held)
     queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=context.inbox, at=context.at)
     return [queued, QueueReleased(at=context.at)] if state.is_held else [queued]
 
@@ -143,10 +155,49 @@ def on_change(state: SessionState, command: ChangeCommand, context: DecisionCont
             return RouteChosen(route=route, inbox=context.inbox, at=context.at)
         case ChooseMode(mode=mode):
             return ModeChosen(mode=mode, inbox=context.inbox, at=context.at)
+        case RecordSideAnswer(route=route, usage=usage, cost=cost):
+            return SideAnswered(route=route, usage=usage, cost=cost, inbox=context.inbox, at=context.at)
         case AddNote(text=text):
             if state.turn is not None:
                 return _refuse(command, "busy", "A turn is running, so no note can be added now.", context)
             return NoteAdded(text=text, inbox=context.inbox, at=context.at)
+        case StartWork(work=work, name=name):
+            return WorkStarted(work=work, name=name, inbox=context.inbox, at=context.at)
+        case EndWork():
+            return on_end_work(state, command, context)
+
+
+def on_end_work(state: SessionState, end: EndWork, context: DecisionContext) -> AnyRecord:
+    """Return the record for ended background work, or a refusal if its end was already delivered.
+
+    A child may end before the record of the call that it outlived.
+    """
+    is_running = end.work in state.work or (state.turn is not None and end.work in state.turn.calls)
+    is_pending = any(report.id == wake_up_id(end.work) for report in state.reports)
+    if not is_running and (end.report or not is_pending):
+        return _refuse(end, "unknown_work", "The end of that work was already reported.", context)
+    report = UserMessage(wake_up_id(end.work), end.report, end.name) if end.report else None
+    return WorkEnded(work=end.work, report=report, wakes=end.wakes, inbox=context.inbox, at=context.at)
+
+
+def on_stop(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
+    """Return the records for a stop by the user: background work starts no turn until the user's next message."""
+    if state.are_wake_ups_held or not (state.work or state.reports):
+        return []
+    return [WakeUpsHeld(at=context.at)]
+
+
+def end_all_work(
+    state: SessionState, text: str, context: DecisionContext, *, wakes: bool, alive: Collection[str] = ()
+) -> list[AnyRecord]:
+    """Return the records that report the end of all running work except `alive`. `text` has a place for the name."""
+    records: list[AnyRecord] = []
+    for work, name in state.work.items():
+        full_name = name or child_session_name(context.session, work)
+        report = UserMessage(wake_up_id(work), f"[{text.format(full_name)}]", full_name)
+        if work not in alive:
+            records.append(WorkEnded(work=work, report=report, wakes=wakes, at=context.at))
+    return records
 
 
 def on_rewind(state: SessionState, rewind: Rewind, context: DecisionContext) -> AnyRecord:
@@ -187,7 +238,7 @@ def on_load(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
         CallEnded(turn=turn.id, result=result, at=context.at)
         for result in close_calls(turn.calls.values(), turn.started, "the program crashed")
     )
-    records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), at=context.at))
+    records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), task=turn.task, at=context.at))
     return records
 
 
@@ -202,17 +253,23 @@ def _next_turn(state: SessionState, records: list[AnyRecord], context: DecisionC
     preview.turns = state.turns
     preview.queue = list(state.queue)
     preview.is_held = state.is_held
+    preview.reports, preview.waking_reports = list(state.reports), set(state.waking_reports)
+    preview.wake_ups, preview.are_wake_ups_held = state.wake_ups, state.are_wake_ups_held
     for record in records:
-        if isinstance(record, Queued | QueueHeld | QueueReleased | Withdrawn):
+        if isinstance(record, Queued | QueueHeld | QueueReleased | Withdrawn | WorkEnded | WakeUpsHeld):
             preview.apply(record)
-    if preview.is_held or not preview.queue:
+    messages = () if preview.is_held else next_turn_messages(preview.queue)
+    if not messages and not preview.can_wake(context.max_wake_ups):
         return []
-    return [_start_turn(state, next_turn_messages(preview.queue), DecisionContext(context.at, context.session))]
+    return [_start_turn(preview, messages, replace(context, inbox=0))]
 
 
 def _start_turn(state: SessionState, messages: tuple[UserMessage, ...], context: DecisionContext) -> TurnStarted:
+    """Start a turn with the messages, after the reports about background work that ended since the last turn."""
     turn = turn_name(context.session, state.turns + 1)
-    return TurnStarted(turn=turn, messages=messages, inbox=context.inbox, at=context.at)
+    is_attended = any(is_from_user(message.id) for message in messages)
+    reports = () if state.are_wake_ups_held and not is_attended else tuple(state.reports)
+    return TurnStarted(turn=turn, messages=(*reports, *messages), inbox=context.inbox, at=context.at)
 
 
 def _refuse(command: Command, code: str, message: str, context: DecisionContext) -> CommandRefused:

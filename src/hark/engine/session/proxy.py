@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 
+import anyio
 from msgspec import structs
 
 from hark.engine.services import EngineServices
@@ -11,7 +12,9 @@ from hark.engine.session.fanout import Subscription
 from hark.engine.session.in_flight import InFlightMessage
 from hark.engine.session.ownership import Ownership
 from hark.engine.session.receipts import queue_items
+from hark.engine.session.side_question import CLOSE_SECONDS, SideQuestions, SideRequest
 from hark.engine.session.state import SHUTDOWN, SessionState
+from hark.engine.turn.step import LiveTurn
 from hark.engine.turn.turn import Turn
 from hark.protocol.commands import Answer, ChangeCommand, Interrupt, Say
 from hark.protocol.events import Notice, QuestionAsked
@@ -30,6 +33,7 @@ class SessionProxy:
         self.id = session
         self._services = services
         self._ownership = Ownership(session, services)
+        self.side_questions = SideQuestions()
 
     @property
     def state(self) -> SessionState:
@@ -60,8 +64,10 @@ class SessionProxy:
 
     @property
     def is_unused(self) -> bool:
-        """True when no local turn is running, no message is in flight, and no task or reader uses the session."""
-        return not self.is_busy and not self._ownership.waiters and not self._ownership.fanout.has_readers
+        """True when no local turn or background work is running, and no message, task or reader uses the session."""
+        has_work = self._ownership.session is not None and bool(self.state.work)
+        is_waited_for = bool(self._ownership.waiters) or self._ownership.fanout.has_readers
+        return not self.is_busy and not has_work and not is_waited_for
 
     async def wait_until_loaded(self) -> None:
         """Wait until the session is loaded, by this process or by the process that owns it.
@@ -181,6 +187,25 @@ class SessionProxy:
         async with self._in_use():
             return queue_items(self.id, self.state)
 
+    async def ask_aside(self, question: str) -> str:
+        """Ask the model a side question and return its answer, or why there is none. The session doesn't change."""
+        return await self.side_questions.run(self._ask_aside(question))
+
+    async def _ask_aside(self, question: str) -> str:
+        async with self._in_use():
+            if not self.is_loaded:
+                return self._unavailable().message
+            turn = self._ownership.session.turn if self._ownership.session else None
+            services = turn.services if turn else self._services
+            request = SideRequest(services, self.state, turn.live if turn else LiveTurn())
+            try:
+                return await request.ask(replace_surrogates(question))
+            finally:
+                usage = request.usage_command(self._services.clock.new_id())
+                if usage is not None:
+                    with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                        await self.change(usage)
+
     def publish_notice(self, code: str, text: str) -> None:
         """Publish a notice to this session's readers without storing it."""
         self._ownership.fanout.emit(Notice, None, code, text)
@@ -190,7 +215,8 @@ class SessionProxy:
         self._ownership.inbox_changed.set()
 
     def close(self, source: str = SHUTDOWN) -> None:
-        """Stop the running turn, release the session and end `run`."""
+        """Stop the running turn and all side questions, release the session and end `run`."""
+        self.side_questions.stop()
         self._ownership.close(source)
 
     def drain(self) -> None:
@@ -199,7 +225,11 @@ class SessionProxy:
 
     async def run(self) -> None:
         """Own or follow the session until `close`. Following also ends when no task in this process needs it."""
-        await self._ownership.run()
+        try:
+            await self._ownership.run()
+        finally:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await self.side_questions.close()
 
     async def _interrupt_when_ready(
         self, interrupt: Interrupt, messages: Collection[str], started_turn: str

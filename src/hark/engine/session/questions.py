@@ -43,7 +43,8 @@ class Questions:
         self._open[name] = answer
         self._on_answer[name] = on_answer
         self._asked[name] = turn, question, call
-        self._fanout.emit(QuestionAsked, turn, name, question.text, question.choices, question.kind, call)
+        details = question.text, question.choices, question.kind, call, question.is_open_ended
+        self._fanout.emit(QuestionAsked, turn or None, name, *details)
         reason = "withdrawn"
         try:
             async with asyncio.timeout(seconds):
@@ -54,7 +55,7 @@ class Questions:
             raise NoUserToAsk from error
         finally:
             del self._open[name], self._on_answer[name], self._asked[name]
-            self._fanout.emit(QuestionClosed, turn, name, reason)
+            self._fanout.emit(QuestionClosed, turn or None, name, reason)
         return text
 
     def answer(self, question: str, text: str) -> bool:
@@ -96,4 +97,5 @@ class TurnQuestions:
         Raises:
             NoUserToAsk: No user is available, or no user answered in time.
         """
-        return await self._questions.ask(self._turn, question, call, self._seconds, on_answer)
+        turn = "" if question.outlives_turn else self._turn
+        return await self._questions.ask(turn, question, call, self._seconds, on_answer)

@@ -1,8 +1,9 @@
 """The queue rule: the order in which queued messages run, and which of them start a turn together.
 
-- Messages are queued in order of arrival. An interrupting message goes before all queued ones and after earlier
-  interrupting ones. It moves pending steers of the running turn ahead with it.
-- A steer that its turn did not accept keeps its position in that order.
+- Messages are queued in order of arrival. Interrupting messages, and steers for a running turn, go before all queued
+  ones and keep the order of arrival among themselves. So a steer that its turn did not accept runs first.
+- A steer that finds no turn running is queued. If no process owned the session, it counts as meant for the last turn,
+  unless the queue is held.
 - When a turn ends, the first message starts the next one, unless the queue is held. Interrupting and steering messages
   at the head of the queue start one turn together, in order. A queued message starts a separate turn.
 - A stop holds the queue (or runs it, or hands it back: `after_stop`). The next message of any kind releases it.
@@ -17,18 +18,26 @@ from hark.protocol.messages import UserMessage
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message in the queue. `turn` names the turn that a steer is for, while that turn is running."""
+    """A message in the queue. `turn` names the turn that a steer is for, while that turn is running.
+
+    `is_first` means that it was put before the messages that are only queued.
+    """
 
     message: UserMessage
     delivery: Delivery
     turn: str
+    is_first: bool = False
 
 
-def insert_message(queue: Sequence[QueuedMessage], item: QueuedMessage, *, is_first: bool) -> list[QueuedMessage]:
-    """Return the queue with `item` inserted. `is_first` means that the message interrupts."""
-    if not is_first:
+def goes_first(delivery: Delivery, *, has_turn: bool) -> bool:
+    """Return whether a message goes before the queued ones. `has_turn`: a turn is running that a steer is for."""
+    return delivery is Delivery.INTERRUPT or (delivery is Delivery.STEER and has_turn)
+
+
+def insert_message(queue: Sequence[QueuedMessage], item: QueuedMessage) -> list[QueuedMessage]:
+    """Return the queue with `item` inserted."""
+    if not item.is_first:
         return [*queue, item]
-    # An interrupt moves the running turn's steers ahead with it: they were sent before it and are as urgent.
     urgent = [other for other in queue if _is_urgent(other, item.turn)]
     others = [other for other in queue if not _is_urgent(other, item.turn)]
     return [*urgent, item, *others]
@@ -52,5 +61,6 @@ def next_turn_messages(queue: Sequence[QueuedMessage]) -> tuple[UserMessage, ...
 
 
 def _is_urgent(item: QueuedMessage, turn: str) -> bool:
-    is_steer = item.delivery is Delivery.STEER and item.turn == turn
-    return item.delivery is Delivery.INTERRUPT or is_steer
+    # Older journals have steers behind queued messages. An interrupt moves these ahead with it.
+    is_old_steer = item.delivery is Delivery.STEER and item.turn == turn
+    return item.is_first or is_old_steer

@@ -1,6 +1,6 @@
 """Session restrictions: a child session gets a subset of the tools, and separate limits."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -44,6 +44,7 @@ class SelectedTools:
         """Convert a call's arguments to the type that the tool expects."""
         return self._tools.decode(spec, arguments)
 
-    async def wait_until_ready(self) -> None:
-        """Wait until the available tools are known."""
-        await self._tools.wait_until_ready()
+    async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
+        """Wait for tools that are being started, unless all selected tools are available."""
+        if not {spec.name for spec in self._tools.specs}.issuperset(self._names):
+            await self._tools.wait_until_ready(session, notify)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hark.engine.services import EngineServices
 from hark.engine.session import decide
 from hark.engine.session.announcements import Announcement, apply_records, publish, set_receipts
-from hark.engine.session.decide import NEW_MESSAGE, DecisionContext
+from hark.engine.session.decide import WORK_CLOSED, WORK_LOST, DecisionContext
 from hark.engine.session.fanout import Fanout
 from hark.engine.session.in_flight import InFlightMessages
 from hark.engine.session.journal_writer import JournalWriter
@@ -16,7 +16,7 @@ from hark.engine.session.state import SHUTDOWN, SessionState
 from hark.engine.turn.transcript import CRASH
 from hark.engine.turn.turn import Turn
 from hark.engine.turn.turn_io import TurnIO
-from hark.protocol.commands import Answer, ChangeCommand, Compact, Delivery, Interrupt, Say
+from hark.protocol.commands import NEW_MESSAGE, Answer, ChangeCommand, Compact, Delivery, EndWork, Interrupt, Say
 from hark.protocol.events import QuestionAsked
 from hark.protocol.names import is_scheduled
 from hark.protocol.outcomes import Interrupted
@@ -49,6 +49,7 @@ class Session:
         self._changed = Signal()
         self._verified_lapses = services.lease_renewal.lapses
         self._is_closing = False
+        self._is_fenced = False
         self.is_over = False
 
     @property
@@ -81,6 +82,7 @@ class Session:
                 self._questions.answer(answer.question, answer.text)
             case command:
                 self._append(decide.on_change(self.state, command, context))
+                self._wake_after(command)
         return True
 
     def interrupt(self, interrupt: Interrupt) -> Turn | None:
@@ -89,6 +91,8 @@ class Session:
         Without a turn name, cancel the newest turn, which may start while the previous turn's end is being written.
         """
         turn = next((turn for turn, _ in reversed(self._turns) if interrupt.turn in ("", turn.id)), None)
+        if turn is not None or not interrupt.turn:
+            self._stop_work(interrupt)
         if turn is None:
             return None
         named = Interrupt(interrupt.id, interrupt.source, turn.id, interrupt.shown)
@@ -103,8 +107,21 @@ class Session:
         record = decide.on_change(self.state, command, self._context())
         if isinstance(record, CommandRefused):
             return Refusal(record.code, record.message)
-        await self._append(record)
+        durable = self._append(record)
+        self._wake_after(command)
+        await durable
         return None
+
+    def _wake_after(self, command: ChangeCommand) -> None:
+        """Start a turn if `command` ended background work and its report may start one."""
+        if isinstance(command, EndWork) and not self._is_closing:
+            self._append(*decide.on_ready(self.state, self._context()))
+
+    def _stop_work(self, interrupt: Interrupt) -> None:
+        """If the interrupt is a stop, hold wake-ups and notify the owner of the session's children."""
+        if interrupt.is_stop:
+            self._append(*decide.on_stop(self.state, self._context()))
+            self._services.stopped.notify(self.id)
 
     def answer(self, answer: Answer) -> Refusal | None:
         """Answer a question from the running turn. Return a refusal if that is not possible."""
@@ -122,8 +139,10 @@ class Session:
         """The unanswered questions as events, for readers that join late."""
         at = self._services.clock.now()
         return [
-            QuestionAsked(self.id, turn, 0, at, name, question.text, question.choices, question.kind, call)
-            for name, turn, question, call in self._questions.open_questions
+            QuestionAsked(
+                self.id, turn or None, 0, at, name, asked.text, asked.choices, asked.kind, call, asked.is_open_ended
+            )
+            for name, turn, asked, call in self._questions.open_questions
         ]
 
     def close(self, source: str = SHUTDOWN) -> None:
@@ -182,6 +201,8 @@ class Session:
         entries = await self._services.store.inbox.entries_after(self.id, self.state.cursor)
         with self._journal.announce_together():
             self._append(*decide.on_load(self.state, self._context()))
+            alive = [work for session, work in self._services.running_work if session == self.id]
+            self._append(*decide.end_all_work(self.state, WORK_LOST, self._context(), wakes=True, alive=alive))
             self._process_backlog(entries)
 
     def _apply_journal(self, records: list[AnyRecord], published: int) -> None:
@@ -203,6 +224,8 @@ class Session:
                 self._changed.clear()
                 await self._changed.wait()
             if not self._turns:
+                if not self._is_fenced:
+                    self._append(*decide.end_all_work(self.state, WORK_CLOSED, self._context(), wakes=False))
                 return await self._journal.flush()
             turn, is_durable = self._turns[0]
             await is_durable
@@ -251,6 +274,8 @@ class Session:
         """Process an interrupt from another process. An interrupt without a turn name stops the running turn."""
         turn = self.state.turn.id if self.state.turn else ""
         named = Interrupt(interrupt.id, interrupt.source, interrupt.turn or turn, interrupt.shown)
+        if named.turn == turn:
+            self._stop_work(named)
         if turn and named.turn == turn:
             self._last_turn().interrupt(named)
         self._append(*decide.on_interrupt(self.state, named, self._services.rules.after_stop, context))
@@ -289,7 +314,7 @@ class Session:
             self._verified_lapses = lapses
 
     def _context(self, inbox: int = 0) -> DecisionContext:
-        return DecisionContext(self._services.clock.now(), self.id, inbox)
+        return DecisionContext(self._services.clock.now(), self.id, inbox, self._services.rules.limits.wake_ups)
 
     # Publishing.
 
@@ -307,5 +332,5 @@ class Session:
         for turn, _ in self._turns:
             turn.interrupt(Interrupt(self._services.clock.new_id(), FENCED))
             turn.settle(None)
-        self._is_closing = True
+        self._is_closing = self._is_fenced = True
         self._changed.set()

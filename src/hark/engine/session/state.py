@@ -1,12 +1,12 @@
 """A session's state: the fold of its journal, and nothing else."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from hark.engine.session.queue_rule import QueuedMessage, insert_message, steers_for
 from hark.engine.turn.transcript import CRASH, Transcript
-from hark.protocol.messages import Call, UserMessage
-from hark.protocol.names import continued_turn
+from hark.protocol.messages import Call, CallResult, Effect, UserMessage
+from hark.protocol.names import continued_turn, is_from_user, is_wake_up, wake_up_id
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
@@ -28,10 +28,14 @@ from hark.protocol.records import (
     ReplyTextSaved,
     Rewound,
     RouteChosen,
+    SideAnswered,
     Steered,
     TurnEnded,
     TurnStarted,
+    WakeUpsHeld,
     Withdrawn,
+    WorkEnded,
+    WorkStarted,
 )
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.store import SessionSummary
@@ -47,6 +51,7 @@ class RunningTurnState:
     """The state of the running turn."""
 
     id: str
+    task: str = ""
     step: int = 0
     progress: str = ""
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
@@ -75,6 +80,11 @@ class SessionState:
         self.last_route = ""
         self.mode: ApprovalMode | None = None
         self.grants: set[str] = set()
+        self.work: dict[str, str] = {}  # running background work and its name; the name of a child is ""
+        self.reports: list[UserMessage] = []  # about ended work, not delivered yet
+        self.waking_reports: set[str] = set()  # the reports that may start a turn
+        self.wake_ups = 0  # turns that reports started since the user's last message
+        self.are_wake_ups_held = False
 
     def apply(self, record: AnyRecord) -> None:
         """Apply the next record of the journal."""
@@ -108,14 +118,11 @@ class SessionState:
             case CallEnded():
                 self._get_open_turn(record.turn).calls.pop(record.result.call)
                 self.transcript.add(record.turn, record.result)
+                self._add_child(record.result)
             case TurnEnded():
-                self.transcript.add_outcome_note(record.turn, record.outcome)
-                self.turn = None
-                self.last_end = record
-                if isinstance(record.outcome, Interrupted) and record.outcome.source in (CRASH, RESTART, SHUTDOWN):
-                    self.resumable_turns.append(record.turn)
-                self.tokens += record.usage.input_tokens + record.usage.output_tokens
-                self.cost += record.cost or 0.0
+                self._end(record)
+            case SideAnswered():
+                self._add_usage(record)
             case Compacted():
                 self.transcript.compact(record.count, record.summary)
             case RouteChosen():
@@ -126,13 +133,26 @@ class SessionState:
                 self.grants.add(record.grant)
             case Rewound():
                 self.transcript.rewind(record.turn)
+                if not record.turn:
+                    self._remove_reports([report.id for report in self.reports])
                 self.resumable_turns = [turn for turn in self.resumable_turns if turn in self.transcript.turns]
             case NoteAdded():
                 self.transcript.add_note(record.text)
+            case WorkStarted():
+                self.work[record.work] = record.name
+            case WorkEnded():
+                self._end_work(record)
+            case WakeUpsHeld():
+                self.are_wake_ups_held = True
             case CommandRefused() | CommandHandled() | Quarantined():
                 pass
             case _:
                 assert_never(record)
+
+    def can_wake(self, max_wake_ups: int) -> bool:
+        """Return whether a report may start a turn now, if no turn is running."""
+        is_allowed = not self.are_wake_ups_held and not self.is_held and self.wake_ups < max_wake_ups
+        return is_allowed and bool(self.waking_reports)
 
     def find_queued(self, message: str) -> QueuedMessage | None:
         """Return the queued message with that id, or None."""
@@ -149,7 +169,13 @@ class SessionState:
     def summary(self) -> SessionSummary:
         """Return the session's summary for session lists."""
         is_waiting = bool(self.queue) and not self.is_held
+        # Running work counts, so that after a crash a gateway opens the session and reports the loss.
+        is_waiting = is_waiting or (bool(self.work or self.waking_reports) and not self.are_wake_ups_held)
         return SessionSummary(self.cursor, self.turn is not None, is_waiting, self.turns, self.title, self.updated_at)
+
+    def _add_usage(self, record: TurnEnded | SideAnswered) -> None:
+        self.tokens += record.usage.input_tokens + record.usage.output_tokens
+        self.cost += record.cost or 0.0
 
     def _get_open_turn(self, turn: str) -> RunningTurnState:
         if self.turn is None or self.turn.id != turn:
@@ -158,15 +184,16 @@ class SessionState:
 
     def _queue(self, record: Queued) -> None:
         self._mark_continued(record.message)
-        item = QueuedMessage(record.message, record.delivery, record.turn)
-        self.queue = insert_message(self.queue, item, is_first=record.is_first)
+        self._mark_user_message(record.inbox, (record.message,))
+        item = QueuedMessage(record.message, record.delivery, record.turn, record.is_first)
+        self.queue = insert_message(self.queue, item)
 
     def _edit(self, record: Edited) -> None:
         for index, item in enumerate(self.queue):
             if item.message.id == record.message:
                 old = item.message
                 message = UserMessage(old.id, record.text, old.author, old.attachments)
-                self.queue[index] = QueuedMessage(message, item.delivery, item.turn)
+                self.queue[index] = replace(item, message=message)
 
     def _move(self, record: Moved) -> None:
         index = self.position_of(record.message) - 1
@@ -192,11 +219,49 @@ class SessionState:
 
     def _start(self, record: TurnStarted) -> None:
         self.turns += 1
-        self.turn = RunningTurnState(record.turn)
+        self.turn = RunningTurnState(record.turn, record.task)
+        self._mark_user_message(record.inbox, record.messages)
+        self._remove_reports([message.id for message in record.messages])
+        if record.messages and all(is_wake_up(message.id) for message in record.messages):
+            self.wake_ups += 1
         self._add_messages(record.turn, record.messages)
         if not self.title and record.messages:
             title = record.messages[0].text.strip().split("\n")[0]
             self.title = title[: safe_cut(title, TITLE_CHARACTERS)]
+
+    def _mark_user_message(self, inbox: int, messages: tuple[UserMessage, ...]) -> None:
+        """Allow wake-ups again if a new message is from the user. A message that was queued before doesn't count."""
+        if inbox and any(is_from_user(message.id) for message in messages):
+            self.wake_ups, self.are_wake_ups_held = 0, False
+
+    def _add_child(self, result: CallResult) -> None:
+        is_reported = any(report.id == wake_up_id(result.call) for report in self.reports)
+        if result.effect is Effect.CONTINUES and not is_reported:
+            self.work[result.call] = ""
+
+    def _end_work(self, record: WorkEnded) -> None:
+        self.work.pop(record.work, None)
+        self._remove_reports([wake_up_id(record.work)])
+        if record.report is not None:
+            self.reports.append(record.report)
+            if record.wakes:
+                self.waking_reports.add(record.report.id)
+
+    def _remove_reports(self, messages: list[str]) -> None:
+        if self.reports:
+            self.reports = [report for report in self.reports if report.id not in messages]
+            self.waking_reports.difference_update(messages)
+
+    def _end(self, record: TurnEnded) -> None:
+        if not record.task:  # old journals have no task here: their notes stay, because later records count them
+            self.transcript.add_outcome_note(record.turn, record.outcome)
+        is_task = self.turn is not None and bool(self.turn.task)
+        is_cut = isinstance(record.outcome, Interrupted) and record.outcome.source in (CRASH, RESTART, SHUTDOWN)
+        if is_cut and not is_task:
+            self.resumable_turns.append(record.turn)
+        self.turn = None
+        self.last_end = record
+        self._add_usage(record)
 
     def _add_reply(self, record: Replied) -> None:
         turn = self._get_open_turn(record.turn)

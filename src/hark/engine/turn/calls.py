@@ -20,6 +20,7 @@ from hark.text.cleanup import replace_surrogates, truncate_middle
 
 MAX_RESULT_CHARACTERS = 100_000
 SKIPPED = "[not started: the user sent a message first; read it, then decide again]"
+REDIRECTED = "[not started: the user declined earlier calls and said what to do instead]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class CallRunner:
         self._running: list[RunningCall] = []
         self._irreversible_effects: list[str] = []
         self.abandoned: list[str] = []
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The last output of each running call, by the call's id."""
+        return {one.call.id: one.context.output_tail for one in self._running if not one.task.done()}
 
     async def run(self, calls: Sequence[Call], step: int) -> None:
         """Run all calls until each has a result. After a cancel, calls are abandoned once their grace period ends.
@@ -82,9 +88,9 @@ class CallRunner:
             self._make_end_record(CallResult(call.id, call.name, reason, Effect.NOT_STARTED, is_error=True))
         )
 
-    def _skip(self, prepared: Sequence[PreparedCall]) -> None:
+    def _skip(self, prepared: Sequence[PreparedCall], reason: str = SKIPPED) -> None:
         for call in prepared:
-            self._refuse(call.call, SKIPPED)
+            self._refuse(call.call, reason)
 
     async def _start(self, ready: Sequence[PreparedCall], step_id: StepId) -> None:
         """Start the calls once their files are saved, their start records are durable and ownership is verified."""
@@ -117,6 +123,8 @@ class CallRunner:
                 return self._skip(unapproved[index:])
             if refusal:
                 self._refuse(call.call, refusal)
+                if self._gate.pop_redirection():
+                    return self._skip(unapproved[index + 1 :], REDIRECTED)
             else:
                 await self._start([call], step_id)
         return None

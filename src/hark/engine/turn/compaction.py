@@ -48,8 +48,8 @@ def count_to_summarise(messages: Sequence[Message], keep_tokens: float, min_toke
     return count if replaced and estimate_total_tokens(replaced) >= min_tokens else 0
 
 
-async def summarise(ask: AskModel, messages: Sequence[Message], instructions: str = "") -> tuple[str, ReplyBuilder]:
-    """Ask the model for a summary. Return the summary and the whole reply. Cancelling changes nothing.
+async def summarise(ask: AskModel, messages: Sequence[Message], instructions: str = "") -> str:
+    """Ask the model for a summary. Cancelling changes nothing.
 
     Raises:
         ProviderError: The model could not summarise.
@@ -60,7 +60,7 @@ async def summarise(ask: AskModel, messages: Sequence[Message], instructions: st
     summary = reply.text.strip()
     if not summary or (reply.end is not None and reply.end.reason == "refusal"):
         raise ProviderError("The model returned no summary of the conversation.", code="no_summary")
-    return summary, reply
+    return summary
 
 
 async def _request_summary(ask: AskModel, messages: Sequence[Message], instructions: str) -> ReplyBuilder:

@@ -23,6 +23,9 @@ ALWAYS = "always"
 NO = "no"
 _YES_ANSWERS = (YES, "y", "once", "allow", "ok")
 DENIED = "This is denied by the rules on this machine."
+MAX_DECLINES = 3  # in one turn, before the user is asked for an instruction
+WHAT_INSTEAD = "You declined {} calls in this turn. What should the agent do instead?"
+NO_VARIANTS = "Do not try a variant of the refused calls. Report the unfinished work, and end your turn."
 _ARGUMENTS = msgspec.json.Decoder(dict[str, object])
 
 
@@ -45,6 +48,13 @@ class CallGate:
         self._journal = journal
         self._io = io
         self._timeline = timeline
+        self._refusals = 0  # since the user last gave an instruction
+        self._is_redirected = False
+
+    def pop_redirection(self) -> bool:
+        """Return whether the last refusal contains the user's instruction for the rest of the turn. Resets it."""
+        is_redirected, self._is_redirected = self._is_redirected, False
+        return is_redirected
 
     async def prepare(self, call: Call) -> PreparedCall | str:
         """Return the call ready to run, or the reason why it can't run. Safe to cancel."""
@@ -92,19 +102,39 @@ class CallGate:
                 answer = await self._io.questions.ask(question, call.id)
         except NoUserToAsk:
             reason = "; ".join(reasons)
-            return f"This needs the user's approval, but no user is available.{f' Reason: {reason}.' if reason else ''}"
-        return await self._apply_answer(answer, forecast.grant)
-
-    async def _apply_answer(self, answer: str, grant: str) -> str:
-        choice = answer.strip().lower()
-        if choice in _YES_ANSWERS:
+            refusal = (
+                f"This needs the user's approval, but no user is available.{f' Reason: {reason}.' if reason else ''}"
+            )
+            self._refusals += 1
+            return refusal if self._refusals < MAX_DECLINES else f"{refusal} {NO_VARIANTS}"
+        if await self._is_allowed_by(answer, forecast.grant):
             return ""
+        return await self._decline(f"The user declined this. Their answer: {answer}", call.id)
+
+    async def _decline(self, refusal: str, call: str) -> str:
+        """Return the refusal. After MAX_DECLINES refusals in the turn, ask the user what to do and add the answer."""
+        self._refusals += 1
+        if self._refusals < MAX_DECLINES:
+            return refusal
+        count, self._refusals = self._refusals, 0
+        try:
+            with self._timeline.span("question", "instruction"):
+                instruction = await self._io.questions.ask(Question(WHAT_INSTEAD.format(count)), call)
+        except NoUserToAsk:
+            self._is_redirected = True
+            return f"{refusal}\nThe user declined {count} calls in this turn. {NO_VARIANTS}"
+        self._is_redirected = True
+        return f"{refusal}\nThe user was asked what to do instead. Follow this answer: {instruction}"
+
+    async def _is_allowed_by(self, answer: str, grant: str) -> bool:
+        """Return whether an answer allows the call. Store the grant that it gives for later calls."""
+        choice = answer.strip().lower()
         if choice in (SESSION, ALWAYS) and grant:
             self._journal.append(Granted(grant=grant, at=self._services.clock.now()))
             if choice == ALWAYS:
                 await self._save_grant(grant)
-            return ""
-        return f"The user declined this. Their answer: {answer}"
+            return True
+        return choice in _YES_ANSWERS
 
     async def _save_grant(self, grant: str) -> None:
         try:

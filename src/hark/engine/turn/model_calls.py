@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hark.engine.services import EngineServices
+from hark.engine.turn.limits import UsageMeter
 from hark.engine.turn.reply import ReplyBuilder
 from hark.engine.turn.retry import RETRIES_PER_TURN, STALE, RetryBudget
-from hark.engine.turn.routes import Route
+from hark.engine.turn.routes import Route, proof_after
 from hark.engine.turn.stall_timer import StallTimer, stall_limits
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.tokens import estimate_total_tokens
@@ -28,7 +29,6 @@ from hark.protocol.provider import (
     Request,
     TextChunk,
     TransientProviderError,
-    Unreachable,
 )
 
 SaveProgress = Callable[[bool], None]
@@ -56,15 +56,24 @@ class ReplyTooLong(Exception):
 class ModelCalls:
     """Sends a turn's requests to models. A cancellation propagates and doesn't affect any route's health."""
 
-    def __init__(self, services: EngineServices, io: TurnIO, timeline: Timeline, save_progress: SaveProgress) -> None:
+    def __init__(
+        self,
+        services: EngineServices,
+        io: TurnIO,
+        timeline: Timeline,
+        meter: UsageMeter,
+        save_progress: SaveProgress,
+    ) -> None:
         """`save_progress` is called about once a second while text arrives, with True at the start of a stream."""
         self.reply = ReplyBuilder()
         self._services = services
         self._io = io
         self._timeline = timeline
+        self._meter = meter
         self._save_progress = save_progress
         self._retries = RetryBudget(services.jitter)
         self._route: Route | None = None
+        self._was_broken = False  # the route had failed before this turn used it
         self._tried: list[str] = []
         self._chosen = ""
         self._step = 0
@@ -75,10 +84,10 @@ class ModelCalls:
         """Return the turn's route. Publish an event if it differs from the `last` route."""
         if self._route is None:
             self._chosen = chosen
-            self._route = self._services.routes.choose(self._io.turn, chosen)
-            self._tried.append(self._route.name)
-            if last and last != self._route.name:
-                self._publish_route_change(self._change_reason(self._route.name, last))
+            route = self._use_route(self._services.routes.choose(self._io.turn, chosen))
+            if last and last != route.name:
+                self._publish_route_change(self._change_reason(route.name, last))
+            return route
         return self._route
 
     @property
@@ -137,10 +146,10 @@ class ModelCalls:
     async def _retry_or_switch(self, route: Route, error: TransientProviderError) -> bool:
         """Wait for a retry, or switch the route. Return False if neither is possible."""
         can_switch = self._services.routes.has_untried_route(self._tried)
-        # A route that was unreachable in the last turn as well is probably misconfigured. Try it once per turn, so
-        # that the user sees the error immediately.
-        is_hopeless = isinstance(error, Unreachable) and not self._services.routes.is_healthy(route)
-        pause = None if is_hopeless else self._retries.next_pause(error, can_switch=can_switch)
+        # A route that failed in an earlier turn and has not recovered is tried once, so that the user sees the error
+        # immediately. A turn that started on a working route keeps its retries when another turn fails.
+        fails_fast = self._was_broken and not self._services.routes.is_healthy(route)
+        pause = None if fails_fast else self._retries.next_pause(error, can_switch=can_switch)
         if pause is None:
             return self._switch_route(route, error)
         notice = f"{str(error).rstrip('.')}. Retrying in {pause:.1f} s ({self._retries.used} of {RETRIES_PER_TURN})"
@@ -152,15 +161,20 @@ class ModelCalls:
     def _switch_route(self, route: Route, error: ProviderError) -> bool:
         """Switch to another route for the rest of the turn. Return False if no other route is available."""
         retry_after = error.retry_after if isinstance(error, TransientProviderError) else None
-        self._services.routes.record_failure(route, retry_after)
+        self._services.routes.record_failure(route, retry_after, proof_after(error))
         next_route = self._services.routes.choose_next(self._tried, self._io.turn, self._chosen)
         if next_route is None:
             return False
-        self._route = next_route
-        self._tried.append(next_route.name)
+        self._use_route(next_route)
         self._retries.record_switch()
         self._publish_route_change(f"{route.name} failed: {error}")
         return True
+
+    def _use_route(self, route: Route) -> Route:
+        self._route = route
+        self._was_broken = not self._services.routes.is_healthy(route)
+        self._tried.append(route.name)
+        return route
 
     def _change_reason(self, route: str, last: str) -> str:
         """Return why a turn starts with a different route than the last turn."""
@@ -190,10 +204,13 @@ class ModelCalls:
             self.reply = reply
         async with route.limiter or nullcontext():
             await self._io.verify_ownership()
-            with stall_timer, self._services.stream_counter.count_stream():
-                await (self._read_shown if model_request.is_shown else self._read_hidden)(
-                    reply, route, request, stall_timer
-                )
+            try:
+                with stall_timer, self._services.stream_counter.count_stream():
+                    await (self._read_shown if model_request.is_shown else self._read_hidden)(
+                        reply, route, request, stall_timer
+                    )
+            finally:
+                self._meter.add(reply.usage, route)  # a reply that is cancelled or fails costs money too
         if reply.end is not None:
             return reply
         if stall_timer.is_stale:
@@ -207,7 +224,7 @@ class ModelCalls:
                 reply.add(chunk)
                 stall_timer.record_data()
                 if reply.characters > limit:
-                    raise ReplyTooLong(reply.characters)
+                    raise ProviderError(f"The summary exceeds {limit} characters.", code="no_summary")
 
     async def _read_shown(self, reply: ReplyBuilder, route: Route, request: Request, stall_timer: StallTimer) -> None:
         """Read the chunks and publish an event for each chunk. This is the hot path."""

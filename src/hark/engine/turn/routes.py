@@ -1,12 +1,14 @@
 """The chain of routes, in order of preference, each with its health."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import anyio
 
+from hark.engine.session.signal import Signal
 from hark.protocol.clock import Clock
-from hark.protocol.provider import Provider
+from hark.protocol.provider import Provider, ProviderError, TransientProviderError, Unreachable
 
 FIRST_COOL_DOWN_SECONDS = 60.0
 LONGEST_COOL_DOWN_SECONDS = 4 * 3600.0
@@ -15,7 +17,10 @@ DOUBLINGS = 8  # more doublings would exceed the longest cool-down
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A provider and model under a name, with its known properties. Prices are for a million tokens."""
+    """A provider and model under a name, with its known properties. Prices are for a million tokens.
+
+    `probe` returns whether the server answers, without using tokens; None if that can't be tested.
+    """
 
     name: str
     provider: Provider
@@ -29,6 +34,22 @@ class Route:
     first_byte_seconds: float | None = None
     idle_seconds: float | None = None
     limiter: anyio.CapacityLimiter | None = None
+    probe: Callable[[], Awaitable[bool]] | None = None
+
+
+class Proof(Enum):
+    """The proof that a broken route works again. A successful reply always proves it."""
+
+    REPLY = "reply"  # only a reply, because a probe succeeds although the route is broken
+    CHANGE = "change"  # a probe that succeeds after one that failed
+    CONTACT = "contact"  # any probe that succeeds
+
+
+def proof_after(error: ProviderError) -> Proof:
+    """Return the proof that is needed after this error."""
+    if isinstance(error, Unreachable):
+        return Proof.CONTACT
+    return Proof.CHANGE if isinstance(error, TransientProviderError) else Proof.REPLY
 
 
 @dataclass(slots=True)
@@ -38,6 +59,7 @@ class RouteHealth:
     failures: int = 0
     cool_down_until: float = 0.0
     trial_turn: str = ""
+    proof: Proof = Proof.REPLY
 
 
 class Routes:
@@ -47,6 +69,7 @@ class Routes:
         self._routes = list(routes)
         self._clock = clock
         self._health = {route.name: RouteHealth() for route in routes}
+        self.failed = Signal()  # set by each failure; the prober clears it
 
     @property
     def names(self) -> list[str]:
@@ -81,6 +104,11 @@ class Routes:
                 return self._claim(route, turn)
         return self._claim(min(chain, key=lambda route: self._health[route.name].cool_down_until), turn)
 
+    def find_usable(self, *preferred: str) -> Route:
+        """Return the first known route of `preferred`, or the first available one. Claims nothing."""
+        named = [route for name in preferred for route in self._routes if route.name == name]
+        return next(iter(named), None) or next(filter(self._is_available, self._routes), self._routes[0])
+
     def choose_next(self, tried: Sequence[str], turn: str, chosen: str = "") -> Route | None:
         """Return the next route for a turn whose `tried` routes failed, or None."""
         for route in self._ordered_routes(chosen):
@@ -111,7 +139,26 @@ class Routes:
         for route in self._ordered_routes(chosen)[:1]:
             self._health[route.name].cool_down_until = 0.0
 
-    def record_failure(self, route: Route, retry_after: float | None = None) -> None:
+    @property
+    def awaiting_probe(self) -> list[Route]:
+        """The broken routes that a probe may restore."""
+        broken = (route for route in self._routes if self._health[route.name].proof is not Proof.REPLY)
+        return [route for route in broken if route.probe is not None]
+
+    def record_probe(self, route: Route, *, is_reachable: bool) -> None:
+        """Record the result of a probe, which restores the route if it proves that the route works again.
+
+        A server may answer probes while it rejects requests. Then no later probe restores the route either.
+        """
+        if not self._contains(route):
+            return
+        health = self._health[route.name]
+        if is_reachable and health.proof is Proof.CONTACT:
+            self._health[route.name] = RouteHealth()
+        elif health.proof is Proof.CHANGE:
+            health.proof = Proof.REPLY if is_reachable else Proof.CONTACT
+
+    def record_failure(self, route: Route, retry_after: float | None = None, proof: Proof = Proof.REPLY) -> None:
         """Record a route's failure in a turn and start a cool-down, longer each time.
 
         Failures during a cool-down have the same cause, so they extend it only if the server requested that.
@@ -119,6 +166,9 @@ class Routes:
         if not self._contains(route):
             return
         health = self._health[route.name]
+        if not health.failures or proof is Proof.CONTACT:
+            health.proof = proof
+        self.failed.set()
         health.trial_turn = ""
         now = self._clock.now()
         if now >= health.cool_down_until:

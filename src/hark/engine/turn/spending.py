@@ -1,9 +1,9 @@
-"""The cost of today's turns in all sessions of a home, read incrementally from the journals."""
+"""The cost of today's turns and side questions in all sessions of a home, read incrementally from the journals."""
 
 from datetime import datetime
 
 from hark.protocol.clock import Clock
-from hark.protocol.records import TurnEnded
+from hark.protocol.records import SideAnswered, TurnEnded
 from hark.protocol.store import Journal
 
 
@@ -18,7 +18,7 @@ class DailySpending:
         self._usd = 0.0
 
     async def cost_today(self) -> float:
-        """Return the cost in US dollars of all turns that ended since midnight."""
+        """Return the cost in US dollars of all turns and side questions that ended since midnight."""
         midnight = _midnight(self._clock.now())
         if midnight != self._midnight:
             self._midnight, self._read_counts, self._usd = midnight, {}, 0.0
@@ -34,7 +34,9 @@ class DailySpending:
             return  # another turn read these records first
         self._read_counts[session] = after + len(records)
         self._usd += sum(
-            record.cost or 0.0 for record in records if isinstance(record, TurnEnded) and record.at >= self._midnight
+            record.cost or 0.0
+            for record in records
+            if isinstance(record, TurnEnded | SideAnswered) and record.at >= self._midnight
         )
 
 

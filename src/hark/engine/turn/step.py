@@ -1,5 +1,8 @@
 """One step: streams a reply from a route, and runs its calls."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from msgspec import structs
 
 from hark.engine.services import EngineServices
@@ -18,6 +21,17 @@ from hark.protocol.messages import AssistantMessage
 from hark.protocol.provider import ContextTooLong, ProviderError
 from hark.protocol.records import Compacted, Replied, ReplyTextSaved, Steered
 
+MIN_PAUSE_MS = 10.0  # shorter waits are not shown in the timeline
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTurn:
+    """The parts of a running turn that are not in the journal yet: its route, reply text, and output of open calls."""
+
+    route: str = ""
+    text: str = ""
+    outputs: Mapping[str, str] = field(default_factory=dict[str, str])
+
 
 class StepRunner:
     """Runs a turn's steps one at a time. After an interrupt, `partial_record` returns the partial reply."""
@@ -29,31 +43,36 @@ class StepRunner:
         self._journal = journal
         self._io = io
         self._timeline = timeline
-        self._model_calls = ModelCalls(services, io, timeline, self._save_progress)
+        self._model_calls = ModelCalls(services, io, timeline, self.meter, self._save_progress)
         self._number = 0
         self._saved_pieces_count = 0
         self._may_compact = True
 
-    async def wait_for_tools_and_usage(self) -> None:
-        """Wait for the tools to be ready, and load the prior usage that counts towards the limits."""
-        await self._services.tools.wait_until_ready()
+    @property
+    def live(self) -> LiveTurn:
+        """The parts of the turn that are not in the journal yet."""
+        return LiveTurn(self._model_calls.route_name, self._model_calls.reply.text, self.calls.outputs)
+
+    async def load_prior_usage(self) -> None:
+        """Load the prior usage that counts towards the limits."""
         has_day_limit = self._services.rules.limits.day_cost_usd is not None
         day_cost = await self._services.spending.cost_today() if has_day_limit else 0.0
         state = self._journal.state
         self.meter.set_prior_usage(PriorUsage(state.tokens, state.cost, day_cost))
 
     async def run(self, number: int) -> AssistantMessage:
-        """Accept pending steers, ask the model, run the calls of its reply, and return the reply.
+        """Wait for tools, accept pending steers, ask the model, run the calls of its reply, and return the reply.
 
         Cancelling closes the connection and ends the calls; `partial_record` then returns the partial reply.
         """
         self._number = number
+        await self._wait_for_tools()
         await self._accept_steers()
         self._io.fanout.emit(StepStart, self._io.turn, number)
         await self._compact_if_full()
+        await self._accept_steers()  # steers that arrived during the compaction
         reply = await self._ask_model()
         route = self._choose_route()  # a retry may have switched the route
-        self.meter.add(reply.usage, route)
         message = reply.finish(self._journal.state.call_ids, self._services.clock.new_id)
         message = structs.replace(
             message, calls=tuple(normalize_call(self._services.tools, call) for call in message.calls)
@@ -80,8 +99,7 @@ class StepRunner:
             return "No messages are old enough to summarise."
         turn = self._io.turn
         self._io.fanout.emit(Notice, turn, "compaction", f"Summarising {count} older messages.")
-        summary, reply = await summarise(self._model_calls.ask_hidden, messages[:count], instructions)
-        self.meter.add(reply.usage, self._choose_route())
+        summary = await summarise(self._model_calls.ask_hidden, messages[:count], instructions)
         await self._journal.append(Compacted(turn=turn, summary=summary, count=count, at=self._services.clock.now()))
         done = f"Summarised {count} older messages in {len(summary)} characters."
         self._io.fanout.emit(Notice, turn, "compaction", done)
@@ -96,6 +114,18 @@ class StepRunner:
     def release(self) -> None:
         """Release the route at the turn's end, so that another turn may try it."""
         self._model_calls.release()
+
+    async def _wait_for_tools(self) -> None:
+        """Wait for MCP servers that are starting. The wait is a pause in the timeline, also if it is interrupted."""
+        start = self._timeline.elapsed_ms()
+        try:
+            await self._services.tools.wait_until_ready(self._io.session, self._publish_tool_notice)
+        finally:
+            if self._timeline.elapsed_ms() - start > MIN_PAUSE_MS:
+                self._timeline.add_span("pause", "tools", start)
+
+    def _publish_tool_notice(self, text: str) -> None:
+        self._io.fanout.emit(Notice, self._io.turn, "mcp", text)
 
     async def _accept_steers(self) -> None:
         messages = tuple(self._journal.state.pending_steers())
@@ -131,10 +161,11 @@ class StepRunner:
         try:
             return await self._model_calls.ask(self._number, transcript)
         except ContextTooLong:
-            before = len(transcript.messages)
+            before = transcript.messages
             await self.compact(transcript.tokens * KEEP_SHARE)
-            if len(transcript.messages) == before:
+            if transcript.messages is before:
                 raise
+        await self._accept_steers()
         return await self._model_calls.ask(self._number, transcript)
 
     def _save_progress(self, is_first: bool) -> None:

@@ -8,7 +8,7 @@ import anyio
 from hark.engine.services import EngineServices
 from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.turn.model_calls import ReplyTooLong
-from hark.engine.turn.step import StepRunner
+from hark.engine.turn.step import LiveTurn, StepRunner
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.transcript import close_calls
 from hark.engine.turn.turn_io import TurnIO
@@ -42,10 +42,21 @@ class Turn:
         self._interrupt: Interrupt | None = None
         self._step_runner = StepRunner(services, journal, io, self._timeline)
 
+    @property
+    def services(self) -> EngineServices:
+        """The services with the settings that the turn started with."""
+        return self._services
+
+    @property
+    def live(self) -> LiveTurn:
+        """The parts of the turn that are not in the journal yet."""
+        return self._step_runner.live
+
     def interrupt(self, interrupt: Interrupt) -> None:
         """Cancel the turn. Only the first interrupt counts and is reported."""
         if self._interrupt is None:
             self._interrupt = interrupt
+            self._io.is_cut_by_message = not interrupt.is_stop
             self._timeline.mark_interrupt()
             self._scope.cancel()
 
@@ -87,7 +98,7 @@ class Turn:
             return Failed(ErrorInfo("internal", f"Internal error in Hark: {type(error).__name__}: {error}"))
 
     async def _run_steps(self) -> Outcome:
-        await self._step_runner.wait_for_tools_and_usage()
+        await self._step_runner.load_prior_usage()
         number = 0
         while True:
             number += 1
@@ -119,5 +130,8 @@ class Turn:
         records.extend(CallEnded(turn=self.id, result=result, at=at) for result in calls)
         timings = self._timeline.timings()
         usage, cost = self._step_runner.meter.usage, self._step_runner.meter.cost
-        records.append(TurnEnded(turn=self.id, outcome=outcome, timings=timings, usage=usage, cost=cost, at=at))
+        task = self._started.task
+        records.append(
+            TurnEnded(turn=self.id, outcome=outcome, timings=timings, usage=usage, cost=cost, task=task, at=at)
+        )
         return records

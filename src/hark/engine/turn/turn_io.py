@@ -29,6 +29,7 @@ class TurnIO:
         self.questions = questions
         self.steering = Signal()  # set while a message is pending for the turn's next step
         self.verify_ownership = verify_ownership
+        self.is_cut_by_message = False
 
 
 class ToolCallContext:
@@ -49,6 +50,11 @@ class ToolCallContext:
     def output_tail(self) -> str:
         """The last part of the output, as a terminal would show it."""
         return (self._tail + self._screen.text)[-MAX_OUTPUT_TAIL_CHARACTERS:]
+
+    @property
+    def is_cut_by_message(self) -> bool:
+        """Whether the turn was interrupted by a message, rather than stopped."""
+        return self._io.is_cut_by_message
 
     def output(self, text: str) -> None:
         """Publish a piece of output, and store the last output in case the call is interrupted."""

@@ -31,7 +31,10 @@ _CACHE_CONTROL = {"type": "ephemeral"}
 
 
 def encode_request(request: Request, endpoint: Endpoint) -> bytes:
-    """Return the request body. The parts that the next request will repeat are marked for caching."""
+    """Return the request body. The parts that the next request will repeat are marked for caching.
+
+    `may_call` has no effect: this API drops its cache of the messages when the choice of tools changes.
+    """
     body: Wire = {
         "model": endpoint.model,
         "max_tokens": request.max_tokens or _max_reply_tokens(endpoint.model),

@@ -33,6 +33,8 @@ def encode_request(request: Request, endpoint: Endpoint) -> bytes:
     body: Wire = {"model": endpoint.model, "messages": encode_messages(request, _RequestMessages).items(request.system)}
     if request.tools:
         body["tools"] = [_encode_tool(spec) for spec in request.tools]
+        if not request.may_call:
+            body["tool_choice"] = "none"
     if request.max_tokens is not None:
         # OpenAI's newer models reject the old name, and most other servers don't know the new one.
         is_openai = "//api.openai.com/" in endpoint.base_url

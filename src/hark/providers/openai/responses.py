@@ -48,6 +48,8 @@ def encode_request(request: Request, endpoint: Endpoint) -> bytes:
         body["instructions"] = request.system
     if request.tools:
         body["tools"] = [_encode_tool(spec) for spec in request.tools]
+        if not request.may_call:
+            body["tool_choice"] = "none"
     if request.max_tokens is not None:
         body["max_output_tokens"] = request.max_tokens
     return encode_body(body)

@@ -140,7 +140,7 @@ class EditorToolCall:
 
     def end_update(self, text: str, effect: Effect, *, is_error: bool) -> ToolCallProgress:
         """Return the update with the result. File changes are shown as diffs instead of text."""
-        is_done = effect is Effect.COMPLETED and not is_error
+        is_done = effect in (Effect.COMPLETED, Effect.CONTINUES) and not is_error
         diffs = self._parse_diffs(text) or self._predicted_diffs() if is_done else []
         return update_tool_call(
             self.call_id,

@@ -23,7 +23,7 @@ from hark.protocol.names import turn_number
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
-from hark.surfaces.chat.questions import MAX_REMARK_CHARACTERS
+from hark.surfaces.chat.questions import MAX_REMARK_CHARACTERS, QUESTION_KEY
 from hark.surfaces.chat.split_text import cut_position
 from hark.surfaces.chat.spoken_reply import SpokenReplies
 from hark.surfaces.chat.streaming_reply import StreamingReply
@@ -92,6 +92,7 @@ class ChatConversation:
             self._questions.mark_durable(event.call)
         elif isinstance(event, TurnEnd):
             self._questions.mark_durable()
+            self._questions.end_turn()
         match event:
             case TurnStart(turn=str(turn)) | TurnEnd(turn=str(turn)) if turn_number(turn) <= self._last_missed_turn:
                 pass  # The turn ended before the missed replies were read, so its reply was delivered with them.
@@ -173,7 +174,7 @@ class ChatConversation:
         )
         self._questions.add(asked)
         posted = await self._outbox.send(
-            f"ask:{asked.question}", OutgoingMessage(self._format_question(asked.text), buttons)
+            f"{QUESTION_KEY}{asked.question}", OutgoingMessage(self._format_question(asked.text), buttons)
         )
         self._questions.set_message_id(asked.question, posted.id)
 

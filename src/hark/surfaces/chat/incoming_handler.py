@@ -13,17 +13,17 @@ from hark.protocol.chat import (
     OutgoingMessage,
 )
 from hark.protocol.commands import Delivery
-from hark.protocol.meaning import NO_TURN, AnswerMeaning, not_an_answer
+from hark.protocol.meaning import NO_TURN, AnswerMeaning, InvalidAnswerMeaning
 from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
 from hark.surfaces.chat.message_batch import ID_RANGE, MergedMessages
+from hark.text.answers import QUESTION_CLOSED, AnswerResult
 
 QUOTED_CHARACTERS = 500
 ALREADY_STARTED = "I have already started on that message, so your edit does not change it."
 STEER_LABEL = "↪ Send the new text"
 BUTTON_EXPIRED = "This button has expired. Please type your message instead."
-QUESTION_CLOSED = "That question is no longer open."
 ON_HOLD = "{} on hold. Your next message releases {}; /queue shows {}."
 ANSWER_INTERRUPTED = "Hark restarted just as you answered “{}”. The restart ended the turn that asked the question."
 
@@ -75,16 +75,25 @@ class IncomingHandler:
         if is_retry and await self.was_answer(message_id):
             await self._outbox.send_text(f"cut:{message_id}", ANSWER_INTERRUPTED.format(message.text))
             return None
+        if is_retry and await self._ledger.find_sent(self._route.address, f"invalid:{message_id}"):
+            return None  # an earlier process refused it
         is_message = is_stopped or bool(message.attachments)
         if is_retry and not is_message:
             is_message = await self._route.session.has_message(message_id)  # accepted as a message before
-        rule = not_an_answer if is_message else self._questions.find_answer
-        meaning = self._route.session.interpret(message.text, rule)
+
+        def find_answer(text: str) -> AnswerResult:
+            return None if is_message else self._questions.find_answer(text, message)
+
+        meaning = self._route.session.interpret(message.text, find_answer)
         author = message.author.name or message.author.id
         if isinstance(meaning, AnswerMeaning):
             self._questions.record_answer(meaning.question, meaning.text, author)
-            if await self._give_answer(meaning.question, meaning.text, message.id):
+            meaning = await self._give_answer(meaning, message.id)
+            if meaning is None:
                 return None
+        if isinstance(meaning, InvalidAnswerMeaning):
+            await self._outbox.send_text(f"invalid:{message_id}", meaning.reason)
+            return None
         text = message.text
         if message.quoted:
             text = f"[In reply to: {message.quoted[:QUOTED_CHARACTERS]}]\n{text}"
@@ -93,17 +102,16 @@ class IncomingHandler:
             text, id=message_id, author=author, attachments=message.attachments, is_stopped=is_stopped
         )
 
-    async def _give_answer(self, question: str, text: str, message: str) -> bool:
-        """Record and submit an answer, so that its text never becomes a message. Return False if the question is
-        closed.
-        """
-        message_id, durable = self._route.session_message_id(message), self._questions.durable_event(question)
+    async def _give_answer(self, answer: AnswerMeaning, message: str) -> InvalidAnswerMeaning | None:
+        """Record and submit an answer, so that its text never becomes a message. Return the reason if it is refused."""
+        message_id, durable = self._route.session_message_id(message), self._questions.durable_event(answer.question)
         await self._ledger.begin_send(self._route.address, f"answer:{message_id}")
-        if await self._route.session.answer(question, text) is None:
+        refusal = await self._route.session.answer(answer.question, answer.text)
+        if refusal is None:
             self._unsettled_answers[message.partition(ID_RANGE)[0]] = durable
-            return True
+            return None
         await self._ledger.mark_sent(self._route.address, f"answer:{message_id}", "not asked")
-        return False
+        return InvalidAnswerMeaning(refusal.message)
 
     async def was_answer(self, message_id: str) -> bool:
         """Return whether an earlier process used this message as an answer. The asking turn ended with that process."""

@@ -4,6 +4,7 @@ import logging
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import structs
 
 from hark.protocol.chat import (
     Address,
@@ -19,6 +20,7 @@ from hark.protocol.records import TurnStarted
 from hark.surfaces.chat.chat_processor import ChatProcessor
 from hark.surfaces.chat.chat_route import ChatRoute, ChatServices
 from hark.surfaces.chat.outbox import Outbox
+from hark.surfaces.chat.questions import QUESTION_KEY
 from hark.surfaces.chat.sender_policy import SenderPolicy
 from hark.surfaces.chat.settings import ChatSettings
 from hark.timing.backoff import Backoff
@@ -81,9 +83,22 @@ class Platform:
             return
         if not isinstance(incoming, MessageDeleted) and not await self._is_accepted(incoming):
             return
+        if isinstance(incoming, IncomingMessage) and incoming.replied_to:
+            incoming = await self._resolve_reply(incoming)
         pending = await self._services.ledger.accept(incoming)
         if pending is not None:
             self._chat_at(incoming.address).enqueue(pending)
+
+    async def _resolve_reply(self, message: IncomingMessage) -> IncomingMessage:
+        """Mark a reply to one of our questions, open or closed, as an answer.
+
+        A reply that opens a thread under a question belongs to the chat of the question.
+        """
+        address = message.address
+        for chat in (address, Address(address.surface, address.chat)):
+            if await self._services.ledger.is_sent(chat, QUESTION_KEY, message.replied_to):
+                return structs.replace(message, address=chat, is_answer=True)
+        return message
 
     def on_turn_started(self, start: TurnStarted) -> None:
         """Open the chat of a session in which a turn starts, if the session belongs to this platform.

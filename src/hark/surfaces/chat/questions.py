@@ -1,15 +1,15 @@
-"""The open questions of one chat address, and the rules that decide which messages answer them."""
+"""The open questions of one chat address, and which of them a message answers."""
 
 import asyncio
 from dataclasses import dataclass, replace
 
+from hark.protocol.chat import IncomingMessage
 from hark.protocol.events import QuestionAsked
-from hark.protocol.meaning import AnswerMeaning
-from hark.protocol.tool import QuestionKind
+from hark.protocol.meaning import InvalidAnswerMeaning
+from hark.text.answers import QUESTION_CLOSED, AnswerResult, find_answer, read_answer
 
-YES = ("y", "yes", "ok", "okay", "ja", "oui", "sí", "si", "да", "はい", "是", "👍")
 MAX_REMARK_CHARACTERS = 60
-NO = ("n", "no", "nein", "non", "нет", "いいえ", "不", "👎")
+QUESTION_KEY = "ask:"  # the prefix of the keys under which questions are sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class OpenQuestions:
 
     def __init__(self) -> None:
         self._open: dict[str, ShownQuestion] = {}
+        self._last_closed: QuestionAsked | None = None  # in the running turn
         self._durable_events: dict[str, asyncio.Event] = {}  # by call
 
     def add(self, event: QuestionAsked) -> None:
@@ -46,7 +47,10 @@ class OpenQuestions:
 
     def close(self, question: str) -> ShownQuestion | None:
         """Remove and return a question. Return None if it is not open."""
-        return self._open.pop(question, None)
+        closed = self._open.pop(question, None)
+        if closed is not None:
+            self._last_closed = closed.event
+        return closed
 
     def durable_event(self, question: str) -> asyncio.Event:
         """Return the event that is set when an answer to this question has become durable."""
@@ -64,36 +68,20 @@ class OpenQuestions:
         choices = self._open[question].event.choices if question in self._open else ()
         return choices[int(position)] if position.isdigit() and int(position) < len(choices) else None
 
-    def find_answer(self, text: str) -> AnswerMeaning | None:
-        """Return the question that a text answers, with the answer. Return None if the text is an ordinary message.
+    def end_turn(self) -> None:
+        """Forget the last closed question, because its turn has ended. Its choices are ordinary messages again."""
+        self._last_closed = None
 
-        An approval is answered only by one of its choices, so that nothing is approved by accident. Any other
-        question accepts free text.
-        """
-        reply = text.strip().strip("!.。！").casefold()
-        if not reply or text.startswith("/"):
-            return None
-        for asked in self._open.values():
-            choice = _match_choice(reply, asked.event.choices)
-            if choice is not None:
-                return AnswerMeaning(asked.event.question, choice)
-            if asked.event.kind is not QuestionKind.APPROVAL:
-                return AnswerMeaning(asked.event.question, text)
-        return None
+    def find_answer(self, text: str, message: IncomingMessage) -> AnswerResult:
+        """Return the answer that a message's text gives to an open question, or None if it is an ordinary message."""
+        if message.is_answer:
+            asked = next((one for one in self._open.values() if message.replied_to in ("", one.message_id)), None)
+            return read_answer(text, asked.event, is_directed=True) if asked else InvalidAnswerMeaning(QUESTION_CLOSED)
+        questions = [asked.event for asked in self._open.values()]
+        return find_answer(text, questions, self._last_closed, is_private=message.is_private)
 
 
 def shorten(text: str) -> str:
     """Return a text on one line, truncated to `MAX_REMARK_CHARACTERS`."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_REMARK_CHARACTERS else line[: MAX_REMARK_CHARACTERS - 1] + "…"
-
-
-def _match_choice(reply: str, choices: tuple[str, ...]) -> str | None:
-    for position, choice in enumerate(choices, 1):
-        if reply in (choice.casefold(), str(position)):
-            return choice
-    for meaning in (YES, NO):
-        found = next((choice for choice in choices if choice.casefold() in meaning), None)
-        if reply in meaning and found is not None:
-            return found
-    return None

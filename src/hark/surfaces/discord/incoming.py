@@ -93,6 +93,8 @@ class DiscordReader:
             is_addressed,
             quoted=self._message_text(replied) if replied is not None else "",
             at=message.created_at.timestamp(),
+            replied_to=str(replied.id) if replied is not None else "",
+            is_private=is_direct(message.channel),
         )
 
     async def read_edit(self, message: discord.Message) -> IncomingEvent | None:

@@ -90,10 +90,7 @@ class RoomEventReader:
         text = _body_without_quote(content)
         is_addressed = await self._is_addressed(room, content, quoted)
         text = self._strip_bot_name(text, is_private=self._is_private(room))
-        value = self._choices.find_by_text(address, text) if is_addressed and content.msgtype == "m.text" else None
         author = self._author(room, event)
-        if value is not None:
-            return ButtonPressed(event.event_id, address, author, value)
         files: tuple[Attachment, ...] = ()
         voice: Attachment | None = None
         if content.msgtype in FILE_TYPES:
@@ -108,7 +105,17 @@ class RoomEventReader:
         quoted_text = _current_text(quoted) if quoted is not None else ""
         at = event.origin_server_ts / 1000
         return IncomingMessage(
-            event.event_id, address, author, text, files, voice, is_addressed, quoted=quoted_text, at=at
+            event.event_id,
+            address,
+            author,
+            text,
+            files,
+            voice,
+            is_addressed,
+            quoted=quoted_text,
+            at=at,
+            replied_to=quoted.event_id if quoted is not None else thread,
+            is_private=self._is_private(room),
         )
 
     async def _download(self, content: EventContent) -> Attachment:

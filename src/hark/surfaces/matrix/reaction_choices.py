@@ -1,4 +1,4 @@
-"""Emulate buttons with reactions. Users tap a reaction below the message, or reply with its number."""
+"""Emulate buttons with reactions that users tap below the message."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from hark.protocol.chat import Address, Button
 MAX_OPEN_MESSAGES = 1000
 STOP_REACTION = "⏹️"
 NUMBER_REACTIONS = ("1️⃣", "2️⃣", "3️⃣", "4️⃣", "5️⃣", "6️⃣", "7️⃣", "8️⃣", "9️⃣", "🔟")
-CHOICE_HINT = "Tap a number or reply with it."
+ANSWER_HINT = "Tap a number or reply with it."
+TAP_HINT = "Tap a number."
 
 
 class ButtonMessage(Struct):
@@ -37,7 +38,8 @@ def append_choices(text: str, buttons: Sequence[Button]) -> str:
     if not choices:
         return text
     lines = [f"{number}. {button.text}" for number, button in enumerate(choices, 1)]
-    return "\n".join([text, "", *lines, "", CHOICE_HINT])
+    is_question = any(button.value.startswith("answer:") for button in choices)
+    return "\n".join([text, "", *lines, "", ANSWER_HINT if is_question else TAP_HINT])
 
 
 class ReactionChoices:
@@ -69,19 +71,6 @@ class ReactionChoices:
         for button, button_reaction in zip(message.buttons, button_reactions(message.buttons), strict=True):
             if button_reaction and _without_emoji_selector(button_reaction) == _without_emoji_selector(reaction):
                 return message.address, button.value
-        return None
-
-    def find_by_text(self, address: Address, text: str) -> str | None:
-        """Return the value of the open choice at the address whose number or label is `text`, or None."""
-        answer = text.strip().strip(".!").casefold()
-        for message in reversed(self._messages.values()):
-            choices = [button for button in message.buttons if not is_stop_button(button)]
-            if message.address != address or not choices:
-                continue
-            for number, button in enumerate(choices, 1):
-                if answer in (str(number), button.text.casefold()):
-                    return button.value
-            return None  # The text can only answer the newest question.
         return None
 
 

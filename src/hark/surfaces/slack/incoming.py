@@ -169,6 +169,8 @@ class SlackEventReader:
             is_for_us=is_for_us,
             quoted=await self._plain_text(shared or quoted),
             at=at,
+            replied_to=message.thread_ts if message.thread_ts != message.ts else "",
+            is_private=channel.startswith("D"),
         )
 
     async def _read_edit(self, channel: str, new: SlackMessage, old: SlackMessage) -> IncomingEvent | None:

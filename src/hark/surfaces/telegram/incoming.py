@@ -36,6 +36,12 @@ def quoted_text(message: Message) -> str:
     return (replied.text or replied.caption or "") if replied is not None else ""
 
 
+def replied_id(message: Message) -> str:
+    """Return the id of the message that a message replies to, or "" if there is none."""
+    replied = _replied_message(message)
+    return str(replied.message_id) if replied is not None else ""
+
+
 def describe_content(message: Message) -> str:
     """Describe content other than text and files, such as a sticker or a location. Return "" if there is none."""
     if message.sticker is not None:

@@ -23,6 +23,7 @@ from hark.surfaces.telegram.incoming import (
     find_file,
     is_from_user,
     quoted_text,
+    replied_id,
 )
 from hark.surfaces.telegram.platform import TelegramSettings
 
@@ -163,6 +164,8 @@ class UpdateReceiver:
             message.media_group_id or "",
             quoted_text(message),
             message.date.timestamp(),
+            replied_id(message),
+            message.chat.type == "private",
         )
 
     async def _handle_press(self, query: CallbackQuery, deliver: Deliver) -> None:

@@ -13,7 +13,7 @@ from textual import events
 
 from hark.protocol.agent import Agent
 from hark.protocol.commands import Delivery
-from hark.protocol.meaning import AnswerMeaning
+from hark.protocol.meaning import AnswerMeaning, InvalidAnswerMeaning, Meaning
 from hark.protocol.receipts import QueueItem, Refusal
 from hark.protocol.session import Session
 from hark.surfaces.terminal.early_input import EarlyInput
@@ -48,6 +48,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
             "queue": lambda: self.send(Delivery.QUEUE),
             "steer": lambda: self.send(Delivery.STEER),
             "end": self.exit,
+            "answer": self._focus_question,
             "editor": self._open_editor,
             "unfold": self.log_view.toggle_folds,
             "waiting": self._focus_queue,
@@ -111,7 +112,9 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         self.completions.update_completions()
 
     def _handle_stop_key(self, pressed_at: float) -> None:
-        """Stop the displayed turn. A second press within REWIND_SECONDS opens the rewind list instead."""
+        """Stop the side question or the displayed turn. A second press soon after the turn's opens the rewind list."""
+        if self.session.stop_side_questions():
+            return
         if pressed_at - self._stop_pressed_at < REWIND_SECONDS:
             self._stop_pressed_at = 0.0
             self.start_task(self.commands.pick_rewind_point())
@@ -123,6 +126,8 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         """Clear the input line. If it is empty, stop the turn; if no turn is running, quit on the second press."""
         if self.composer.text:
             self.composer.pop_text()  # Up restores the text
+        elif self.session.stop_side_questions():
+            pass  # a second press stops the turn
         elif self.progress.turn:
             self.start_task(self._interrupt_turn())
         elif pressed_at - self._quit_pressed_at < DOUBLE_PRESS_SECONDS:
@@ -219,31 +224,40 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
     # Sending.
 
     def send(self, delivery: Delivery | None = None) -> None:
-        """Send the typed text. A question is answered only if it was displayed before the typing began."""
-        composer = self.composer
-        question, composer.typed_for_question = composer.typed_for_question, ""
-        text = composer.text
-        is_answer = bool(question) and delivery is None and bool(text.strip())
-        meaning = self.session.interpret(text, lambda text: AnswerMeaning(question, text) if is_answer else None)
-        if isinstance(meaning, AnswerMeaning):
-            if not self.questions.is_open(question):
-                self.log_view.show_notice("The question is no longer open. Press Enter again to send your text.")
-                return
-            self.answer_question(composer.pop_text(), question)
-        elif composer.edited_item:
-            self._finish_edit(text)
+        """Send the typed text, as a message or as the answer to the question that was displayed when typing began."""
+        composer, text = self.composer, self.composer.text
+        if composer.edited_item:
+            return self._finish_edit(text)
+        is_message = delivery is not None or self.commands.is_terminal_command(text.strip())
+        meaning = None if is_message else self._interpret_input(self.session, text, composer.typed_for_question)
+        if isinstance(meaning, InvalidAnswerMeaning):
+            self.log_view.show_notice(meaning.reason)
+            composer.typed_for_question = self.questions.readable_question  # the next Enter may answer it
+        elif isinstance(meaning, AnswerMeaning):
+            self.start_task(self.send_answer(meaning, composer.pop_text()))
         elif text := composer.pop_text():
             self._send_text(text, delivery)
+        return None
+
+    def _focus_question(self) -> None:
+        self.questions.toggle_focus()
+        self.composer.typed_for_question = self.questions.readable_question
+
+    def _interpret_input(self, session: Session, text: str, typed_for: str) -> Meaning:
+        return session.interpret(text, lambda text: self.questions.find_answer(text, typed_for))
 
     def _toggle_recording(self) -> None:
         self.push_to_talk.toggle(partial(self._handle_transcript, self.session))
 
     def _handle_transcript(self, session: Session, text: str) -> None:
         """Treat a transcript like typed text: as a stop, an answer or a message."""
-        question = self.questions.free_text_question if session is self.session else ""
-        meaning = session.interpret(text, lambda text: AnswerMeaning(question, text) if question else None)
+        meaning: Meaning | None = None
+        if session is self.session:
+            meaning = self._interpret_input(session, text, self.questions.readable_question)
         if isinstance(meaning, AnswerMeaning):
-            self.answer_question(text, question)
+            self.start_task(self.send_answer(meaning, text))
+        elif isinstance(meaning, InvalidAnswerMeaning):
+            self.log_view.show_notice(meaning.reason)
         elif session is self.session:
             self._send_text(text, None)
         else:

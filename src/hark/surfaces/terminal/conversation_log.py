@@ -21,7 +21,15 @@ from hark.protocol.messages import AssistantMessage, CallResult, Message, Note, 
 from hark.protocol.outcomes import Completed, Interrupted, Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.terminal.widgets.block_scroll_view import BlockScrollView
-from hark.surfaces.terminal.widgets.blocks import NOTICE_STYLE, Block, CallBlock, NoticeBlock, ThoughtBlock, UserBlock
+from hark.surfaces.terminal.widgets.blocks import (
+    NOTICE_STYLE,
+    SIDE_ANSWER_STYLE,
+    Block,
+    CallBlock,
+    NoticeBlock,
+    ThoughtBlock,
+    UserBlock,
+)
 from hark.surfaces.terminal.widgets.streamed_reply import ReplyBlockSplitter
 from hark.text.safe_text import sanitize_text
 from hark.text.status_text import describe_turn_end, format_milliseconds, turn_number
@@ -168,6 +176,9 @@ class ConversationLog(BlockScrollView):
                 self._show_foldable(called)
             case CallEnd(call=call):
                 self._end_call(event, call)
+            case Notice(code="btw", text=text):
+                self.flush()
+                self.show(NoticeBlock(text, SIDE_ANSWER_STYLE, has_margin=True))
             case Notice(code=code, text=text):
                 self.show_notice(text, code)
             case RouteChanged(route=route, reason=reason):

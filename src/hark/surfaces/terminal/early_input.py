@@ -7,6 +7,7 @@ import select
 import signal
 import termios
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from hark.text.safe_text import sanitize_input
 PROMPT = "› "
 ESCAPE_DELAY_MS = "25"
 _READ_BYTES = 65_536
+_WRITE_SECONDS = 0.2
 _ERASE_LINE = b"\r\x1b[J"
 _ENABLE_PASTE = b"\x1b[?2004h"  # bracketed paste, so that a line break in pasted text is not Enter
 _DISABLE_PASTE = b"\x1b[?2004l"
@@ -90,13 +92,17 @@ class EarlyInputLine:
     """
 
     def __init__(self) -> None:
-        """Switch to raw mode and start the input thread. Raises termios.error if stdin is not a terminal."""
+        """Save the terminal's modes. Raises termios.error if stdin is not a terminal."""
         self.saved_modes = termios.tcgetattr(0)
         self._input = EarlyInput()
         self._wake_reader, self._wake_writer = os.pipe()
         self._is_finished = False
-        self._enter_raw_mode()
+        self._is_restored = False
         self._thread = threading.Thread(target=self._read_keys, name="first line", daemon=True)
+
+    def start(self) -> None:
+        """Switch to raw mode and start the input thread."""
+        self._enter_raw_mode()
         self._thread.start()
 
     @property
@@ -120,9 +126,12 @@ class EarlyInputLine:
         self.restore()
 
     def restore(self) -> None:
-        """Restore the terminal's modes. Safe to call from any thread."""
+        """Restore the terminal's modes. Safe to call from any thread and in a signal handler."""
+        self._is_restored = True
         with suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(0, termios.TCSANOW, self.saved_modes)
+        if not self._is_finished:
+            write_to_terminal(_DISABLE_PASTE + _ERASE_LINE)
 
     def _enter_raw_mode(self) -> None:
         """Switch the terminal to raw mode without echo. The input thread draws the typed text."""
@@ -133,7 +142,7 @@ class EarlyInputLine:
         os.write(1, _ENABLE_PASTE)
 
     def _read_keys(self) -> None:
-        while not self._input.is_quit_requested:
+        while not self._input.is_quit_requested and not self._is_restored:
             _draw_line(self._input)
             ready, _, _ = select.select([0, self._wake_reader], [], [])
             if self._wake_reader in ready:
@@ -151,26 +160,44 @@ class EarlyInputLine:
         """Record that the user asked to quit. Ctrl+C also raises SIGINT in this process."""
         self._input.is_quit_requested = True
         if b"\x03" in data:
-            with suppress(OSError):
-                os.write(1, _DISABLE_PASTE + _ERASE_LINE)
             self.restore()
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def show_input_while_loading(load: Callable[[], object]) -> EarlyInputLine:
+def show_input_while_loading(
+    load: Callable[[], object], exit_on_signals: Callable[[Callable[[], None]], None]
+) -> EarlyInputLine:
     """Show an input line while `load` runs. Return the line, which continues to read keys.
+
+    `exit_on_signals` makes signals call its argument, which restores the terminal, and end the process.
 
     Raises:
         Exception: Any error from `load`. The terminal is restored first.
     """
     os.environ.setdefault("ESCDELAY", ESCAPE_DELAY_MS)  # Esc stops the turn, so it must be recognised quickly
     line = EarlyInputLine()
+    exit_on_signals(line.restore)
+    line.start()
     try:
         load()
     except BaseException:
         line.finish_and_restore()
         raise
     return line
+
+
+def write_to_terminal(data: bytes) -> None:
+    """Write to the terminal, for at most 200 ms if it accepts no output. Safe to call in a signal handler."""
+    with suppress(OSError):
+        # Opened again, because the blocking mode of standard output is shared with other processes.
+        terminal = os.open(os.ttyname(1), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        deadline = time.monotonic() + _WRITE_SECONDS
+        while data and time.monotonic() < deadline:
+            try:
+                data = data[os.write(terminal, data) :]
+            except BlockingIOError:
+                time.sleep(0.001)
+        os.close(terminal)
 
 
 def _draw_line(early_input: EarlyInput) -> None:

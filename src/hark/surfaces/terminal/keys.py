@@ -19,13 +19,13 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     talk: str = "ctrl+t"
 
 
-FIXED_KEYS = {"ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}
+FIXED_KEYS = {"shift+tab": "answer", "ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}
 
 # Descriptions of the actions, the most important first.
 KEY_DESCRIPTIONS = {
     "queue": "queue the message until the running turn ends (while completions are listed: complete the word)",
     "steer": "steer: add the message to the running turn at its next step",
-    "stop": "stop the running turn; twice within 0.6 s: rewind to an earlier message",
+    "stop": "stop the running turn, or first an open side question; twice within 0.6 s: rewind to an earlier message",
     "leave": "clear the input line; if it is empty, stop the turn; when idle, press twice within 2 s to quit",
     "newline": "insert a line break (also Shift+Enter, Alt+Enter, or Enter after a \\)",
     "editor": "edit the text in `$VISUAL` or `$EDITOR`",
@@ -34,6 +34,7 @@ KEY_DESCRIPTIONS = {
     "children": "show the child agents: open or stop one, or return to the parent",
     "rewind": "rewind to an earlier message, with or without its file changes",
     "talk": "record a voice message; press again to send it, Esc to discard it ([voice](voice.md))",
+    "answer": "answer the open question in your own words instead of with a choice; again: undo",
     "end": "quit, when the input line is empty",
     "page_up": "scroll up",
     "page_down": "scroll down",

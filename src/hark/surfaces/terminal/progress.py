@@ -64,7 +64,7 @@ class TurnProgress:
                 self._open_questions += 1
             case QuestionClosed():
                 self._open_questions = max(0, self._open_questions - 1)
-            case Notice(code="retry" | "silence" | "compaction", text=text) if self.turn:
+            case Notice(code="retry" | "silence" | "compaction" | "mcp", text=text) if self.turn:
                 self._set_activity(sanitize_line(text, 120), event.at)
             case _:
                 pass

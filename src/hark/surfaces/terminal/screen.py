@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from hark.protocol.agent import Agent
 from hark.protocol.events import AnyEvent, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd, TurnStart
+from hark.protocol.meaning import AnswerMeaning
 from hark.protocol.names import split_child
 from hark.protocol.receipts import ReceiptState
 from hark.protocol.session import Session
@@ -57,7 +58,6 @@ class ConversationScreen(InputGatedApp, inherit_bindings=False):
             History(environment.home / "history.jsonl"),
             self.questions,
             self.handle_action,
-            self.answer_question,
         )
         self.progress = TurnProgress()
         self.failure: Exception | None = None
@@ -152,7 +152,7 @@ class ConversationScreen(InputGatedApp, inherit_bindings=False):
                     self.composer.set_text(join_texts(self.composer.text, receipt.text))  # a stop returned the text
                 self._refresh_queue_soon()
             case TurnEnd():
-                self.questions.close_all()
+                self.questions.close_turn()
                 self._refresh_queue_soon()
             case TurnStart():
                 pass
@@ -208,20 +208,14 @@ class ConversationScreen(InputGatedApp, inherit_bindings=False):
         """Run the action for a key that was pressed at `pressed_at`."""
         raise NotImplementedError
 
-    def answer_question(self, text: str, question: str = "") -> None:
-        """Answer the question with the id `question`, or if it is "", the displayed question."""
-        asked = self.questions.current
-        question = question or (asked.question if asked else "")
-        if question and text:
-            self.start_task(self._send_answer(question, text))
-
-    async def _send_answer(self, question: str, text: str) -> None:
-        refusal = await self.session.answer(question, text)
+    async def send_answer(self, answer: AnswerMeaning, typed: str) -> None:
+        """Answer a question. `typed` is the text that the user typed; it returns to the input line if refused."""
+        refusal = await self.session.answer(answer.question, answer.text)
         if refusal is None:
-            self.log_view.show_notice(f"Answered: {sanitize_line(text)}")
+            self.log_view.show_notice(f"Answered: {sanitize_line(answer.text)}")
         else:
             self.log_view.show_notice(f"{refusal.message} Your text is back in the input line.")
-            self.composer.set_text(join_texts(text, self.composer.text))
+            self.composer.set_text(join_texts(typed, self.composer.text))
 
     async def pick_row(
         self, title: str, rows: Sequence[tuple[str, str]], keys: Sequence[str] = ()

@@ -149,7 +149,7 @@ class WebhookReader:
         texts = [button.text for button in choices if button.value.startswith("answer:")]
         if texts:
             raise ApiError(422, "bad_answer", f"The answer is not one of the choices: {', '.join(map(repr, texts))}.")
-        return IncomingMessage(message_id, address, author, answer)  # A question without choices accepts free text.
+        return IncomingMessage(message_id, address, author, answer, is_answer=True)
 
     def _read_message(self, message_id: str, address: Address, author: Author, request: WebhookBody) -> IncomingMessage:
         files = tuple(validate_attachments(request.attachments))
@@ -166,4 +166,5 @@ class WebhookReader:
             files[0] if is_voice else None,
             quoted=self._messages.text_of(address, request.reply_to) or request.reply_to,
             at=request.at,
+            replied_to=request.reply_to,
         )

@@ -16,6 +16,7 @@ MAX_OPEN_LINES = 400
 MAX_LINE_CHARACTERS = 2_000
 MAX_CHARACTERS = 200_000
 NOTICE_STYLE = "yellow"
+SIDE_ANSWER_STYLE = "magenta"
 
 
 class Block:
@@ -111,8 +112,8 @@ class CallBlock(Block):
 class NoticeBlock(Block):
     """A notice to the user."""
 
-    def __init__(self, text: str, style: str = NOTICE_STYLE) -> None:
-        super().__init__()
+    def __init__(self, text: str, style: str = NOTICE_STYLE, *, has_margin: bool = False) -> None:
+        super().__init__(has_margin=has_margin)
         self.text = text
         self._style = style
 

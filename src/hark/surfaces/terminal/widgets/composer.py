@@ -19,9 +19,8 @@ _COMPLETION_KEYS = {"up": "choice_up", "down": "choice_down", "tab": "complete",
 class Composer(TextArea):
     """A multi-line text input. It reports the user's actions but doesn't execute them.
 
-    `on_action` receives a key's action (send, queue, steer, ...) and the time of the press. `on_answer` receives the
-    answer that a single key gives when the input is empty. Both callbacks are called synchronously, before the next
-    key is handled.
+    `on_action` receives a key's action (send, queue, steer, ...) and the time of the press. It is called
+    synchronously, before the next key is handled.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+u", "delete_to_start_of_line", show=False)]
@@ -32,7 +31,6 @@ class Composer(TextArea):
         history: History,
         questions: QuestionPanel,
         on_action: Callable[[str, float], None],
-        on_answer: Callable[[str], None],
     ) -> None:
         super().__init__(id="composer", soft_wrap=True, compact=True, highlight_cursor_line=False)
         self.cursor_blink = False
@@ -43,7 +41,6 @@ class Composer(TextArea):
         self.stashed_text = ""  # the text that was in the line before the edit
         self._questions = questions
         self._send_action = on_action
-        self._send_answer = on_answer
         self._newline_key = keys.newline
         self._key_actions = {key: act for act, key in asdict(keys).items() if act != "newline"} | FIXED_KEYS
 
@@ -91,7 +88,7 @@ class Composer(TextArea):
         elif event.key == "enter":  # after a backslash
             row, column = self.cursor_location
             self.replace("\n", (row, column - 1), (row, column))
-        elif not (self._walk_history(event.key) or self._answer_with_key(event) or await self._run_binding(event.key)):
+        elif not (self._walk_history(event.key) or await self._run_binding(event.key)):
             self._remember_question()
             return  # Textual calls the text area's own handler next
         event.prevent_default()
@@ -103,13 +100,6 @@ class Composer(TextArea):
         for binding in bindings[:1]:
             await self.run_action(binding.action)
         return bool(bindings)
-
-    def _answer_with_key(self, event: events.Key) -> bool:
-        key = event.character if event.is_printable and not self.text else None
-        choice = self._questions.choice_for_key(key) if key else None
-        if choice is not None:
-            self._send_answer(choice)
-        return choice is not None
 
     def _action_for_key(self, event: events.Key) -> str:
         """Return the action for a key, or "" if the input line itself handles the key."""
@@ -127,7 +117,7 @@ class Composer(TextArea):
 
     def _remember_question(self) -> None:
         if not self.text:
-            self.typed_for_question = self._questions.free_text_question
+            self.typed_for_question = self._questions.readable_question
 
     def _walk_history(self, key: str) -> bool:
         """Show the adjacent history entry on Up in the first or Down in the last line. Return whether one was shown."""

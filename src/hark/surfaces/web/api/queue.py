@@ -5,10 +5,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
+from hark.protocol.meaning import AnswerMeaning, InvalidAnswerMeaning
 from hark.protocol.receipts import QueueItem, Refusal
 from hark.protocol.session import Session
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
+from hark.surfaces.web.live.feed import Feed
+from hark.text.answers import QUESTION_CLOSED, find_answer, read_answer
 
 MAX_POSITION = 1_000_000
 Position = Annotated[float, Meta(ge=1, le=MAX_POSITION, extra_json_schema={"multipleOf": 1})]
@@ -31,16 +34,25 @@ class QueuedMessageChange(Struct, frozen=True):
 
 
 class AnswerRequest(Struct, frozen=True):
-    """An answer to a question: either one of its choices or a text, not both."""
+    """An answer to a question: one of its choices, a text, or the input of a message field.
+
+    An input that does not answer the question is refused with `not_an_answer`; post it as a message.
+    """
 
     choice: NonBlankText | None = None
     text: NonBlankText | None = None
+    input: NonBlankText | None = None
 
     def __post_init__(self) -> None:
-        if (self.choice is None) == (self.text is None):
-            raise ApiError(400, "bad_request", "Send either a choice or a text.")
-        if not (self.choice or self.text or "").strip():
+        if [self.choice, self.text, self.input].count(None) != 2:
+            raise ApiError(400, "bad_request", "Send one of choice, text and input.")
+        if not self.value.strip():
             raise ApiError(400, "empty", "The answer is empty.")
+
+    @property
+    def value(self) -> str:
+        """The given choice, text or input."""
+        return self.choice or self.text or self.input or ""
 
 
 class SessionQueue(Struct, frozen=True):
@@ -81,17 +93,43 @@ async def withdraw_message(web: WebContext, request: Request) -> SessionQueue:
 async def answer_question(web: WebContext, request: Request, body: AnswerRequest) -> AnsweredQuestion:
     """Answer an open question."""
     session, question = web.session(request), request.path_params["question"]
-    text = body.choice or body.text or ""
     feed = web.feeds.get(session.id)
     if feed is not None:
         await feed.catch_up()
-    open_question = feed.questions.get(question) if feed else None
-    if body.choice and open_question is not None and open_question.choices and text not in open_question.choices:
-        raise ApiError(400, "bad_choice", f"The choices are: {', '.join(open_question.choices)}.")
-    refusal = await session.answer(question, text)
+    answer = _find_answer(session, question, body, feed)
+    refusal = await session.answer(question, answer)
     if refusal is not None:
         raise ApiError(503 if refusal.code == "store" else 409, refusal.code, refusal.message)
-    return AnsweredQuestion(question, text)
+    return AnsweredQuestion(question, answer)
+
+
+def _find_answer(session: Session, question: str, body: AnswerRequest, feed: Feed | None) -> str:
+    """Return the text of the answer.
+
+    Raises:
+        ApiError: The request does not answer the question.
+    """
+    running = session.running_turn()
+    asked = next((one for one in running.questions if one.question == question), None) if running else None
+    if body.input is not None:
+        candidates = [asked] if asked else []
+        closed = feed.last_closed if feed else None
+        meaning = session.interpret(body.input, lambda text: find_answer(text, candidates, closed, is_private=True))
+    elif asked is None:
+        return body.value
+    else:
+        meaning = read_answer(body.value, asked, is_directed=body.text is not None or not asked.choices)
+    match meaning:
+        case AnswerMeaning(text=text):
+            return text
+        case InvalidAnswerMeaning(reason=reason) if reason == QUESTION_CLOSED:
+            raise ApiError(409, "not_asked", reason)
+        case InvalidAnswerMeaning(reason=reason):
+            raise ApiError(400, "bad_choice", reason)
+        case _ if body.input is not None:
+            raise ApiError(400, "not_an_answer", "This text does not answer the question. Post it as a message.")
+        case _:
+            raise ApiError(400, "bad_choice", f"The choices are: {', '.join(asked.choices if asked else ())}.")
 
 
 async def _raise_if_refused(session: Session, message: str, refusal: Refusal | None) -> None:

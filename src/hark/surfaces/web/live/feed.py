@@ -42,6 +42,7 @@ class Feed:
         self.last_used_at = anyio.current_time()
         self.turn: str | None = None
         self.questions: dict[str, QuestionAsked] = {}
+        self.last_closed: QuestionAsked | None = None  # the last closed question of the running turn
         self._reply: list[str] = []
         self._events = session.events()
         running = session.running_turn()
@@ -138,12 +139,13 @@ class Feed:
             case TurnEnd():
                 self.turn = None
                 self._reply.clear()
-                self.questions.clear()
+                self.questions = {name: asked for name, asked in self.questions.items() if asked.turn is None}
+                self.last_closed = None
                 self.last_used_at = anyio.current_time()
             case QuestionAsked(question=question):
                 self.questions[question] = event
             case QuestionClosed(question=question):
-                self.questions.pop(question, None)
+                self.last_closed = self.questions.pop(question, self.last_closed)
             case _:
                 pass
 

@@ -17,8 +17,7 @@ let problemTimer = 0;
 const sessions = new SessionList(showTitle);
 const dashboard = new Dashboard(find("dashboard"));
 const composer = new Composer({
-  send: (text, delivery, files) => view.send(text, delivery, files),
-  answerByKey: (key) => view?.conversation.question?.answerByKey(key) ?? false,
+  send: (text, delivery, files) => view.sendInput(text, delivery, files),
   showProblem,
 });
 const speaker = new Speaker({ onChange: () => view?.updateControls(), showProblem });
@@ -101,8 +100,7 @@ function onKey(event) {
     else if (recorder.isRecording) recorder.stop(false);
     else if (event.target !== find("search")) view?.stop(); // Escape in the search field clears that field
   } else if (!isTyping() && !event.ctrlKey && !event.altKey && !event.metaKey) {
-    if (view?.conversation.question?.answerByKey(event.key)) event.preventDefault();
-    else if (event.key === "/") { event.preventDefault(); find("input").focus(); }
+    if (event.key === "/") { event.preventDefault(); find("input").focus(); }
   }
 }
 

@@ -4,7 +4,7 @@ import { isDiff, showOutput } from "./diff.js";
 import { make, plainText, setText } from "./dom.js";
 
 const MAX_LIVE_CHARACTERS = 100000;
-const EFFECT_LABELS = { completed: "done", cancelled: "stopped", not_started: "not run", unknown: "may have run: check before repeating" };
+const EFFECT_LABELS = { completed: "done", cancelled: "stopped", not_started: "not run", continues: "continues in the background", unknown: "may have run: check before repeating" };
 
 export class ToolCall {
   constructor(id, name, argumentsText) {

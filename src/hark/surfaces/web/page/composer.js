@@ -14,9 +14,9 @@ export function addToDraft(session, text) {
 }
 
 export class Composer {
-  /** `send(text, delivery, files)` sends a message. `answerByKey(key)` returns whether the key answered a question. */
-  constructor({ send, answerByKey, showProblem }) {
-    this.callbacks = { send, answerByKey, showProblem };
+  /** `send(text, delivery, files)` sends a message or an answer. */
+  constructor({ send, showProblem }) {
+    this.callbacks = { send, showProblem };
     this.files = [];
     this.session = "";
     this.input = find("input");
@@ -77,8 +77,6 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       this.submit(event.altKey ? "queue" : event.ctrlKey || event.metaKey ? "steer" : null);
-    } else if (!this.input.value && !event.ctrlKey && !event.altKey && !event.metaKey && this.callbacks.answerByKey(event.key)) {
-      event.preventDefault();
     }
   }
 

@@ -21,6 +21,7 @@ export class Conversation {
     this.messages = new Map(); // the nodes of user messages, by message id
     this.running = null;
     this.notice = null;
+    this.openSideQuestions = 0; // asked on this page and not answered yet
     this.isFollowing = true;
     this.resizeObserver = new ResizeObserver(() => this.scrollToEnd());
     this.content = make("div", { class: "conversation" });
@@ -74,9 +75,18 @@ export class Conversation {
     }
   }
 
-  /** The oldest open question, which a key would answer, or null. */
+  /** The oldest open question, or null. */
   get question() {
-    return [...(this.running?.questions.values() ?? [])].find((question) => question.isOpen) ?? null;
+    return this.#questions.find((question) => question.isOpen) ?? null;
+  }
+
+  /** The question that a text may answer: the oldest open one, otherwise the last one of the running turn, or null. */
+  get answerableQuestion() {
+    return this.question ?? this.#questions.at(-1) ?? null;
+  }
+
+  get #questions() {
+    return [...(this.running?.questions.values() ?? [])];
   }
 
   /** Return the turn with that id. Adds an empty turn if it is unknown. */
@@ -204,6 +214,7 @@ export class Conversation {
   }
 
   #onNotice(turnId, code, text) {
+    if (code === "btw" && text.startsWith("btw ")) this.openSideQuestions = Math.max(0, this.openSideQuestions - 1);
     this.#showNotice(turnId, code, text);
     announce(text);
     if (REMOVING_COMMANDS.includes(code)) this.#reloadIfTurnsRemoved(code, text);
@@ -211,7 +222,7 @@ export class Conversation {
 
   /** Show a notice. It replaces the previous notice if both have the same code and nothing was added in between. */
   #showNotice(turnId, code, text) {
-    const isRepeated = this.notice?.code === code && this.notice.node.parentNode?.lastChild === this.notice.node && !text.startsWith("🎙️");
+    const isRepeated = this.notice?.code === code && this.notice.node.parentNode?.lastChild === this.notice.node && !text.startsWith("🎙️") && code !== "btw";
     const node = make("div", { class: "notice", role: "note", "data-code": code }, text);
     if (isRepeated) this.notice.node.replaceWith(node);
     else if (turnId && this.turns.get(turnId)?.isRunning) this.turns.get(turnId).append(node);

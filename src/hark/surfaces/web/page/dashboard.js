@@ -5,7 +5,7 @@ import { make } from "./dom.js";
 import { formatCost, formatDuration, shortTurnName } from "./format.js";
 
 const REFRESH_MS = 2000;
-const UNHEALTHY_STATES = ["waiting", "login", "parked"]; // of MCP servers; an idle server is healthy and just not in use
+const UNHEALTHY_STATES = ["waiting", "login", "failed"]; // of MCP servers; an idle server is healthy and just not in use
 
 export class Dashboard {
   constructor(node) {

@@ -1,14 +1,14 @@
-// A question or approval request of a turn. The user answers with a button, a key or a text; a stop withdraws it.
+// A question or approval request of a turn. The user answers with a button or a text; a stop withdraws it.
 
 import * as api from "./api.js";
 import { announceUrgently, button, make, setText } from "./dom.js";
 import { argumentBlock } from "./call.js";
 import { showOutput } from "./diff.js";
 
-const KEY_DELAY_MS = 500; // a key pressed for another purpose must not answer a question that has just appeared
+const READ_DELAY_MS = 500; // text sent before the user could read the question must not answer it
 const CHOICE_LABELS = { yes: "Allow once", session: "Allow for this session", always: "Always allow", no: "Don't allow" };
 const APPROVAL_TEXT = /^Run (\S+) with (\{.*\})\?(?:\n([^]*))?$/; // the text of an approval request: tool, arguments, reasons
-const CHOICE_KEYS = { yes: "y", session: "s", always: "a", no: "n" };
+const CHOICE_LETTERS = { yes: "y", session: "s", always: "a", no: "n" };
 
 export class Question {
   constructor(session, question) {
@@ -16,6 +16,7 @@ export class Question {
     this.id = question.question;
     this.choices = question.choices ?? [];
     this.kind = question.kind ?? "question";
+    this.isOpenEnded = question.is_open_ended ?? false;
     this.isOpen = true;
     this.answerText = "";
     this.shownAt = performance.now();
@@ -29,13 +30,15 @@ export class Question {
     announceUrgently(`${title}: ${question.text.slice(0, 300)}`);
   }
 
-  /** Answer with a single key. Return false if the key selects no choice. */
-  answerByKey(key) {
-    if (!this.isOpen || performance.now() - this.shownAt < KEY_DELAY_MS) return false;
-    const selected = this.choices.find((choice, index) => key === String(index + 1) || (this.kind === "approval" && key === CHOICE_KEYS[choice]));
-    if (selected === undefined) return false;
-    this.answer({ choice: selected });
-    return true;
+  /** Whether the question is open and has been visible long enough to be read. */
+  get isReadable() {
+    return this.isOpen && performance.now() - this.shownAt >= READ_DELAY_MS;
+  }
+
+  /** Answer with the text of the message field. Raises an ApiError if the text is not accepted as an answer. */
+  async answerInput(text) {
+    const { answer } = await api.answerQuestion(this.session, this.id, { input: text });
+    this.answerText = this.#choiceLabel(answer);
   }
 
   /** Send an answer: `{choice}` or `{text}`. */
@@ -71,8 +74,8 @@ export class Question {
   }
 
   #choiceButton(choice, index) {
-    const key = this.kind === "approval" && CHOICE_KEYS[choice] ? CHOICE_KEYS[choice] : String(index + 1);
-    const attributes = { "data-choice": choice, "data-key": key, class: index ? "" : "main", "aria-keyshortcuts": key };
+    const key = (this.kind === "approval" && CHOICE_LETTERS[choice]) || String(index + 1);
+    const attributes = { "data-choice": choice, class: index ? "" : "main", ...(!this.isOpenEnded && { "data-key": key }) };
     return button(this.#choiceLabel(choice), () => this.answer({ choice }), attributes);
   }
 

@@ -100,9 +100,31 @@ export class SessionView {
     find("latest").hidden = this.conversation.isFollowing;
   }
 
+  /** Send the text of the message field: to the open question if the text answers it, otherwise as a message. */
+  async sendInput(text, delivery, files) {
+    const question = delivery || files.length ? null : this.conversation.answerableQuestion;
+    if (!question) return this.send(text, delivery, files);
+    if (question.isOpen && !question.isReadable) return this.#returnText(text, "A question has just appeared. Press Enter again to send your text.");
+    try {
+      await question.answerInput(text);
+    } catch (error) {
+      if (!(error instanceof api.ApiError)) throw error;
+      if (error.code === "not_an_answer") this.send(text, delivery, files);
+      else this.#returnText(text, error.message);
+    }
+  }
+
+  /** Put a text that was not sent back into the message field. */
+  #returnText(text, reason) {
+    const input = find("input");
+    input.value = [text, input.value].filter(Boolean).join("\n");
+    this.showProblem(reason);
+  }
+
   /** Send a message. The page shows it as waiting until the server has it. */
   send(text, delivery, files, id = api.newId()) {
     this.queue.addSending(id, text);
+    if (/^\/btw\s+(?!stop$)/i.test(text)) this.conversation.openSideQuestions++;
     this.updateControls();
     this.conversation.isFollowing = true;
     this.conversation.scrollToEnd();
@@ -135,9 +157,10 @@ export class SessionView {
     return this.conversation.running?.id ?? (this.transcribing ? "voice" : this.queue.sendingIds[0] ?? this.startedTurn);
   }
 
-  /** Stop the running turn and the messages that are being sent, which may reach the server after the stop. */
+  /** Stop the open side questions; if there are none, stop the running turn and the messages that are being sent, which may reach the server after the stop. */
   async stop() {
     this.speaker.stop();
+    if (this.conversation.openSideQuestions) return void this.send("/btw stop", "", []);
     const target = this.#stopTarget();
     const turn = this.conversation.running?.id ?? (target === this.startedTurn ? target : undefined);
     if (!target || this.stopping === target) return;
