@@ -57,17 +57,6 @@ async def wait_for_output(process: BackgroundProcess, is_complete: Callable[[str
     return output.peek()
 
 
-async def test_ending_a_session_stops_only_its_own_processes(tmp_path: Path) -> None:
-    background = create_background(tmp_path)
-    ended, other = (background.start(session, tmp_path, "sleep 120") for session in ("one", "other"))
-    await background.stop_session("one")
-    assert not is_alive(ended.pid)
-    assert background.list_processes("one") == ()
-    assert is_alive(other.pid)
-    await background.close()
-    assert not is_alive(other.pid)
-
-
 async def test_closing_stops_all_processes_concurrently_within_a_second(tmp_path: Path) -> None:
     background = create_background(tmp_path)
     processes = [background.start("s", tmp_path, IGNORES_TERM) for _ in range(6)]

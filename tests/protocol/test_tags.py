@@ -39,6 +39,9 @@ STORED_TAGS: dict[str, tuple[str, dict[str, str]]] = {
             "record_aside": "id route usage cost",
             "work.start": "id work name",
             "work.end": "id work name report wakes",
+            "reset": "id keep",
+            "undo_reset": "id",
+            "pause": "id",
         },
     ),
     "events": (
@@ -108,6 +111,10 @@ STORED_TAGS: dict[str, tuple[str, dict[str, str]]] = {
             "work.started": "inbox at work name",
             "work.ended": "inbox at work report wakes",
             "wake_ups.held": "inbox at",
+            "pause.requested": "inbox at turn",
+            "reset.requested": "inbox at turn",
+            "session.reset": "inbox at reason",
+            "reset.undone": "inbox at",
         },
     ),
 }

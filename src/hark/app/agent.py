@@ -53,7 +53,8 @@ class Agent:
         self.home = services.paths.home
         self.loop_lag = LoopLag()
         self.reflection = Reflection(
-            lambda name: self.child(name, REFLECTION_CHILD), is_enabled=lambda: self.settings.memory.reflect
+            lambda name: self.child(name, REFLECTION_CHILD),
+            is_enabled=lambda: self.settings.memory.reflect and not engine_services.rules.is_paused,
         )
         self._router = router
 
@@ -64,8 +65,10 @@ class Agent:
 
     @property
     def state(self) -> GatewayState:
-        """`READY`, or `DRAINING` when no new turns are started."""
-        return GatewayState.DRAINING if self._router.is_closing else GatewayState.READY
+        """`READY`, or `DRAINING` or `PAUSED` when no new turns are started."""
+        if self._router.is_closing:
+            return GatewayState.DRAINING
+        return GatewayState.PAUSED if self.engine.rules.is_paused else GatewayState.READY
 
     @property
     def commands(self) -> Sequence[CommandInfo]:

@@ -51,13 +51,13 @@ class BackgroundWork:
         """Record a process that outlives its call. Its end wakes the session, unless the model knows about it."""
         self.keep(session, process.work)
         await self._change(session, StartWork(token_hex(8), process.work, process.name))
-        self._start(self._watch(session, process))
+        self.start_soon(self._watch(session, process))
 
     def note_end_read(self, session: str, process: BackgroundProcess) -> None:
         """Drop a pending report, because the model has read that the process ended. Returns immediately."""
         if not process.is_end_read:
             process.is_end_read = True
-            self._start(self.end(session, process.work, process.name, "", wakes=False))
+            self.start_soon(self.end(session, process.work, process.name, "", wakes=False))
 
     async def _watch(self, session: str, process: BackgroundProcess) -> None:
         await process.wait_until_ended()
@@ -72,7 +72,7 @@ class BackgroundWork:
     def stop_children(self, session: str) -> None:
         """Stop the children that a session's earlier turns left running. Returns immediately."""
         if self.children.detached(session):
-            self._start(self.children.stop_detached(session))
+            self.start_soon(self.children.stop_detached(session))
 
     async def end_all(self, session: str, keep: Collection[str] = ()) -> list[str]:
         """End a session's children and background processes except `keep`, silently. Return their names."""
@@ -98,7 +98,9 @@ class BackgroundWork:
         for task in self._tasks:
             task.cancel()
 
-    def _start(self, work: Awaitable[object]) -> None:
+    def start_soon(self, work: Awaitable[object]) -> None:
+        """Run `work` in a task that ends with the agent. A failure is logged."""
+
         async def run() -> object:
             try:
                 return await work

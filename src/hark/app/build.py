@@ -10,6 +10,7 @@ from typing import Any
 from hark.app.agent import Agent
 from hark.app.builtin_tools import builtin_tools, convert_to_tools
 from hark.app.clock import SystemClock
+from hark.app.global_pause import GlobalPause
 from hark.app.grants import GrantsFile
 from hark.app.lifecycle import run_agent
 from hark.app.logs import redact_in_logs
@@ -23,7 +24,7 @@ from hark.command_safety.analysis import ShellAnalyzer
 from hark.disk.stored_json import damaged_files_notice
 from hark.engine.services import CurrentSettings, EngineServices
 from hark.engine.session.lease_renewal import LeaseRenewal
-from hark.engine.session.router import SessionRouter
+from hark.engine.session.router import PAUSED, SessionRouter
 from hark.engine.turn.quarantine import Quarantine
 from hark.engine.turn.routes import Route, Routes
 from hark.engine.turn.spending import DailySpending
@@ -96,7 +97,14 @@ async def open_agent(
             running_work=services.work.running,
         )
         engine_services.stopped.add(services.work.stop_children)
+        engine_services.resets.add(
+            lambda reset: services.work.start_soon(services.reset_session(reset[0], reset[1].keep))
+        )
         router = SessionRouter(engine_services, adopts_work=sweeps)
+        pause = GlobalPause(services.pause_file, engine_services.current, router.apply_pause)
+        engine_services.checks.add(lambda _: pause.check())
+        if engine_services.rules.is_paused:
+            notice(PAUSED)
         agent = Agent(
             engine_services, router, services, SettingsReloader(engine_services, services, turn_settings, make_routes)
         )

@@ -50,9 +50,17 @@ class TurnSettingsMaker:
             ValueError: Two tools have the same name.
         """
         delivery = settings.delivery
-        question_seconds = settings.schedules.question_seconds
-        after_stop, steer_before = delivery.after_stop, delivery.steer_before
-        rules = Rules(after_stop, settings.limits, settings.approvals, self._can_ask, steer_before, question_seconds)
+        rules = Rules(
+            after_stop=delivery.after_stop,
+            limits=settings.limits,
+            approvals=settings.approvals,
+            can_ask=self._can_ask,
+            steer_before=delivery.steer_before,
+            unattended_seconds=settings.schedules.question_seconds,
+            after_restart=delivery.after_restart,
+            sessions=settings.sessions,
+            is_paused=self._services.pause_file.exists,
+        )
         tools = [*self._builtin_tools, *web_tools(self._services, settings.web), *self._extra_tools]
         return TurnSettings(rules, Toolbox(tools, self._services.sources), self._make_prompt(settings))
 

@@ -1,6 +1,6 @@
 """The services that all sessions share. They outlive turns and sessions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hark.app.background_work import BackgroundWork, Change
+from hark.app.global_pause import PauseFile
 from hark.app.settings import SettingsError
 from hark.app.settings.types import Settings
-from hark.app.slash.stop_words import StopWords
+from hark.app.slash.stop_words import WordList
 from hark.processes.background import BackgroundProcesses
 from hark.processes.cookies import DetachedProcesses, ProcessOwner
 from hark.processes.launcher import Launcher
@@ -83,6 +84,7 @@ class Services:
         self.executed_commands = RecentIds()  # ids of executed slash commands, so that a repeated id runs once
         self.stopped_messages = RecentIds()  # ids of messages that were stopped, perhaps before they arrived
         self.deliveries: dict[str, Delivery] = {}
+        self.pause_file = PauseFile(paths.home)
         self.skill_catalogs = SkillCatalogCache(skill_folders(paths.workspace, paths.home, settings.skills.folders))
         self.launcher = Launcher(owner, paths.home, settings.sandbox)
         self.shell_states = ShellStates()
@@ -95,7 +97,8 @@ class Services:
         self._has_servers = anyio.Event()
         self._settings_changed = anyio.Event()
         self._set_servers(read_mcp_servers(settings))
-        self.stop_words = StopWords(settings.delivery.stop_words)
+        self.stop_words = WordList(settings.delivery.stop_words)
+        self.status_words = WordList(settings.delivery.status_words)
         self._transcribers: list[Transcriber] = []
         self._retired_transcribers: list[Transcriber] = []
         self._voice_inboxes: list[TranscribingVoiceInbox] = []
@@ -105,6 +108,7 @@ class Services:
         """Apply new settings. Services whose settings are unchanged are not affected. Returns immediately."""
         before, self.settings = self.settings, settings
         self.stop_words.replace(settings.delivery.stop_words)
+        self.status_words.replace(settings.delivery.status_words)
         if settings.voice != before.voice:
             self._apply_voice_settings()
         self.skill_catalogs.set_folders(skill_folders(self.paths.workspace, self.paths.home, settings.skills.folders))
@@ -116,6 +120,10 @@ class Services:
         """Return whether `text`, typed or spoken on `surface`, is a stop word. Always False for program surfaces."""
         is_enabled = self.settings.surfaces.get(surface, {}).get("stop_words", True)
         return surface not in PROGRAM_SURFACES and is_enabled and self.stop_words.matches(text)
+
+    def is_status_question(self, text: str, surface: str) -> bool:
+        """Return whether `text` asks how far a running turn is. Always False for program surfaces."""
+        return surface not in PROGRAM_SURFACES and self.status_words.matches(text)
 
     async def wait_for_new_settings(self) -> None:
         """Wait until new settings are applied."""
@@ -227,11 +235,12 @@ class Services:
             self._schedule_stores.append(SqliteScheduleStore(self.paths.home / "schedules.db"))
         return self._schedule_stores[0]
 
-    async def stop_session_processes(self, session: str) -> None:
-        """Stop the processes of a session that is reset or has ended, and discard its shell state."""
+    async def reset_session(self, session: str, keep: Collection[str]) -> None:
+        """End a session's children, processes and shell state. Background processes named in `keep` continue."""
         self.shell_states.forget(session)
+        self.deliveries.pop(session, None)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.background.stop_session, session)
+            tasks.start_soon(self.work.end_all, session, keep)
             tasks.start_soon(self.python.end_session, session)
 
     def skills_text(self) -> str:

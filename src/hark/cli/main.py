@@ -17,6 +17,8 @@ COMMANDS = {
     "doctor": "hark.cli.doctor",
     "send": "hark.cli.send",
     "stop": "hark.cli.stop",
+    "pause": "hark.cli.pause",
+    "unpause": "hark.cli.unpause",
     "queue": "hark.cli.queue",
     "sessions": "hark.cli.sessions",
     "trace": "hark.cli.trace",

@@ -9,6 +9,7 @@ from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, INTERRUPTED, LIMI
 from hark.cli.chat_options import open_chat_agent
 from hark.cli.io.printing import print_error, print_line
 from hark.cli.io.standard_input import read_piped_text
+from hark.protocol.agent import GatewayState
 from hark.protocol.meaning import CommandMeaning, StopMeaning
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached
 from hark.surfaces.oneshot import OneShot
@@ -46,6 +47,9 @@ async def _run_text(options: argparse.Namespace, text: str, watchdog: Watchdog, 
             outcome = await session.idle() if session.is_busy_here else None
             watchdog.arm()
             return EXIT_CODES[type(outcome)] if outcome else COMPLETED
+        if agent.state is GatewayState.PAUSED:
+            print_error("The prompt was not sent.")
+            return FAILED
         outcome = await shot.run(text)
         if session.is_busy_here:
             await session.idle()

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from hark.app.sessions.remote_session import RemoteSession
-from hark.app.shutdown import COMPLETED
+from hark.app.shutdown import COMPLETED, FAILED
 from hark.app.slash.command_table import help_text
 from hark.app.slash.meaning import meaning_of
 from hark.cli.io.printing import print_error, print_json
@@ -44,9 +44,14 @@ async def run(options: argparse.Namespace) -> int:
             print_json(await _run_command(remote, options.session, meaning))
             return COMPLETED
         assert isinstance(meaning, MessageMeaning)  # no answer rule was given
-        receipt = await remote.say(Say(options.id or CLOCK.new_id(), meaning.text, meaning.delivery or delivery))
+        receipt = await remote.say(
+            Say(options.id or CLOCK.new_id(), meaning.text, meaning.delivery or delivery), settings.limits
+        )
         is_saved_for_restart = receipt.state is ReceiptState.QUEUED and await remote.is_draining()
     print_json(receipt)
+    if receipt.state is ReceiptState.REFUSED:
+        print_error(receipt.reason or "The queue is full.")
+        return FAILED
     if is_saved_for_restart:
         print_error(SAVED_FOR_RESTART)
     return COMPLETED

@@ -12,6 +12,7 @@ from hark.engine.turn.routes import Routes
 from hark.engine.turn.spending import DailySpending
 from hark.engine.turn.stream_count import ActiveStreamCounter
 from hark.protocol.clock import Clock
+from hark.protocol.commands import Reset
 from hark.protocol.records import TurnEnded, TurnStarted
 from hark.protocol.rules import Rules
 from hark.protocol.snapshots import Snapshots
@@ -98,6 +99,8 @@ class EngineServices:
     snapshots: Snapshots
     turn_started: Listeners[TurnStarted] = field(default_factory=Listeners[TurnStarted])  # notified when decided
     turn_ended: Listeners[TurnEnded] = field(default_factory=Listeners[TurnEnded])  # notified when durable
+    checks: Listeners[None] = field(default_factory=Listeners[None])  # notified when all sessions are checked
+    resets: Listeners[tuple[str, Reset]] = field(default_factory=Listeners[tuple[str, Reset]])  # of each session
     stopped: Listeners[str] = field(default_factory=Listeners[str])  # notified of each session that a user stops
     running_work: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])  # by session, in this process
     stream_counter: ActiveStreamCounter = field(default_factory=ActiveStreamCounter)

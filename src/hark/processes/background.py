@@ -226,10 +226,6 @@ class BackgroundProcesses:
         self.remove(session, process)
         return f"{name} is detached and still running as process {process.pid}; its output is in {path}"
 
-    async def stop_session(self, session: str) -> None:
-        """Stop all processes of a session that has ended, within a second."""
-        await _stop_all(self._processes.pop(session, {}).values())
-
     async def close(self) -> None:
         """Stop all processes of all sessions concurrently, within a second, and refuse to start more."""
         self._is_closed = True

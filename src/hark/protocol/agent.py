@@ -47,11 +47,15 @@ class ChildInfo(Struct, frozen=True):
 
 
 class GatewayState(StrEnum):
-    """The gateway's state: starting, ready, or draining (waiting for running turns to end before it stops)."""
+    """The gateway's state.
+
+    Draining: it waits for running turns to end before it stops. Paused: it accepts messages, but starts no turn.
+    """
 
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
+    PAUSED = "paused"
 
 
 class RouteStatus(Struct, frozen=True):

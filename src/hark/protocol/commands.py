@@ -10,6 +10,10 @@ from hark.protocol.rules import ApprovalMode
 
 # Sources of interrupts that a user's message causes, as opposed to a stop.
 NEW_MESSAGE, VOICE_MESSAGE = "new message", "voice"
+RESET, PAUSE = "reset", "pause"
+# Sources of interrupts by the end of the program.
+CRASH, RESTART, SHUTDOWN = "crash", "restart", "shutdown"
+PROGRAM_ENDS = (CRASH, RESTART, SHUTDOWN)
 
 
 class Delivery(StrEnum):
@@ -121,6 +125,28 @@ class AddNote(Struct, frozen=True, omit_defaults=True, tag="remark"):
     text: str
 
 
+class Reset(Struct, frozen=True, omit_defaults=True, tag="reset"):
+    """Stop the turn and all other work, withdraw all queued messages, and clear the conversation, grants and modes.
+
+    `keep` names the background processes that continue.
+    """
+
+    id: str
+    keep: tuple[str, ...] = ()
+
+
+class UndoReset(Struct, frozen=True, omit_defaults=True, tag="undo_reset"):
+    """Restore the conversation from before the last reset. Later messages stay, after the restored ones."""
+
+    id: str
+
+
+class Pause(Struct, frozen=True, omit_defaults=True, tag="pause"):
+    """End the running turn after its current step, and hold the queue."""
+
+    id: str
+
+
 class StartWork(Struct, frozen=True, omit_defaults=True, tag="work.start"):
     """Record background work that outlives its turn. `work` is its id in this session; `name` is for the user."""
 
@@ -152,7 +178,17 @@ class RecordSideAnswer(Struct, frozen=True, omit_defaults=True, tag="record_asid
 
 
 QueueCommand = Edit | Move | Withdraw
+TurnChange = Reset | UndoReset | Pause
 ChangeCommand = (
-    QueueCommand | ChooseRoute | ChooseMode | Compact | Rewind | AddNote | RecordSideAnswer | StartWork | EndWork
+    QueueCommand
+    | TurnChange
+    | ChooseRoute
+    | ChooseMode
+    | Compact
+    | Rewind
+    | AddNote
+    | RecordSideAnswer
+    | StartWork
+    | EndWork
 )
 Command = Say | Interrupt | Answer | ChangeCommand

@@ -9,7 +9,10 @@ from hark.protocol.outcomes import Outcome, Timings
 
 
 class ReceiptState(StrEnum):
-    """The states of a message. Sending a message returns one of the first six; the others arrive later, as events."""
+    """The states of a message. Sending a message returns one of the first seven; the others arrive later, as events.
+
+    `REFUSED`: the message was not accepted, because the queue is full.
+    """
 
     STARTED = "started"
     INTERRUPTING = "interrupting"
@@ -17,6 +20,7 @@ class ReceiptState(StrEnum):
     QUEUED = "queued"
     HELD = "held"
     DUPLICATE = "duplicate"
+    REFUSED = "refused"
     STEERED = "steered"
     EDITED = "edited"
     WITHDRAWN = "withdrawn"
@@ -25,7 +29,8 @@ class ReceiptState(StrEnum):
 class Receipt(Struct, frozen=True, omit_defaults=True):
     """The state of a message. `turn` is the turn that the message started, steers or interrupts.
 
-    `position` counts from 1. `text` is set when a withdrawn message is returned to the user.
+    `position` counts from 1. `text` is set when a withdrawn message is returned to the user. `reason` says why a
+    message was refused.
     """
 
     id: str
@@ -35,6 +40,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     position: int | None = None
     transcript: str | None = None
     text: str | None = None
+    reason: str | None = None
 
 
 class QueueItem(Struct, frozen=True):

@@ -180,6 +180,28 @@ class Quarantined(Record, frozen=True, omit_defaults=True, kw_only=True, tag="qu
     text: str
 
 
+class PauseRequested(Record, frozen=True, omit_defaults=True, kw_only=True, tag="pause.requested"):
+    """The user asked to pause a turn after its current step."""
+
+    turn: str
+
+
+class ResetRequested(Record, frozen=True, omit_defaults=True, kw_only=True, tag="reset.requested"):
+    """The user reset the session while a turn was running. A `SessionReset` follows when the turn has ended."""
+
+    turn: str
+
+
+class SessionReset(Record, frozen=True, omit_defaults=True, kw_only=True, tag="session.reset"):
+    """The conversation, the grants and the modes were cleared. `reason` is set if Hark did this automatically."""
+
+    reason: str = ""
+
+
+class ResetUndone(Record, frozen=True, omit_defaults=True, kw_only=True, tag="reset.undone"):
+    """The conversation from before the last reset was restored."""
+
+
 class WorkStarted(Record, frozen=True, omit_defaults=True, kw_only=True, tag="work.started"):
     """Background work started. A child that continues after its call has no such record: its call's result names it."""
 
@@ -237,4 +259,8 @@ AnyRecord = (
     | WorkEnded
     | WakeUpsHeld
     | SideAnswered
+    | PauseRequested
+    | ResetRequested
+    | SessionReset
+    | ResetUndone
 )

@@ -209,6 +209,10 @@ class Session(Protocol):
         """Return the call with this id from the running turn's last reply, or None."""
         ...
 
+    def describe_work(self) -> list[str]:
+        """Return what is running or waiting in this session, as known in this process, for the user."""
+        ...
+
     async def status(self) -> SessionStatus:
         """Return the title, the effective settings and the folder. Loads the session."""
         ...

@@ -55,6 +55,10 @@ class OneShot:
         """
         events = self._session.events()
         receipt = await self._session.say(prompt)
+        if receipt.state is ReceiptState.REFUSED:
+            reason = receipt.reason or "The queue is full."
+            self._write_progress(reason)
+            return Failed(ErrorInfo("queue_full", reason))
         self.message = receipt.id
         self._awaited_messages.add(receipt.id)
         outcome = await self._wait_for_outcome(events)

@@ -3,6 +3,7 @@
 import json
 from typing import Any, cast
 
+from hark.protocol.commands import PAUSE
 from hark.protocol.events import TurnEnd
 from hark.protocol.messages import Effect
 from hark.protocol.names import short_turn_name
@@ -39,6 +40,8 @@ def describe_turn_end(event: TurnEnd) -> str:
     match event.outcome:
         case Completed():
             return f"done in {took}{spent}{cost}"
+        case Interrupted(source) if source == PAUSE:
+            return f"paused after {took}{spent}{cost}; /continue resumes it"
         case Interrupted(source, left):
             parts = ", ".join(f"{_span_name(span)} {span.settle:.0f}" for span in timings.spans if span.settle >= 0.5)
             why = "" if source in ("user", "new message") else f" by {source}"
@@ -56,6 +59,8 @@ def describe_incomplete_turn(event: TurnEnd) -> str:
     match event.outcome:
         case Completed():
             return ""
+        case Interrupted(source) if source == PAUSE:
+            return "paused; /continue resumes it"
         case Interrupted(source):
             return f"stopped by {source} in {event.timings.settle:.1f} ms"
         case Failed(error):

@@ -1,4 +1,4 @@
-"""After a restart or a crash, /continue is offered, never automatic, and runs once even if requested repeatedly."""
+"""An interrupted turn is continued once: on request, or automatically after a restart if the settings say so."""
 
 import asyncio
 import json
@@ -94,15 +94,48 @@ async def test_a_command_that_kills_the_gateway_is_never_rerun_automatically(tmp
     assert "kill -9" in prompt
 
 
-async def test_a_turn_stopped_by_a_user_is_not_offered_for_continuation(tmp_path: Path) -> None:
-    async with open_hark(tmp_path, [hanging(2)]) as hark:
+async def test_a_turn_stopped_by_a_user_is_not_offered_but_can_be_continued(tmp_path: Path) -> None:
+    async with open_hark(tmp_path, [hanging(2), text(["finished"])]) as hark:
         configure(hark)
         async with serve_gateway(hark) as served:
             await served.say("demo", "long")
             await hark.server.request(1)
             await served.call("POST", "/api/sessions/demo/interrupt", {})
             assert await interrupted_turns(served) == []
-            assert (await run_continue(served, "/continue t1")).startswith("Nothing to continue: demo.t1")
+            assert (await run_continue(served, "/continue t7")).startswith("Nothing to continue: demo.t7")
+            assert await run_continue(served, "/continue t1") == "t2 continues t1."
+            await served.until_text("demo", "finished")
+    prompt = hark.server.requests[1].body["messages"][-1]["content"]
+    assert prompt.startswith("Continue t1, which was stopped by the user.")
+
+
+async def test_a_turn_that_a_restart_or_crash_cut_is_continued_automatically_if_the_settings_say_so(
+    tmp_path: Path,
+) -> None:
+    script = [hanging(2), hanging(2), hanging(2), text(["finished"]), text(["later"])]
+    async with open_hark(tmp_path, script) as hark:
+        hark.configure('[delivery]\nafter_restart = "continue"\n')
+        await interrupt_by_restart(hark)
+        async with serve_gateway(hark) as served:
+            await hark.server.request(2)  # the continuation started without a message
+            served.running.process.kill()
+            await served.running.process.wait()
+        async with serve_gateway(hark) as served:
+            # a continuation that crashed is offered, so that a fatal command can't run in a loop
+            assert await interrupted_turns(served) == ["demo.t2"]
+            assert len(hark.server.requests) == 2
+            await served.say("demo", "/continue")
+            await hark.server.request(3)
+            served.running.signal(signal.SIGTERM)
+            await served.running.wait_for_end()
+        async with serve_gateway(hark) as served:
+            await served.until_text("demo", "finished")
+            assert await interrupted_turns(served) == []
+    assert [request.body["messages"][-1]["content"].split(",")[0] for request in hark.server.requests[1:]] == [
+        "Continue t1",
+        "Continue t2",
+        "Continue t3",
+    ]
 
 
 async def test_a_reopened_session_offers_to_continue_the_interrupted_turn(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import hark
 from hark.app.slash.meaning import is_command, meaning_of
-from hark.app.slash.stop_words import STOP_WORDS, StopWords
+from hark.app.slash.stop_words import STOP_WORDS, WordList
 from hark.protocol.commands import Delivery
 from hark.protocol.events import Notice, TurnStart
 from hark.protocol.meaning import (
@@ -46,7 +46,7 @@ def answer_question(text: str) -> AnswerMeaning | None:
     ],
 )
 def test_commands_take_precedence_over_stop_words_and_stop_words_over_answers(text: str, meaning: Meaning) -> None:
-    assert meaning_of(text, StopWords(STOP_WORDS).matches, answer_question) == meaning
+    assert meaning_of(text, WordList(STOP_WORDS).matches, answer_question) == meaning
 
 
 def test_text_without_a_slash_is_a_message_when_no_question_is_open() -> None:

@@ -83,7 +83,9 @@ async def test_reset_stops_the_turn_clears_the_conversation_and_restores_the_def
         await hang.reached.wait()
         await observed.session.say("waits", "queue")
         await observed.session.say("/reset")
-        assert await observed.wait_for_notice("reset") == "Conversation cleared."
+        ended = "the running turn, 1 queued message, model b"
+        notice = f"Conversation cleared. Ended: {ended}. /undo reset restores it."
+        assert await observed.wait_for_notice("reset") == notice
         assert await observed.say_and_wait("second") == Completed("fresh")
     assert user_texts(default.requests[-1]) == ["second"]
 
@@ -117,5 +119,5 @@ async def test_status_usage_and_export_report_on_the_session(tmp_path: Path) -> 
         await observed.session.say("/export pdf")
         assert await observed.wait_for_notice("export", 2) == "Use /export markdown or /export json."
     assert "session demo: a question" in status
-    assert "no turn is running; 0 queued; 1 turn\n" in status
+    assert "No turn is running.\n1 turn; model a; approvals auto" in status
     assert "**hark:** an answer" in written

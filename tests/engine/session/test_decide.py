@@ -3,16 +3,16 @@
 import pytest
 
 from hark.engine.session.decide import (
-    DecisionContext,
     on_answer,
     on_backlog,
     on_end,
     on_interrupt,
     on_load,
-    on_queue_command,
     on_ready,
     on_say,
 )
+from hark.engine.session.decide_changes import on_queue_command
+from hark.engine.session.decision_context import DecisionContext
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
 from hark.protocol.messages import AssistantMessage, Call, Effect, UserMessage

@@ -9,6 +9,7 @@ from hark.app.doctor import machine
 from hark.app.doctor.machine import check_terminal
 from hark.app.doctor.models import ANSWER, check_models
 from hark.app.doctor.results import CheckResult, Level, run_check
+from hark.app.global_pause import PauseFile
 from hark.app.settings import SettingsError, config
 from hark.app.settings.types import Settings
 
@@ -75,6 +76,8 @@ def _load_settings(home: Path) -> tuple[Settings | None, list[CheckResult]]:
     results = [CheckResult("settings", Level.OK, existing or "no config.toml; `hark setup` writes one")]
     if warning := config.ignored_settings_notice(home, workspace):
         results.append(CheckResult("settings", Level.WARN, warning))
+    if PauseFile(home).exists:
+        results.append(CheckResult("pause", Level.WARN, "all sessions are paused; `hark unpause` ends the pause"))
     return settings, results
 
 

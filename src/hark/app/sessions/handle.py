@@ -15,7 +15,8 @@ from hark.app.slash.command_table import COMMANDS, receipt_text
 from hark.app.slash.meaning import meaning_of
 from hark.engine.services import EngineServices
 from hark.engine.session.proxy import SessionProxy
-from hark.engine.session.router import SessionRouter
+from hark.engine.session.router import PAUSED, SessionRouter
+from hark.engine.session.state import SessionState
 from hark.protocol.commands import (
     Answer,
     ChooseMode,
@@ -31,13 +32,14 @@ from hark.protocol.commands import (
 )
 from hark.protocol.meaning import AnswerRule, CommandMeaning, Meaning, MessageMeaning, StopMeaning, not_an_answer
 from hark.protocol.messages import AssistantMessage, Attachment, Call, Message
-from hark.protocol.names import check_session_name, is_descendant, turn_number
+from hark.protocol.names import check_session_name, is_descendant, short_turn_name, turn_number
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.records import Replied, TurnEnded
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.session import EventReader, MessageDetails, RunningTurn, SessionHistory, SessionStatus
 from hark.text.cleanup import replace_surrogates
+from hark.text.status_text import format_count
 
 _NOT_QUEUED = Refusal("not_waiting", "That message is not in the queue.")
 _NOT_ASKED = Refusal("not_asked", "That question is no longer open.")
@@ -139,13 +141,21 @@ class SessionHandle:
         )
         is_stopped = details.get("is_stopped") or self.services.stopped_messages.remove(self._id, message_id)
         receipt = await self.proxy.say(message, Interrupt(self.new_id(), "user") if is_stopped else None)
+        if receipt.state is ReceiptState.REFUSED and self._surface not in HTTP_SURFACES:
+            self.publish_notice("queue_full", f"Not accepted: {receipt.reason}")
+        elif self.engine.rules.is_paused and receipt.state is not ReceiptState.DUPLICATE:
+            self.publish_notice("pause", PAUSED)
         if prefix and receipt.state is not ReceiptState.DUPLICATE:
             self.publish_notice(prefix, receipt_text(receipt))
         return receipt
 
     def interpret(self, text: str, answer: AnswerRule = not_an_answer) -> Meaning:
         """Interpret `text` as input on this surface. `answer` is the surface's rule for answers to questions."""
-        return meaning_of(text, partial(self.services.is_stop_word, surface=self._surface), answer)
+        meaning = meaning_of(text, partial(self.services.is_stop_word, surface=self._surface), answer)
+        is_status_question = isinstance(meaning, MessageMeaning) and self.services.is_status_question(
+            text, self._surface
+        )
+        return CommandMeaning("status", "") if is_status_question and self.running_turn() else meaning
 
     async def run_command(self, command: CommandMeaning | StopMeaning) -> str:
         """Run a slash command and return its reply."""
@@ -248,6 +258,14 @@ class SessionHandle:
         turn = self.proxy.state.turn
         return turn.calls.get(call) if turn else None
 
+    def describe_work(self) -> list[str]:
+        """Return what is running or waiting in this session, as known in this process, for the user."""
+        proxy = self._router.find_open(self._id)
+        state = proxy.state if proxy else SessionState()
+        work = [short_turn_name(state.turn.id)] if state.turn else []
+        work.extend(self.services.work.describe_running(self._id))
+        return [*work, format_count(len(state.queue), "queued message")] if state.queue else work
+
     async def status(self) -> SessionStatus:
         """Load the session. Return its title, approval mode, routes and folder."""
         await self.wait_until_loaded()
@@ -267,9 +285,9 @@ class SessionHandle:
         """Return the conversation so far, with its rewind points and interrupted turns."""
         state = await self._router.read_state(self._id)
         transcript = state.transcript
-        resumable = (turn for turn in state.resumable_turns if transcript.has_full_turn(turn))
+        cut = (turn for turn in state.cut_turns if transcript.has_full_turn(turn))
         points = tuple(rewind_points(state))
-        return SessionHistory(tuple(transcript.messages), tuple(transcript.turns), points, tuple(resumable))
+        return SessionHistory(tuple(transcript.messages), tuple(transcript.turns), points, tuple(cut))
 
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
         """Return the turns that ended after the turn with this number, oldest first."""

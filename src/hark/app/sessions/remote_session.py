@@ -5,16 +5,19 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from hark.app.clock import SystemClock
-from hark.engine.session.decide import DecisionContext, on_queue_command
+from hark.engine.session.decide_changes import on_queue_command
+from hark.engine.session.decision_context import DecisionContext
 from hark.engine.session.fanout import Fanout
 from hark.engine.session.follower import Follower
 from hark.engine.session.in_flight import InFlightMessages
 from hark.engine.session.preview import preview_state
+from hark.engine.session.queue_rule import why_full
 from hark.engine.session.receipts import queue_items
 from hark.protocol.commands import Interrupt, QueueCommand, Say
 from hark.protocol.names import DRAINING, check_session_name
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
 from hark.protocol.records import CommandRefused
+from hark.protocol.rules import Limits
 from hark.protocol.store import Store, StoreError
 
 POLL_SECONDS = 0.01
@@ -33,9 +36,14 @@ class RemoteSession:
         self._in_flight = InFlightMessages()
         self._fanout = Fanout(session, SystemClock())
 
-    async def say(self, say: Say) -> Receipt:
+    async def say(self, say: Say, limits: Limits | None = None) -> Receipt:
         """Enqueue a message. Return the owner's receipt, or "queued" if no process owns the session."""
         is_owned = await self._refresh()
+        state = self._follower.state if is_owned else await preview_state(self._store, self._follower.id)
+        is_queued = state.turn is not None or bool(state.queue)
+        reason = why_full(state.queue, say.text, say.attachments, limits or Limits()) if is_queued else ""
+        if reason and state.find_queued(say.id) is None:
+            return Receipt(say.id, self._follower.id, ReceiptState.REFUSED, reason=reason)
         in_flight = self._in_flight.add(say.id)
         accepted = await self._store.inbox.put(self._follower.id, say)
         if not accepted.is_new:

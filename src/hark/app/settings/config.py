@@ -20,8 +20,27 @@ from hark.protocol.rules import ApprovalMode
 
 Layer = dict[str, Any]
 
-_DELIVERY_KEYS = ("default", "after_stop", "steer_before", "children", "stop_words", "surfaces")
-_ENVIRONMENT_SECTIONS = ("delivery", "limits", "approvals", "memory", "sandbox", "schedules", "store", "web")
+_DELIVERY_KEYS = (
+    "default",
+    "after_stop",
+    "after_restart",
+    "steer_before",
+    "children",
+    "stop_words",
+    "status_words",
+    "surfaces",
+)
+_ENVIRONMENT_SECTIONS = (
+    "delivery",
+    "limits",
+    "approvals",
+    "memory",
+    "sandbox",
+    "schedules",
+    "sessions",
+    "store",
+    "web",
+)
 _APPROVALS_NEEDING_TRUST = ("allow", "writable")
 # Routes, voice and web would send the user's keys and messages to servers that the project chooses. mcp and voice
 # start programs, serve and surfaces open ports, sandbox removes protection, store and telemetry send conversations

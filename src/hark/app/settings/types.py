@@ -5,10 +5,10 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from hark.app.logs import LogSettings
-from hark.app.slash.stop_words import STOP_WORDS
+from hark.app.slash.stop_words import STATUS_WORDS, STOP_WORDS
 from hark.processes.sandbox import SandboxSettings
 from hark.protocol.commands import Delivery
-from hark.protocol.rules import AfterStop, Approvals, ChildrenOnMessage, Limits, SteerBefore
+from hark.protocol.rules import AfterRestart, AfterStop, Approvals, ChildrenOnMessage, Limits, SessionRules, SteerBefore
 from hark.providers.catalog import ModelFacts
 from hark.schedules.settings import ScheduleSettings
 from hark.surfaces.terminal.keys import Keys
@@ -42,9 +42,11 @@ class DeliverySettings(Struct, frozen=True, omit_defaults=True):
 
     default: Delivery = Delivery.INTERRUPT
     after_stop: AfterStop = AfterStop.HOLD
+    after_restart: AfterRestart = AfterRestart.OFFER
     steer_before: SteerBefore = SteerBefore.STEP
     children: ChildrenOnMessage = ChildrenOnMessage.CONTINUE
     stop_words: tuple[str, ...] = STOP_WORDS
+    status_words: tuple[str, ...] = STATUS_WORDS
     surfaces: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
 
 
@@ -84,6 +86,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     limits: Limits = field(default_factory=Limits)
     approvals: Approvals = field(default_factory=Approvals)
+    sessions: SessionRules = field(default_factory=SessionRules)
     store: StoreSettings = field(default_factory=StoreSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)

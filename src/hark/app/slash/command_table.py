@@ -27,6 +27,8 @@ class SlashCommand:
 
 def receipt_text(receipt: Receipt) -> str:
     """Return a message's receipt as a short text, such as "queued #2"."""
+    if receipt.state is ReceiptState.REFUSED:
+        return f"Not accepted: {receipt.reason}"
     position = f" #{receipt.position}" if receipt.state in (ReceiptState.QUEUED, ReceiptState.HELD) else ""
     return f"{receipt.state}{position}"
 
@@ -86,15 +88,21 @@ COMMANDS = {
         _command("approve", "[session|always]", "approve the request", "slash.turn"),
         _command("deny", "[WHY]", "decline the request", "slash.turn"),
         _command("mode", "[ask|auto|all]", "show or set when you are asked for approval", "slash.turn"),
-        _command("continue", "[TURN]", "continue a turn that a restart or crash interrupted", *CONTINUE),
+        _command("pause", "", "pause the turn after its current step; /continue resumes it", "slash.turn"),
+        _command("continue", "[TURN]", "continue a turn that was paused, stopped or interrupted", *CONTINUE),
         _command("retry", "", "rewind the last turn and run it again", "slash.session"),
         _command("rewind", "[TURN]", "rewind to before a turn; file changes stay (/undo)", "slash.session"),
-        _command("undo", "[step]", "undo the file changes of the last turn or step", "slash.session"),
-        _command("reset", "", "clear the conversation", "slash.session"),
+        _command(
+            "undo",
+            "[step|stop|reset]",
+            "undo the file changes of the last turn or step, a stop, or a reset",
+            "slash.session",
+        ),
+        _command("reset", "[keep NAME ...]", "clear the conversation and end all its work", "slash.reset"),
         _command("fork", "[NAME]", "copy this session to a new one", "slash.session"),
         _command("model", "[NAME]", "show or switch the model", "slash.session"),
         _command("compact", "[INSTRUCTIONS]", "summarise older messages", "slash.session"),
-        _command("status", "", "show the state of this session", "slash.session"),
+        _command("status", "", "show what the turn is doing, and the state of this session", "slash.status"),
         _command("usage", "", "show the tokens and cost of this session", "slash.session"),
         _command("export", "[markdown|json]", "write the conversation to a file", "slash.session"),
         _command("tools", "", "list the tools", "slash.tools"),

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import msgspec
 
+from hark.app.sessions.continue_turn import undo_stop
 from hark.app.sessions.export import as_markdown, as_rows
 from hark.app.sessions.fork import fork as fork_session
 from hark.app.sessions.handle import SessionHandle
 from hark.app.sessions.rewind import rewind_points, undone_text
 from hark.engine.session.state import SessionState
-from hark.protocol.commands import AddNote, Compact, Rewind
+from hark.protocol.commands import AddNote, Compact, Rewind, UndoReset
 from hark.protocol.messages import UserMessage
 from hark.protocol.names import check_session_name, fork_name, parse_turn
 from hark.protocol.snapshots import UndoRefused
@@ -20,9 +21,14 @@ BUSY = "A turn is running. Stop it or wait until it ends, then try again."
 
 
 async def undo(session: SessionHandle, arguments: str) -> str:
-    """Undo the file changes of the last turn or step, and add a note for the model."""
+    """Undo the file changes of the last turn or step, and add a note for the model; or undo a stop or a reset."""
+    if arguments == "stop":
+        return await undo_stop(session)
+    if arguments == "reset":
+        refusal = await session.proxy.change(UndoReset(session.new_id()))
+        return refusal.message if refusal else "The conversation from before the reset is restored."
     if arguments not in ("", "step", "turn"):
-        return "Use /undo for the last turn, or /undo step for its last step."
+        return "Use /undo for the last turn, /undo step for its last step, /undo stop or /undo reset."
     state = await _loaded_state(session)
     if state.turn is not None:
         return BUSY
@@ -70,15 +76,6 @@ async def retry(session: SessionHandle, arguments: str) -> str:
     return "Running the last turn again."
 
 
-async def reset(session: SessionHandle, arguments: str) -> str:
-    """Clear the conversation: stop the turn, empty the queue and restore the default model."""
-    await session.interrupt("reset")
-    for item in await session.queue():
-        await session.withdraw(item.id)
-    refusal = await session.proxy.change(Rewind(session.new_id())) or await session.choose_route("")
-    return refusal.message if refusal else "Conversation cleared."
-
-
 async def fork(session: SessionHandle, arguments: str) -> str:
     """Copy the conversation into a new session."""
     try:
@@ -106,21 +103,6 @@ async def compact(session: SessionHandle, arguments: str) -> str:
     """Summarise older messages."""
     refusal = await session.proxy.change(Compact(session.new_id(), arguments))
     return refusal.message if refusal else "Summarising older messages. /stop cancels it."
-
-
-async def status(session: SessionHandle, arguments: str) -> str:
-    """Show the session's title, state, model and settings."""
-    state = await _loaded_state(session)
-    running = f"{state.turn.id} is running, step {state.turn.step + 1}" if state.turn else "no turn is running"
-    held = " (on hold)" if state.is_held else ""
-    route = state.last_route or session.engine.routes.names[0]
-    mode = state.mode or session.engine.rules.approvals.mode
-    return (
-        f"session {session.id}: {state.title or 'no title yet'}\n"
-        f"{running}; {len(state.queue)} queued{held}; {_format_turns(state.turns)}\n"
-        f"model {route}; approvals {mode}; messages during a turn: {session.delivery}\n"
-        f"workspace {session.engine.workspace}"
-    )
 
 
 async def usage(session: SessionHandle, arguments: str) -> str:

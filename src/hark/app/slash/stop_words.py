@@ -1,4 +1,4 @@
-"""Stop words: whole messages, typed or spoken, that mean "stop" in several languages."""
+"""Words with a meaning: whole messages, typed or spoken, that mean "stop" or ask for the status."""
 
 from collections.abc import Iterable
 
@@ -8,22 +8,30 @@ STOP_WORDS = (
     "para", "espera", "detente", "detén", "pare", "aspetta", "fermati", "basta", "стоп", "подожди", "хватит",
     "停止", "停", "やめて", "止めて", "ストップ", "멈춰", "그만", "توقف", "रुको",
 )  # fmt: skip
+# Only questions about the running turn that its state answers. Everything else is a message to the model.
+STATUS_WORDS = (
+    "how far are you?",
+    "how far are you",
+    "how far along are you?",
+    "wie weit bist du?",
+    "wie weit bist du",
+)
 _PUNCTUATION = " \t\r\n!.…,;。！、，"
 
 
-class StopWords:
-    """Recognises messages that consist of a stop word and nothing else."""
+class WordList:
+    """Recognises messages that consist of one of its words or phrases and nothing else."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words: frozenset[str] = frozenset()
         self.replace(words)
 
     def replace(self, words: Iterable[str]) -> None:
-        """Replace the stop words."""
+        """Replace the words."""
         self._words = frozenset(_normalize(word) for word in words)
 
     def matches(self, text: str) -> bool:
-        """Return whether the whole text is a stop word, ignoring case and punctuation."""
+        """Return whether the whole text is one of the words, ignoring case and punctuation."""
         return len(text) < 100 and _normalize(text) in self._words
 
 

@@ -2,8 +2,9 @@
 
 from hark.app.sessions.handle import SessionHandle
 from hark.app.slash.command_table import QUEUE_CHANGES, receipt_text
-from hark.protocol.commands import Delivery
+from hark.protocol.commands import Delivery, Pause
 from hark.protocol.meaning import NO_TURN
+from hark.protocol.names import short_turn_name
 from hark.protocol.receipts import QueueItem
 from hark.protocol.rules import ApprovalMode
 from hark.protocol.tool import QuestionKind
@@ -21,6 +22,17 @@ async def stop(session: SessionHandle, arguments: str) -> str:
     if settled is None and has_stopped_aside:
         return "Stopped the side question. " + NO_TURN
     return f"Stopped in {settled.timings.settle:.1f} ms" if settled else NO_TURN
+
+
+async def pause(session: SessionHandle, arguments: str) -> str:
+    """Pause the running turn after its current step, or hold the queue if no turn is running."""
+    running = session.running_turn()
+    refusal = await session.proxy.change(Pause(session.new_id()))
+    if refusal:
+        return refusal.message
+    if running is None:
+        return "The queue is on hold. Your next message releases it."
+    return f"{short_turn_name(running.turn)} pauses after this step. /continue resumes it."
 
 
 async def btw(session: SessionHandle, arguments: str) -> str:

@@ -27,7 +27,7 @@ from hark.app.voice import speak_to_wav
 from hark.cli.io.printing import print_error
 from hark.cli.serve.reload import LoadSettings, Reloader
 from hark.cli.serve.systemd import notify, ping_watchdog
-from hark.engine.session.state import RESTART
+from hark.protocol.commands import RESTART
 from hark.protocol.names import DRAINING
 from hark.protocol.store import StoreError
 from hark.surfaces.web.hooks import Hooks

@@ -8,13 +8,22 @@ from hark.engine.session.fanout import Fanout
 from hark.engine.session.in_flight import InFlightMessages
 from hark.engine.session.receipts import receipts_for
 from hark.engine.session.state import SessionState
-from hark.engine.turn.transcript import CRASH
+from hark.protocol.commands import CRASH
 from hark.protocol.events import CallEnd, CallStart, Event, MessageAccepted, Notice, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.messages import UserMessage
-from hark.protocol.names import is_wake_up
+from hark.protocol.names import continued_turn, is_wake_up
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Receipt
-from hark.protocol.records import AnyRecord, CallEnded, CallStarted, Quarantined, Queued, TurnEnded, TurnStarted
+from hark.protocol.records import (
+    AnyRecord,
+    CallEnded,
+    CallStarted,
+    Quarantined,
+    Queued,
+    SessionReset,
+    TurnEnded,
+    TurnStarted,
+)
 
 CRASH_NOTICE = (
     "The last turn was interrupted by a crash. Its reply is kept, except for about the last second; the effects of "
@@ -101,6 +110,9 @@ def announcements_for(session: str, state: SessionState, record: AnyRecord) -> I
         case Quarantined(turn=turn):
             text = f"{record.name} finished after its turn had ended. The model does not see this result: {record.text}"
             yield Announcement(Notice, turn, ("late_result", text))
+        case SessionReset(reason=reason) if reason:
+            text = f"The conversation was reset, because {reason}. /undo reset restores it."
+            yield Announcement(Notice, None, ("reset", text))
         case _:
             pass
 
@@ -108,7 +120,7 @@ def announcements_for(session: str, state: SessionState, record: AnyRecord) -> I
 def _new_messages(record: AnyRecord) -> tuple[UserMessage, ...]:
     """Return the messages that are new in a record, so that each is announced only once, even to followers."""
     match record:
-        case Queued(inbox=inbox, message=message) if inbox:
+        case Queued(inbox=inbox, message=message) if inbox or continued_turn(message.id):
             return (message,)
         case TurnStarted(inbox=inbox, messages=messages):
             return messages if inbox else tuple(message for message in messages if is_wake_up(message.id))

@@ -3,99 +3,89 @@
 The order in which messages run is defined in `queue_rule.py`.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 
-from hark.engine.session.queue_rule import goes_first, next_turn_messages
+from hark.engine.session.continuation import continue_prompt
+from hark.engine.session.decision_context import DecisionContext, refuse
+from hark.engine.session.queue_rule import QUEUE_FULL, goes_first, next_turn_messages, why_full
 from hark.engine.session.state import SessionState
-from hark.engine.turn.transcript import CRASH, close_calls
+from hark.engine.turn.transcript import Transcript, close_calls
 from hark.protocol.commands import (
-    AddNote,
+    CRASH,
+    NEW_MESSAGE,
+    PAUSE,
+    RESTART,
     Answer,
-    ChangeCommand,
-    ChooseMode,
-    ChooseRoute,
-    Command,
-    Compact,
-    Edit,
-    EndWork,
+    Delivery,
     Interrupt,
-    Move,
-    QueueCommand,
-    RecordSideAnswer,
-    Rewind,
     Say,
-    StartWork,
-    Withdraw,
 )
 from hark.protocol.messages import AssistantMessage, UserMessage
-from hark.protocol.names import child_session_name, is_from_user, turn_name, wake_up_id
+from hark.protocol.names import (
+    child_session_name,
+    continue_message_id,
+    continued_turn,
+    is_from_user,
+    is_listed,
+    turn_name,
+    wake_up_id,
+)
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.records import (
     AnyRecord,
     CallEnded,
     CommandHandled,
-    CommandRefused,
-    Edited,
-    ModeChosen,
-    Moved,
-    NoteAdded,
     Queued,
     QueueHeld,
     QueueReleased,
     Replied,
-    Rewound,
-    RouteChosen,
-    SideAnswered,
+    SessionReset,
     TurnEnded,
     TurnStarted,
     WakeUpsHeld,
     Withdrawn,
     WorkEnded,
-    WorkStarted,
 )
-from hark.protocol.rules import AfterStop
+from hark.protocol.rules import AfterRestart, AfterStop, ResetPolicy
 
+_QUEUE_RECORDS = Queued | QueueHeld | QueueReleased | Withdrawn | WorkEnded | WakeUpsHeld | SessionReset
 WORK_LOST = "{} was running when Hark crashed, and is lost. Nothing was run again."
 WORK_CLOSED = "{} was ended, because Hark exited."
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionContext:
-    """A decision's input besides state and command.
-
-    That is the time, the session's id, the inbox entry being processed, and the limit of wake-ups.
-    """
-
-    at: float
-    session: str
-    inbox: int = 0
-    max_wake_ups: int = 10
 
 
 def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stopped: bool = False) -> list[AnyRecord]:
     """Return the records for a message. With `is_stopped`, the message was stopped in flight and starts no work."""
     message = UserMessage(say.id, say.text, say.author, say.attachments)
-    if state.turn is None and not state.queue:
-        release: list[AnyRecord] = [QueueReleased(at=context.at)] if state.is_held else []
-        return [*release, _start_turn(state, (message,), context)]
+    release: list[AnyRecord] = [QueueReleased(at=context.at)] if state.is_held else []
+    if state.turn is None and not state.queue and not context.rules.is_paused:
+        return [*automatic_reset(state, context), *release, _start_turn(state, (message,), context)]
     turn = state.turn.id if state.turn else ""
-    is_first = goes_first(say.delivery, has_turn=state.turn is not None)
+    is_first = goes_first(say.id, say.delivery, has_turn=state.turn is not None)
     queued = Queued(
         message=message, delivery=say.delivery, turn=turn, is_first=is_first, inbox=context.inbox, at=context.at
     )
     if is_stopped:
         return [queued] if state.is_held else [queued, QueueHeld(at=context.at)]
-    records: list[AnyRecord] = [queued, QueueReleased(at=context.at)] if state.is_held else [queued]
+    records: list[AnyRecord] = [queued, *release]
     if state.turn is None:
         records.extend(_next_turn(state, records, context))
     return records
 
 
+def on_full_queue(state: SessionState, say: Say, context: DecisionContext) -> list[AnyRecord]:
+    """Return the refusal of a message that doesn't fit in the queue, or []. A message that can start always fits."""
+    if state.turn is None and not state.queue:
+        return []
+    reason = why_full(state.queue, say.text, say.attachments, context.rules.limits)
+    return [refuse(say, QUEUE_FULL, reason, context)] if reason else []
+
+
 def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[AnyRecord]:
     """Queue a message that arrived while no process owned the session. `on_ready` starts the first turn later."""
     message = UserMessage(say.id, say.text, say.author, say.attachments)
-    is_first = goes_first(say.delivery, has_turn=not state.is_held)
+    is_first = goes_first(say.id, say.delivery, has_turn=not state.is_held)
     queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=context.inbox, at=context.at)
     return [queued, QueueReleased(at=context.at)] if state.is_held else [queued]
 
@@ -105,11 +95,12 @@ def on_interrupt(
 ) -> list[AnyRecord]:
     """Return the records for a stop. A stop names its turn, so a late stop doesn't affect the next turn."""
     if state.turn is None or state.turn.id != interrupt.turn:
-        return [_refuse(interrupt, "nothing_runs", "That turn is no longer running.", context)] if context.inbox else []
+        return [refuse(interrupt, "nothing_runs", "That turn is no longer running.", context)] if context.inbox else []
     records: list[AnyRecord] = []
     if context.inbox:
         records.append(CommandHandled(command=interrupt.id, turn=interrupt.turn, inbox=context.inbox, at=context.at))
-    if not state.queue or after_stop is AfterStop.RUN:
+    is_kept = after_stop is AfterStop.RUN or interrupt.source == PAUSE  # a pause of all sessions holds the queue
+    if not state.queue or is_kept:
         return records
     if after_stop is AfterStop.HOLD:
         return [*records, QueueHeld(at=context.at)]
@@ -119,65 +110,31 @@ def on_interrupt(
     ]
 
 
-def on_queue_command(state: SessionState, command: QueueCommand, context: DecisionContext) -> AnyRecord:
-    """Return the record for a change to a queued message, or for its refusal."""
-    queued = state.find_queued(command.message)
-    if queued is None:
-        return _refuse(command, "not_waiting", "That message is not in the queue.", context)
-    match command:
-        case Edit():
-            return Edited(message=command.message, text=command.text, inbox=context.inbox, at=context.at)
-        case Move():
-            position = min(max(command.position, 1), len(state.queue))
-            return Moved(message=command.message, position=position, inbox=context.inbox, at=context.at)
-        case Withdraw():
-            text = queued.message.text
-            return Withdrawn(message=command.message, text=text, reason="withdrawn", inbox=context.inbox, at=context.at)
-
-
 def on_answer(answer: Answer, context: DecisionContext, *, is_open: bool) -> list[AnyRecord]:
     """Return the records for an answer. The answer is refused if its question is no longer open."""
     if not is_open:
-        return [_refuse(answer, "not_asked", "That question is no longer open.", context)]
+        return [refuse(answer, "not_asked", "That question is no longer open.", context)]
     return [CommandHandled(command=answer.id, inbox=context.inbox, at=context.at)] if context.inbox else []
 
 
-def on_change(state: SessionState, command: ChangeCommand, context: DecisionContext) -> AnyRecord:
-    """Return the record for a change to the session, or for its refusal."""
-    match command:
-        case Edit() | Move() | Withdraw():
-            return on_queue_command(state, command, context)
-        case Compact():
-            return on_compact(state, command, context)
-        case Rewind():
-            return on_rewind(state, command, context)
-        case ChooseRoute(route=route):
-            return RouteChosen(route=route, inbox=context.inbox, at=context.at)
-        case ChooseMode(mode=mode):
-            return ModeChosen(mode=mode, inbox=context.inbox, at=context.at)
-        case RecordSideAnswer(route=route, usage=usage, cost=cost):
-            return SideAnswered(route=route, usage=usage, cost=cost, inbox=context.inbox, at=context.at)
-        case AddNote(text=text):
-            if state.turn is not None:
-                return _refuse(command, "busy", "A turn is running, so no note can be added now.", context)
-            return NoteAdded(text=text, inbox=context.inbox, at=context.at)
-        case StartWork(work=work, name=name):
-            return WorkStarted(work=work, name=name, inbox=context.inbox, at=context.at)
-        case EndWork():
-            return on_end_work(state, command, context)
+def automatic_reset(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
+    """Return the record that resets the session before a new message, if the settings say so; otherwise []."""
+    rules = context.rules.sessions
+    has_work = bool(state.work or state.reports)
+    if rules.reset is ResetPolicy.OFF or has_work or not state.transcript.messages or not is_listed(context.session):
+        return []
+    if rules.reset is ResetPolicy.IDLE:
+        idle_hours = (context.at - state.updated_at) / 3600
+        reason = f"it was idle for {rules.idle_hours:g} hours" if idle_hours >= rules.idle_hours else ""
+    else:
+        is_new_day = _day(context.at, rules.daily_hour) > _day(state.updated_at, rules.daily_hour)
+        reason = "a new day began" if is_new_day else ""
+    return [SessionReset(reason=reason, at=context.at)] if reason else []
 
 
-def on_end_work(state: SessionState, end: EndWork, context: DecisionContext) -> AnyRecord:
-    """Return the record for ended background work, or a refusal if its end was already delivered.
-
-    A child may end before the record of the call that it outlived.
-    """
-    is_running = end.work in state.work or (state.turn is not None and end.work in state.turn.calls)
-    is_pending = any(report.id == wake_up_id(end.work) for report in state.reports)
-    if not is_running and (end.report or not is_pending):
-        return _refuse(end, "unknown_work", "The end of that work was already reported.", context)
-    report = UserMessage(wake_up_id(end.work), end.report, end.name) if end.report else None
-    return WorkEnded(work=end.work, report=report, wakes=end.wakes, inbox=context.inbox, at=context.at)
+def _day(at: float, first_hour: int) -> date:
+    """Return the local date of a time, if a day begins at `first_hour`."""
+    return (datetime.fromtimestamp(at) - timedelta(hours=first_hour)).date()
 
 
 def on_stop(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
@@ -200,29 +157,48 @@ def end_all_work(
     return records
 
 
-def on_rewind(state: SessionState, rewind: Rewind, context: DecisionContext) -> AnyRecord:
-    """Return the record that rewinds the session to before a turn, or a refusal."""
-    if state.turn is not None:
-        return _refuse(rewind, "busy", "A turn is running. Stop it or wait until it ends, then try again.", context)
-    if rewind.turn and not state.transcript.has_full_turn(rewind.turn):
-        return _refuse(rewind, "unknown_turn", "That turn is not in the conversation, or has been summarised.", context)
-    return Rewound(turn=rewind.turn, inbox=context.inbox, at=context.at)
+def on_end(
+    state: SessionState, records: list[AnyRecord], context: DecisionContext, *, is_closing: bool = False
+) -> list[AnyRecord]:
+    """Return a turn's last records, the requested reset or pause, and the start of the next turn.
+
+    All are written together. No turn starts if the session `is_closing`.
+    """
+    records = [*records, *_requested_records(state, records, context)]
+    return records if is_closing else [*records, *_next_turn(state, records, context)]
 
 
-def on_compact(state: SessionState, compact: Compact, context: DecisionContext) -> AnyRecord:
-    """Return a refusal, or the record that starts a compaction in a separate turn, which can be stopped."""
-    if state.turn is not None:
-        return _refuse(compact, "busy", "A turn is running. Stop it or wait until it ends, then try again.", context)
-    turn = turn_name(context.session, state.turns + 1)
-    instructions = compact.instructions
-    return TurnStarted(
-        turn=turn, messages=(), task="compact", instructions=instructions, inbox=context.inbox, at=context.at
-    )
+def _requested_records(state: SessionState, records: Sequence[AnyRecord], context: DecisionContext) -> list[AnyRecord]:
+    """Return the records that a turn's end causes: a requested reset or pause, or a continuation after a restart."""
+    turn, end = state.turn, records[-1]
+    if turn is None or not isinstance(end, TurnEnded):
+        return []
+    if turn.is_resetting:
+        return [SessionReset(at=context.at)]
+    source = end.outcome.source if isinstance(end.outcome, Interrupted) else ""
+    if turn.is_pausing and source != NEW_MESSAGE:
+        return [] if state.is_held else [QueueHeld(at=context.at)]
+    if source in (CRASH, RESTART) and context.rules.after_restart is AfterRestart.CONTINUE:
+        return _continuation(state, turn.id, source, records, context)
+    return []
 
 
-def on_end(state: SessionState, records: list[AnyRecord], context: DecisionContext) -> list[AnyRecord]:
-    """Return a turn's last records and the start of the next turn, to be written together."""
-    return [*records, *_next_turn(state, records, context)]
+def _continuation(
+    state: SessionState, turn: str, source: str, records: Sequence[AnyRecord], context: DecisionContext
+) -> list[AnyRecord]:
+    """Queue the continuation of an interrupted turn. A turn that crashed while it was continued is not continued."""
+    is_task = state.turn is not None and bool(state.turn.task)
+    messages = state.transcript.messages_of_turn(turn) or []
+    is_continuation = any(isinstance(one, UserMessage) and continued_turn(one.id) for one in messages)
+    if is_task or not is_listed(context.session) or (source == CRASH and is_continuation):
+        return []
+    transcript = Transcript()
+    results = [record.result for record in records if isinstance(record, CallEnded)]
+    for message in (*messages, *results):
+        transcript.add(turn, message)
+    prompt = continue_prompt(transcript, turn, source)
+    message = UserMessage(continue_message_id(turn), prompt)
+    return [Queued(message=message, delivery=Delivery.QUEUE, is_first=True, at=context.at)]
 
 
 def on_load(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
@@ -239,7 +215,7 @@ def on_load(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
         for result in close_calls(turn.calls.values(), turn.started, "the program crashed")
     )
     records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), task=turn.task, at=context.at))
-    return records
+    return on_end(state, records, context, is_closing=True)
 
 
 def on_ready(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
@@ -249,6 +225,8 @@ def on_ready(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
 
 def _next_turn(state: SessionState, records: list[AnyRecord], context: DecisionContext) -> list[AnyRecord]:
     """Return the records that start the next turn once `records` are applied, or [] if no turn starts."""
+    if context.rules.is_paused:
+        return []
     preview = SessionState()
     preview.turns = state.turns
     preview.queue = list(state.queue)
@@ -256,10 +234,10 @@ def _next_turn(state: SessionState, records: list[AnyRecord], context: DecisionC
     preview.reports, preview.waking_reports = list(state.reports), set(state.waking_reports)
     preview.wake_ups, preview.are_wake_ups_held = state.wake_ups, state.are_wake_ups_held
     for record in records:
-        if isinstance(record, Queued | QueueHeld | QueueReleased | Withdrawn | WorkEnded | WakeUpsHeld):
+        if isinstance(record, _QUEUE_RECORDS):
             preview.apply(record)
     messages = () if preview.is_held else next_turn_messages(preview.queue)
-    if not messages and not preview.can_wake(context.max_wake_ups):
+    if not messages and not preview.can_wake(context.rules.limits.wake_ups):
         return []
     return [_start_turn(preview, messages, replace(context, inbox=0))]
 
@@ -270,7 +248,3 @@ def _start_turn(state: SessionState, messages: tuple[UserMessage, ...], context:
     is_attended = any(is_from_user(message.id) for message in messages)
     reports = () if state.are_wake_ups_held and not is_attended else tuple(state.reports)
     return TurnStarted(turn=turn, messages=(*reports, *messages), inbox=context.inbox, at=context.at)
-
-
-def _refuse(command: Command, code: str, message: str, context: DecisionContext) -> CommandRefused:
-    return CommandRefused(command=command.id, code=code, message=message, inbox=context.inbox, at=context.at)

@@ -120,6 +120,11 @@ class InFlightMessages:
                     arrival.set_receipt(Receipt(message, session, ReceiptState.QUEUED))
 
     @property
+    def count(self) -> int:
+        """The number of messages in flight."""
+        return len(self._open)
+
+    @property
     def is_empty(self) -> bool:
         """True when no message is in flight."""
         return not self._open

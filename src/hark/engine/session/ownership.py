@@ -12,7 +12,7 @@ from hark.engine.session.follower import Follower
 from hark.engine.session.in_flight import InFlightMessages
 from hark.engine.session.session import Session
 from hark.engine.session.signal import Signal
-from hark.engine.session.state import SHUTDOWN
+from hark.protocol.commands import SHUTDOWN
 from hark.protocol.events import Notice
 from hark.protocol.store import Lease, LeaseLost, StoreError
 from hark.text.cleanup import unwrap_error

@@ -1,6 +1,8 @@
 """A session's state read from the store, without loading the session."""
 
-from hark.engine.session.decide import DecisionContext, on_backlog, on_queue_command
+from hark.engine.session.decide import on_backlog
+from hark.engine.session.decide_changes import on_queue_command
+from hark.engine.session.decision_context import DecisionContext
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import Edit, Move, Say, Withdraw
 from hark.protocol.store import Store

@@ -11,12 +11,13 @@ from hark.engine.services import EngineServices
 from hark.engine.session.fanout import Subscription
 from hark.engine.session.in_flight import InFlightMessage
 from hark.engine.session.ownership import Ownership
+from hark.engine.session.queue_rule import why_full
 from hark.engine.session.receipts import queue_items
 from hark.engine.session.side_question import CLOSE_SECONDS, SideQuestions, SideRequest
-from hark.engine.session.state import SHUTDOWN, SessionState
+from hark.engine.session.state import SessionState
 from hark.engine.turn.step import LiveTurn
 from hark.engine.turn.turn import Turn
-from hark.protocol.commands import Answer, ChangeCommand, Interrupt, Say
+from hark.protocol.commands import SHUTDOWN, Answer, ChangeCommand, Interrupt, Say
 from hark.protocol.events import Notice, QuestionAsked
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState, Refusal, Settled
@@ -63,6 +64,12 @@ class SessionProxy:
         return self._ownership.session.open_question_events if self._ownership.session else []
 
     @property
+    def live(self) -> LiveTurn:
+        """The parts of a turn in this process that are not in the journal yet."""
+        turn = self._ownership.session.turn if self._ownership.session else None
+        return turn.live if turn else LiveTurn()
+
+    @property
     def is_unused(self) -> bool:
         """True when no local turn or background work is running, and no message, task or reader uses the session."""
         has_work = self._ownership.session is not None and bool(self.state.work)
@@ -93,17 +100,32 @@ class SessionProxy:
             StoreError: The message could not be accepted.
         """
         say = structs.replace(say, text=replace_surrogates(say.text), author=replace_surrogates(say.author))
+        if refused := self._refuse_if_full(say):
+            return refused
         message = self._ownership.in_flight.add(say.id, stop)
         # In a separate task, so that a caller that stops waiting doesn't leave a stored message unprocessed.
         asyncio.create_task(self._accept(say, message)).add_done_callback(message.on_accept_done)
         return await message.wait_for_receipt()
+
+    def _refuse_if_full(self, say: Say) -> Receipt | None:
+        """Refuse a new message before it is stored, so that it can be sent again with the same id."""
+        state, pending = self.state, self._ownership.in_flight.count
+        is_queued = state.turn is not None or bool(state.queue)
+        limits = self._services.rules.limits
+        reason = why_full(state.queue, say.text, say.attachments, limits, pending) if is_queued else ""
+        if not reason or state.find_queued(say.id) is not None or state.turn_of_message(say.id):
+            return None
+        return Receipt(say.id, self.id, ReceiptState.REFUSED, reason=reason)
 
     async def _accept(self, say: Say, message: InFlightMessage) -> None:
         try:
             accepted = await self._services.store.inbox.put(self.id, say)
             if not accepted.is_new:
                 self.wake()  # the earlier message with this id may still be unprocessed
-                return message.send_receipt(Receipt(say.id, self.id, ReceiptState.DUPLICATE))
+                is_refused = say.id in self.state.refused
+                state = ReceiptState.REFUSED if is_refused else ReceiptState.DUPLICATE
+                reason = "The queue was full. Send the message with a new id." if is_refused else None
+                return message.send_receipt(Receipt(say.id, self.id, state, reason=reason))
             message.mark_accepted()
             session, entry = self._ownership.session, InboxEntry(accepted.seq, say)
             if session is None or not session.process_entry(entry):
@@ -197,7 +219,7 @@ class SessionProxy:
                 return self._unavailable().message
             turn = self._ownership.session.turn if self._ownership.session else None
             services = turn.services if turn else self._services
-            request = SideRequest(services, self.state, turn.live if turn else LiveTurn())
+            request = SideRequest(services, self.state, self.live)
             try:
                 return await request.ask(replace_surrogates(question))
             finally:
@@ -209,6 +231,11 @@ class SessionProxy:
     def publish_notice(self, code: str, text: str) -> None:
         """Publish a notice to this session's readers without storing it."""
         self._ownership.fanout.emit(Notice, None, code, text)
+
+    def start_next(self) -> None:
+        """Start the next turn, if this process owns the session and a message may start one."""
+        if self._ownership.session is not None:
+            self._ownership.session.start_next()
 
     def wake(self) -> None:
         """Request another read of the inbox, because it may have new entries."""
@@ -259,7 +286,7 @@ class SessionProxy:
         if self._ownership.session is not None:
             return self._ownership.session.is_idle
         state = self.state
-        return state.turn is None and (not state.queue or state.is_held)
+        return state.turn is None and (not state.queue or state.is_held or self._services.rules.is_paused)
 
     @asynccontextmanager
     async def _in_use(self) -> AsyncGenerator[None]:

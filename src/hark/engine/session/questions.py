@@ -15,7 +15,7 @@ class Questions:
     def __init__(self, fanout: Fanout, clock: Clock, *, can_ask: bool) -> None:
         self._fanout = fanout
         self._clock = clock
-        self._can_ask = can_ask
+        self.can_ask = can_ask
         self._open: dict[str, asyncio.Future[str]] = {}
         self._on_answer: dict[str, Callable[[str], None]] = {}
         self._asked: dict[str, tuple[str, Question, str]] = {}  # for readers that join late
@@ -36,7 +36,7 @@ class Questions:
         Raises:
             NoUserToAsk: The rules say that no user is available, or no user answered within `seconds`.
         """
-        if not self._can_ask:
+        if not self.can_ask:
             raise NoUserToAsk
         name = self._clock.new_id()
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -90,6 +90,27 @@ class TurnQuestions:
         self._questions = questions
         self._turn = turn
         self._seconds = seconds
+        self._waiting = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the turn is waiting for an answer."""
+        return self._waiting > 0
+
+    @property
+    def is_unattended(self) -> bool:
+        """Whether no user is expected to answer."""
+        return self._seconds is not None or not self._questions.can_ask
+
+    async def ask_aside(self, question: Question) -> str:
+        """Ask a question that the turn doesn't wait for. Cancelling withdraws the question.
+
+        Raises:
+            NoUserToAsk: No user is available.
+        """
+        if self.is_unattended:
+            raise NoUserToAsk
+        return await self._questions.ask(self._turn, question)
 
     async def ask(self, question: Question, call: str, on_answer: Callable[[str], None] = lambda _: None) -> str:
         """Ask a question and return the answer; see `Questions.ask`. Cancelling withdraws the question.
@@ -98,4 +119,8 @@ class TurnQuestions:
             NoUserToAsk: No user is available, or no user answered in time.
         """
         turn = "" if question.outlives_turn else self._turn
-        return await self._questions.ask(turn, question, call, self._seconds, on_answer)
+        self._waiting += 1
+        try:
+            return await self._questions.ask(turn, question, call, self._seconds, on_answer)
+        finally:
+            self._waiting -= 1

@@ -6,14 +6,21 @@
   unless the queue is held.
 - When a turn ends, the first message starts the next one, unless the queue is held. Interrupting and steering messages
   at the head of the queue start one turn together, in order. A queued message starts a separate turn.
+- A message that continues an interrupted turn (`/continue`) goes before the queued ones, and never interrupts.
 - A stop holds the queue (or runs it, or hands it back: `after_stop`). The next message of any kind releases it.
+- The queue has a maximum size. A message beyond it is refused, and never dropped later.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hark.protocol.commands import Delivery
-from hark.protocol.messages import UserMessage
+from hark.protocol.messages import Attachment, UserMessage
+from hark.protocol.names import continued_turn
+from hark.protocol.rules import Limits
+
+QUEUE_FULL = "queue_full"
+_MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +36,22 @@ class QueuedMessage:
     is_first: bool = False
 
 
-def goes_first(delivery: Delivery, *, has_turn: bool) -> bool:
+def goes_first(message: str, delivery: Delivery, *, has_turn: bool) -> bool:
     """Return whether a message goes before the queued ones. `has_turn`: a turn is running that a steer is for."""
-    return delivery is Delivery.INTERRUPT or (delivery is Delivery.STEER and has_turn)
+    is_steer = delivery is Delivery.STEER and has_turn
+    return delivery is Delivery.INTERRUPT or is_steer or bool(continued_turn(message))
+
+
+def why_full(
+    queue: Sequence[QueuedMessage], text: str, attachments: Sequence[Attachment], limits: Limits, in_flight: int = 0
+) -> str:
+    """Return why the queue can't accept a message, or "". `in_flight` counts messages that are about to be queued."""
+    if len(queue) + in_flight >= limits.queue_messages:
+        return f"The queue is full ({limits.queue_messages:,} messages). Withdraw some, or send it again later."
+    size = _size(text, attachments) + sum(_size(item.message.text, item.message.attachments) for item in queue)
+    if size > limits.queue_mb * _MEGABYTE:
+        return f"The queue is full ({limits.queue_mb:g} MB). Withdraw some messages, or send it again later."
+    return ""
 
 
 def insert_message(queue: Sequence[QueuedMessage], item: QueuedMessage) -> list[QueuedMessage]:
@@ -64,3 +84,8 @@ def _is_urgent(item: QueuedMessage, turn: str) -> bool:
     # Older journals have steers behind queued messages. An interrupt moves these ahead with it.
     is_old_steer = item.delivery is Delivery.STEER and item.turn == turn
     return item.is_first or is_old_steer
+
+
+def _size(text: str, attachments: Sequence[Attachment]) -> int:
+    """Return the approximate size of a message in bytes."""
+    return len(text) + sum(len(attachment.data) for attachment in attachments)

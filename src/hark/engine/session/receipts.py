@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from hark.engine.session.queue_rule import QueuedMessage
+from hark.engine.session.queue_rule import QUEUE_FULL, QueuedMessage
 from hark.engine.session.state import SessionState
 from hark.protocol.commands import Delivery
 from hark.protocol.receipts import QueueItem, Receipt, ReceiptState
 from hark.protocol.records import (
     AnyRecord,
+    CommandRefused,
     Edited,
     Moved,
     Queued,
@@ -38,6 +39,8 @@ def receipts_for(session: str, state: SessionState, record: AnyRecord) -> Iterat
             yield Receipt(message, session, ReceiptState.EDITED, position=state.position_of(message))
         case Withdrawn(message=message, text=text):
             yield Receipt(message, session, ReceiptState.WITHDRAWN, text=text)
+        case CommandRefused(command=message, code=code, message=reason) if code == QUEUE_FULL:
+            yield Receipt(message, session, ReceiptState.REFUSED, reason=reason)
         case _:
             pass
 

@@ -12,7 +12,10 @@ from hark.protocol.tool import Tool, ToolSpec
 
 
 class Restrictions(Struct, frozen=True):
-    """A session's restrictions. `tools` lists the allowed tools (None for all); `limits` override the settings."""
+    """A session's restrictions. `tools` lists the allowed tools (None for all); `limits` override the settings.
+
+    A restricted session works for another session's turn, so it also runs while all sessions are paused.
+    """
 
     tools: tuple[str, ...] | None = None
     limits: Limits | None = None
@@ -20,7 +23,7 @@ class Restrictions(Struct, frozen=True):
     def apply(self, services: EngineServices) -> EngineServices:
         """Return the services with these restrictions applied."""
         tools = services.tools if self.tools is None else SelectedTools(services.tools, self.tools)
-        rules = services.rules if self.limits is None else msgspec.structs.replace(services.rules, limits=self.limits)
+        rules = msgspec.structs.replace(services.rules, limits=self.limits or services.rules.limits, is_paused=False)
         return services.with_settings(TurnSettings(rules, tools, services.system_prompt))
 
 

@@ -17,6 +17,8 @@ from hark.protocol.store import StoreError
 
 HEARTBEAT_SECONDS = 3.0
 MAX_IDLE_SESSIONS = 1_000
+PAUSED = "Hark is paused. Messages are stored and run after `hark unpause`."
+UNPAUSED = "Hark is no longer paused. Stored messages run now."
 BACKGROUND_RESTRICTIONS = Restrictions(("memory",))
 
 
@@ -154,9 +156,18 @@ class SessionRouter:
                 # removed from the table first, so that the next request opens a new proxy
                 self._proxies.pop(session).close()
 
+    def apply_pause(self, is_paused: bool) -> None:
+        """Tell the users of sessions with pending work that all sessions were paused, or start the pending work."""
+        for proxy in self.proxies:
+            if proxy.state.turn or proxy.state.queue:
+                proxy.publish_notice("pause", PAUSED if is_paused else UNPAUSED)
+            if not is_paused and not self._is_closing:
+                proxy.start_next()
+
     async def _heartbeat(self) -> None:
         while True:
             await anyio.sleep(self._heartbeat_seconds)
+            self._services.checks.notify(None)
             if not self._is_closing:
                 self.close_idle_sessions()
             with suppress(StoreError):  # the lease outlasts one failed renewal
@@ -169,6 +180,8 @@ class SessionRouter:
 
     async def _read_wakes(self) -> None:
         async for session in self._services.store.bus.wakes():
+            if not session:
+                self._services.checks.notify(None)
             for proxy in self.proxies if not session else ():
                 proxy.wake()
             if session in self._proxies:

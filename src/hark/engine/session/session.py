@@ -2,26 +2,40 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from hark.engine.services import EngineServices
-from hark.engine.session import decide
+from hark.engine.session import decide, decide_changes
 from hark.engine.session.announcements import Announcement, apply_records, publish, set_receipts
-from hark.engine.session.decide import WORK_CLOSED, WORK_LOST, DecisionContext
+from hark.engine.session.decide import WORK_CLOSED, WORK_LOST
+from hark.engine.session.decision_context import DecisionContext
 from hark.engine.session.fanout import Fanout
 from hark.engine.session.in_flight import InFlightMessages
 from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.session.questions import Questions, TurnQuestions
 from hark.engine.session.signal import Signal
-from hark.engine.session.state import SHUTDOWN, SessionState
-from hark.engine.turn.transcript import CRASH
+from hark.engine.session.state import SessionState
 from hark.engine.turn.turn import Turn
 from hark.engine.turn.turn_io import TurnIO
-from hark.protocol.commands import NEW_MESSAGE, Answer, ChangeCommand, Compact, Delivery, EndWork, Interrupt, Say
+from hark.protocol.commands import (
+    CRASH,
+    NEW_MESSAGE,
+    RESET,
+    SHUTDOWN,
+    Answer,
+    ChangeCommand,
+    Compact,
+    Delivery,
+    EndWork,
+    Interrupt,
+    Reset,
+    Say,
+)
 from hark.protocol.events import QuestionAsked
 from hark.protocol.names import is_scheduled
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
-from hark.protocol.records import AnyRecord, CommandRefused, RouteChosen, TurnEnded, TurnStarted
+from hark.protocol.records import AnyRecord, CommandRefused, RouteChosen, SessionReset, TurnEnded, TurnStarted
 from hark.protocol.store import InboxEntry, Lease
 
 FENCED = "the session was taken over"
@@ -60,7 +74,7 @@ class Session:
     @property
     def is_idle(self) -> bool:
         """True when no turn is running, and no queued message may run."""
-        return not self._turns and (not self.state.queue or self.state.is_held)
+        return not self._turns and (not self.state.queue or self.state.is_held or self._services.rules.is_paused)
 
     # Commands.
 
@@ -81,8 +95,8 @@ class Session:
                 self._append(*decide.on_answer(answer, context, is_open=is_open))
                 self._questions.answer(answer.question, answer.text)
             case command:
-                self._append(decide.on_change(self.state, command, context))
-                self._wake_after(command)
+                self._append(*decide_changes.on_change(self.state, command, context))
+                self._act_after(command)
         return True
 
     def interrupt(self, interrupt: Interrupt) -> Turn | None:
@@ -104,17 +118,27 @@ class Session:
         """Change the queue, the route or another setting. Return a refusal, or None when the change is durable."""
         if self._is_closing and isinstance(command, Compact):
             return Refusal("closing", "Hark is shutting down.")  # no task would run that turn
-        record = decide.on_change(self.state, command, self._context())
-        if isinstance(record, CommandRefused):
-            return Refusal(record.code, record.message)
-        durable = self._append(record)
-        self._wake_after(command)
+        records = decide_changes.on_change(self.state, command, self._context())
+        last = records[-1]
+        if isinstance(last, CommandRefused):
+            return Refusal(last.code, last.message)
+        durable = self._append(*records)
+        self._act_after(command)
         await durable
         return None
 
-    def _wake_after(self, command: ChangeCommand) -> None:
-        """Start a turn if `command` ended background work and its report may start one."""
-        if isinstance(command, EndWork) and not self._is_closing:
+    def _act_after(self, command: ChangeCommand) -> None:
+        """Do what a recorded change requires: start a turn that ended work may start, or stop the work of a reset."""
+        if isinstance(command, EndWork):
+            self.start_next()
+        elif isinstance(command, Reset):
+            if self.state.turn is not None:
+                self._last_turn().interrupt(Interrupt(command.id, RESET, self.state.turn.id))
+            self._services.resets.notify((self.id, command))
+
+    def start_next(self) -> None:
+        """Start the next turn, if no turn is running and a message or a report may start one."""
+        if not self._is_closing:
             self._append(*decide.on_ready(self.state, self._context()))
 
     def _stop_work(self, interrupt: Interrupt) -> None:
@@ -232,13 +256,14 @@ class Session:
             await self._append_end(await turn.run())
 
     def _append_end(self, records: list[AnyRecord]) -> asyncio.Future[None]:
-        if not self._is_closing:
-            records = decide.on_end(self.state, records, self._context())
-        return self._append(*records)
+        return self._append(*decide.on_end(self.state, records, self._context(), is_closing=self._is_closing))
 
     # Decisions.
 
     def _process_say(self, say: Say, context: DecisionContext) -> None:
+        if refusal := decide.on_full_queue(self.state, say, context):
+            self._append(*refusal)
+            return
         stop = self._in_flight.find_stop(say.id)
         is_running = self.state.turn is not None
         if is_running and say.delivery is Delivery.INTERRUPT and stop is None:
@@ -291,13 +316,19 @@ class Session:
                 # later setting changes apply to the next turn
                 services = self._services.with_settings(self._services.current.settings)
                 questions = TurnQuestions(self._questions, record.turn, self._question_timeout(record))
-                io = TurnIO(self.id, record.turn, self._fanout, questions, self._verify_ownership)
+                stop = partial(self._stop_turn, record.turn)
+                io = TurnIO(self.id, record.turn, self._fanout, questions, self._verify_ownership, stop)
                 self._turns.append((Turn(record, services, self._journal, io), future))
                 self._services.turn_started.notify(record)
                 self._changed.set()
             elif isinstance(record, RouteChosen):
                 self._services.routes.end_cool_down(record.route)
+            elif isinstance(record, SessionReset):
+                self._services.routes.end_cool_down("")
         return future
+
+    def _stop_turn(self, turn: str, source: str) -> None:
+        self.interrupt(Interrupt(self._services.clock.new_id(), source, turn))
 
     def _question_timeout(self, started: TurnStarted) -> float | None:
         """Return the question timeout for a turn: None if a user started it, `unattended_seconds` if a schedule did."""
@@ -314,7 +345,7 @@ class Session:
             self._verified_lapses = lapses
 
     def _context(self, inbox: int = 0) -> DecisionContext:
-        return DecisionContext(self._services.clock.now(), self.id, inbox, self._services.rules.limits.wake_ups)
+        return DecisionContext(self._services.clock.now(), self.id, inbox, self._services.rules)
 
     # Publishing.
 

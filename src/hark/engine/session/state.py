@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from hark.engine.session.queue_rule import QueuedMessage, insert_message, steers_for
-from hark.engine.turn.transcript import CRASH, Transcript
+from hark.engine.session.queue_rule import QUEUE_FULL, QueuedMessage, insert_message, steers_for
+from hark.engine.turn.transcript import Transcript
+from hark.protocol.commands import PROGRAM_ENDS, RESET
 from hark.protocol.messages import Call, CallResult, Effect, UserMessage
 from hark.protocol.names import continued_turn, is_from_user, is_wake_up, wake_up_id
 from hark.protocol.outcomes import Interrupted
@@ -20,14 +21,18 @@ from hark.protocol.records import (
     ModeChosen,
     Moved,
     NoteAdded,
+    PauseRequested,
     Quarantined,
     Queued,
     QueueHeld,
     QueueReleased,
     Replied,
     ReplyTextSaved,
+    ResetRequested,
+    ResetUndone,
     Rewound,
     RouteChosen,
+    SessionReset,
     SideAnswered,
     Steered,
     TurnEnded,
@@ -42,20 +47,35 @@ from hark.protocol.store import SessionSummary
 from hark.text.graphemes import safe_cut
 
 TITLE_CHARACTERS = 80
-# Turns interrupted by the program's end (a restart, shutdown or crash) are offered for continuation.
-RESTART, SHUTDOWN = "restart", "shutdown"
+MAX_RESUMABLE_TURNS = 20
+MAX_REFUSED_MESSAGES = 1_000
 
 
 @dataclass(slots=True)
 class RunningTurnState:
-    """The state of the running turn."""
+    """The state of the running turn. `started` has the start time of each started call.
+
+    `is_pausing` and `is_resetting`: when the turn ends, the queue is held or the session is reset.
+    """
 
     id: str
     task: str = ""
+    started_at: float = 0.0
     step: int = 0
     progress: str = ""
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
-    started: list[str] = field(default_factory=list[str])
+    started: dict[str, float] = field(default_factory=dict[str, float])
+    is_pausing: bool = False
+    is_resetting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClearedConversation:
+    """The parts of a session that a reset cleared and that can be restored."""
+
+    transcript: Transcript
+    chosen_route: str
+    mode: ApprovalMode | None
 
 
 class SessionState:
@@ -73,7 +93,9 @@ class SessionState:
         self.title = ""
         self.updated_at = 0.0
         self.last_end: TurnEnded | None = None
-        self.resumable_turns: list[str] = []  # turns interrupted by the program's end, and not continued yet
+        self.resumable_turns: dict[str, str] = {}  # interrupted turns that were not continued, and the sources
+        self.cleared: ClearedConversation | None = None  # by the last reset
+        self.refused: dict[str, None] = {}  # the last messages that the full queue refused
         self.tokens = 0
         self.cost = 0.0
         self.chosen_route = ""
@@ -114,7 +136,7 @@ class SessionState:
             case Replied():
                 self._add_reply(record)
             case CallStarted():
-                self._get_open_turn(record.turn).started.append(record.call)
+                self._get_open_turn(record.turn).started[record.call] = record.at
             case CallEnded():
                 self._get_open_turn(record.turn).calls.pop(record.result.call)
                 self.transcript.add(record.turn, record.result)
@@ -135,7 +157,18 @@ class SessionState:
                 self.transcript.rewind(record.turn)
                 if not record.turn:
                     self._remove_reports([report.id for report in self.reports])
-                self.resumable_turns = [turn for turn in self.resumable_turns if turn in self.transcript.turns]
+                kept_turns = set(self.transcript.turns)
+                self.resumable_turns = {
+                    turn: source for turn, source in self.resumable_turns.items() if turn in kept_turns
+                }
+            case SessionReset():
+                self._reset()
+            case ResetUndone():
+                self._undo_reset()
+            case PauseRequested():
+                self._get_open_turn(record.turn).is_pausing = True
+            case ResetRequested():
+                self._get_open_turn(record.turn).is_resetting = True
             case NoteAdded():
                 self.transcript.add_note(record.text)
             case WorkStarted():
@@ -144,6 +177,8 @@ class SessionState:
                 self._end_work(record)
             case WakeUpsHeld():
                 self.are_wake_ups_held = True
+            case CommandRefused(code=code, command=command) if code == QUEUE_FULL:
+                self.refused = dict.fromkeys([*self.refused, command][-MAX_REFUSED_MESSAGES:])
             case CommandRefused() | CommandHandled() | Quarantined():
                 pass
             case _:
@@ -153,6 +188,11 @@ class SessionState:
         """Return whether a report may start a turn now, if no turn is running."""
         is_allowed = not self.are_wake_ups_held and not self.is_held and self.wake_ups < max_wake_ups
         return is_allowed and bool(self.waking_reports)
+
+    @property
+    def cut_turns(self) -> list[str]:
+        """The turns that a restart, shutdown or crash interrupted, and that were not continued. They are offered."""
+        return [turn for turn, source in self.resumable_turns.items() if source in PROGRAM_ENDS]
 
     def find_queued(self, message: str) -> QueuedMessage | None:
         """Return the queued message with that id, or None."""
@@ -172,6 +212,26 @@ class SessionState:
         # Running work counts, so that after a crash a gateway opens the session and reports the loss.
         is_waiting = is_waiting or (bool(self.work or self.waking_reports) and not self.are_wake_ups_held)
         return SessionSummary(self.cursor, self.turn is not None, is_waiting, self.turns, self.title, self.updated_at)
+
+    def _reset(self) -> None:
+        self.cleared = ClearedConversation(self.transcript, self.chosen_route, self.mode)
+        self.transcript = Transcript()
+        self.mode, self.chosen_route = None, ""
+        self.grants.clear()
+        self._remove_reports([report.id for report in self.reports])
+        self.resumable_turns.clear()
+        self.is_held, self.are_wake_ups_held, self.wake_ups = False, False, 0
+
+    def _undo_reset(self) -> None:
+        """Restore the cleared conversation, before the messages that were added since. Grants are not restored."""
+        if self.cleared is None:
+            return
+        later, self.transcript = self.transcript, self.cleared.transcript
+        for turn, message in zip(later.turns, later.messages, strict=True):
+            self.transcript.add(turn, message)
+        self.chosen_route = self.chosen_route or self.cleared.chosen_route
+        self.mode = self.mode or self.cleared.mode
+        self.cleared = None
 
     def _add_usage(self, record: TurnEnded | SideAnswered) -> None:
         self.tokens += record.usage.input_tokens + record.usage.output_tokens
@@ -215,11 +275,11 @@ class SessionState:
 
     def _mark_continued(self, message: UserMessage) -> None:
         if self.resumable_turns and (continued := continued_turn(message.id)):
-            self.resumable_turns = [turn for turn in self.resumable_turns if turn != continued]
+            self.resumable_turns.pop(continued, None)
 
     def _start(self, record: TurnStarted) -> None:
         self.turns += 1
-        self.turn = RunningTurnState(record.turn, record.task)
+        self.turn = RunningTurnState(record.turn, record.task, record.at)
         self._mark_user_message(record.inbox, record.messages)
         self._remove_reports([message.id for message in record.messages])
         if record.messages and all(is_wake_up(message.id) for message in record.messages):
@@ -256,9 +316,10 @@ class SessionState:
         if not record.task:  # old journals have no task here: their notes stay, because later records count them
             self.transcript.add_outcome_note(record.turn, record.outcome)
         is_task = self.turn is not None and bool(self.turn.task)
-        is_cut = isinstance(record.outcome, Interrupted) and record.outcome.source in (CRASH, RESTART, SHUTDOWN)
-        if is_cut and not is_task:
-            self.resumable_turns.append(record.turn)
+        if isinstance(record.outcome, Interrupted) and record.outcome.source != RESET and not is_task:
+            self.resumable_turns[record.turn] = record.outcome.source
+            if len(self.resumable_turns) > MAX_RESUMABLE_TURNS:
+                del self.resumable_turns[next(iter(self.resumable_turns))]
         self.turn = None
         self.last_end = record
         self._add_usage(record)
@@ -269,6 +330,6 @@ class SessionState:
         self.last_route = record.route or self.last_route
         turn.progress = ""
         turn.calls = {call.id: call for call in record.message.calls}
-        turn.started = []
+        turn.started = {}
         self.call_ids.update(turn.calls)
         self.transcript.add(record.turn, record.message)

@@ -52,6 +52,18 @@ class CallRunner:
         """The last output of each running call, by the call's id."""
         return {one.call.id: one.context.output_tail for one in self._running if not one.task.done()}
 
+    @property
+    def running(self) -> list[Call]:
+        """The calls whose tools are running."""
+        return [one.call for one in self._running if not one.task.done()]
+
+    def cancel(self, reason: str) -> None:
+        """Cancel the running calls. The step continues with their results, which contain the reason."""
+        for running in self._running:
+            if not running.task.done():
+                running.context.output(f"\n[{reason}]")
+                running.task.cancel()
+
     async def run(self, calls: Sequence[Call], step: int) -> None:
         """Run all calls until each has a result. After a cancel, calls are abandoned once their grace period ends.
 
@@ -111,6 +123,7 @@ class CallRunner:
         return CallStarted(turn=self._io.turn, call=call.id, at=self._services.clock.now())
 
     def _start_task(self, prepared: PreparedCall) -> RunningCall:
+        self._io.mark_event()
         context = ToolCallContext(self._io, prepared.call.id, self._services.workspace)
         task = asyncio.create_task(_run_tool(prepared, context), name=f"call {prepared.call.name}")
         return RunningCall(prepared.call, prepared.tool, context, task, self._timeline.elapsed_ms())
@@ -158,6 +171,7 @@ class CallRunner:
     async def _record_finished(self) -> None:
         done = [running for running in self._running if running.task.done() and running.call.id in self._open_calls()]
         for running in done:
+            self._io.mark_event()
             self._timeline.add_span("tool", running.call.name, running.started_at)
         await self._journal.append(*(self._make_end_record(_call_result(one)) for one in done))
 

@@ -6,6 +6,8 @@ from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
+
 from hark.engine.services import EngineServices
 from hark.engine.turn.limits import UsageMeter
 from hark.engine.turn.reply import ReplyBuilder
@@ -79,6 +81,8 @@ class ModelCalls:
         self._step = 0
         self._time = asyncio.get_running_loop().time
         self._saved_at = self._time()
+        self._attempt: anyio.CancelScope | None = None
+        self._stall_timer: StallTimer | None = None
 
     def choose_route(self, chosen: str, last: str) -> Route:
         """Return the turn's route. Publish an event if it differs from the `last` route."""
@@ -94,6 +98,16 @@ class ModelCalls:
     def route_name(self) -> str:
         """The name of the current route, or "" if no route was chosen yet."""
         return self._route.name if self._route else ""
+
+    @property
+    def last_data_at(self) -> float:
+        """The loop time at which the model's data last arrived, or 0."""
+        return self._stall_timer.last_data_at if self._stall_timer else 0.0
+
+    def retry(self) -> None:
+        """Close the current request and send it again. No route's health changes."""
+        if self._attempt is not None:
+            self._attempt.cancel()
 
     def release(self) -> None:
         """Release the route and the callback at the turn's end. The callback's memory is freed immediately."""
@@ -125,8 +139,9 @@ class ModelCalls:
         while True:
             route = self._route
             assert route is not None, "choose_route must be called first"
+            reply: ReplyBuilder | None = None
             try:
-                with self._timeline.span(request.span, route.name):
+                with anyio.CancelScope() as self._attempt, self._timeline.span(request.span, route.name):
                     reply = await self._stream(route, request)
             except TransientProviderError as error:
                 if not await self._retry_or_switch(route, error):
@@ -136,7 +151,7 @@ class ModelCalls:
             except (BadAddress, BadKey, BadModel, QuotaExhausted) as error:
                 if not self._switch_route(route, error):
                     raise
-            else:
+            if reply is not None:
                 self._services.routes.record_success(route)
                 self._retries.record_success()
                 return reply
@@ -199,7 +214,9 @@ class ModelCalls:
         reply = ReplyBuilder()
         tools = tuple(self._services.tools.specs) if route.offers_tools else ()
         request = Request(self._services.system_prompt(), model_request.messages, tools, memo=model_request.memo)
-        stall_timer = StallTimer(stall_limits(route, model_request.tokens), self._publish_stall_warning)
+        stall_timer = self._stall_timer = StallTimer(
+            stall_limits(route, model_request.tokens), self._publish_stall_warning
+        )
         if model_request.is_shown:
             self.reply = reply
         async with route.limiter or nullcontext():

@@ -51,6 +51,11 @@ class StallTimer:
         self._warned_at: float | None = None
         self.is_stale = False
 
+    @property
+    def last_data_at(self) -> float:
+        """The loop time at which the request started or data last arrived."""
+        return self._last_data_at
+
     def record_data(self) -> None:
         """Record that data has arrived."""
         self._last_data_at = self._loop.time()

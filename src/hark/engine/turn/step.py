@@ -20,6 +20,7 @@ from hark.protocol.events import Notice, StepStart
 from hark.protocol.messages import AssistantMessage
 from hark.protocol.provider import ContextTooLong, ProviderError
 from hark.protocol.records import Compacted, Replied, ReplyTextSaved, Steered
+from hark.text.status_text import format_call_title
 
 MIN_PAUSE_MS = 10.0  # shorter waits are not shown in the timeline
 
@@ -53,6 +54,25 @@ class StepRunner:
         """The parts of the turn that are not in the journal yet."""
         return LiveTurn(self._model_calls.route_name, self._model_calls.reply.text, self.calls.outputs)
 
+    @property
+    def last_event_at(self) -> float:
+        """The loop time of the last event from the model or a tool."""
+        return max(self._io.last_event_at, self._model_calls.last_data_at)
+
+    def describe_wait(self) -> str:
+        """Return what the turn is waiting for, as a clause."""
+        calls = [format_call_title(call.name, call.arguments) for call in self.calls.running]
+        if calls:
+            return f"the turn is waiting for {', '.join(calls)}"
+        return f"the turn is waiting for a reply from {self._model_calls.route_name or 'the model'}"
+
+    def retry(self) -> None:
+        """Send the current model request again, or cancel the running calls so that the model can try again."""
+        if self.calls.running:
+            self.calls.cancel("cancelled by the user after a long silence; check its effect, then try again")
+        else:
+            self._model_calls.retry()
+
     async def load_prior_usage(self) -> None:
         """Load the prior usage that counts towards the limits."""
         has_day_limit = self._services.rules.limits.day_cost_usd is not None
@@ -66,6 +86,7 @@ class StepRunner:
         Cancelling closes the connection and ends the calls; `partial_record` then returns the partial reply.
         """
         self._number = number
+        self._io.mark_event()
         await self._wait_for_tools()
         await self._accept_steers()
         self._io.fanout.emit(StepStart, self._io.turn, number)

@@ -1,13 +1,13 @@
 """The transcript: the conversation as the model sees it, valid for every wire protocol after any interruption."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any, assert_never
 
 from hark.engine.turn.tokens import estimate_tokens, estimate_total_tokens
+from hark.protocol.commands import CRASH, PAUSE
 from hark.protocol.messages import AssistantMessage, Call, CallResult, Effect, Message, Note, UserMessage
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 
-CRASH = "crash"
 KEPT_USER_MESSAGES = 3
 
 
@@ -89,6 +89,8 @@ def ending_note(outcome: Outcome, *, has_reply: bool) -> str:
             return ""
         case Interrupted(source) if source == CRASH:
             return f"[This turn was cut by a crash of the program. {reply}]"
+        case Interrupted(source) if source == PAUSE:
+            return "[The user paused this turn after the last step. It is not finished.]"
         case Interrupted(source):
             return f"[This turn was interrupted: {source}. {reply}]"
         case Failed(error):
@@ -99,7 +101,7 @@ def ending_note(outcome: Outcome, *, has_reply: bool) -> str:
             assert_never(outcome)
 
 
-def close_calls(calls: Iterable[Call], started: Sequence[str], reason: str) -> list[CallResult]:
+def close_calls(calls: Iterable[Call], started: Collection[str], reason: str) -> list[CallResult]:
     """Return results for unfinished calls: "effect unknown" if the call was started, otherwise "not started"."""
     return [
         CallResult(

@@ -8,11 +8,12 @@ import anyio
 from hark.engine.services import EngineServices
 from hark.engine.session.journal_writer import JournalWriter
 from hark.engine.turn.model_calls import ReplyTooLong
+from hark.engine.turn.quiet_timer import QuietActions, QuietTimer
 from hark.engine.turn.step import LiveTurn, StepRunner
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.transcript import close_calls
 from hark.engine.turn.turn_io import TurnIO
-from hark.protocol.commands import Interrupt
+from hark.protocol.commands import PAUSE, Interrupt
 from hark.protocol.outcomes import Completed, ErrorInfo, Failed, Interrupted, LimitReached, Outcome
 from hark.protocol.provider import ProviderError
 from hark.protocol.receipts import Settled
@@ -40,7 +41,9 @@ class Turn:
         self._timeline = Timeline()
         self._scope = anyio.CancelScope()
         self._interrupt: Interrupt | None = None
-        self._step_runner = StepRunner(services, journal, io, self._timeline)
+        runner = self._step_runner = StepRunner(services, journal, io, self._timeline)
+        actions = QuietActions(lambda: runner.last_event_at, runner.describe_wait, runner.retry, io.stop)
+        self._quiet_timer = QuietTimer(io, services.rules.limits, actions)
 
     @property
     def services(self) -> EngineServices:
@@ -76,7 +79,7 @@ class Turn:
         if limits.seconds is not None:
             self._scope.deadline = anyio.current_time() + limits.seconds
         try:
-            with self._scope:
+            with self._quiet_timer, self._scope:
                 outcome = await self._run_work()
         finally:
             self._step_runner.release()
@@ -105,11 +108,18 @@ class Turn:
             limit = self._step_runner.meter.check_limits(number)
             if limit is not None:
                 return limit
+            if number > 1 and self._is_pausing:
+                return Interrupted(PAUSE)
             # Yields to the event loop, so that even a provider that never waits can be interrupted.
             await anyio.lowlevel.checkpoint()
             message = await self._step_runner.run(number)
             if not message.calls:
                 return Completed(message.text)
+
+    @property
+    def _is_pausing(self) -> bool:
+        state = self._journal.state.turn
+        return state is not None and state.is_pausing
 
     def _cancelled_outcome(self) -> Outcome:
         if self._interrupt is None:

@@ -1,5 +1,6 @@
 """The input and output of a turn and its calls: events, questions, steers and call contexts."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -17,19 +18,35 @@ VerifyOwnership = Callable[[], Awaitable[None]]
 
 
 class TurnIO:
-    """A turn's connections to its session: events, questions, steers and the ownership check."""
+    """A turn's connections to its session: events, questions, steers, the ownership check and stops."""
 
     def __init__(
-        self, session: str, turn: str, fanout: Fanout, questions: TurnQuestions, verify_ownership: VerifyOwnership
+        self,
+        session: str,
+        turn: str,
+        fanout: Fanout,
+        questions: TurnQuestions,
+        verify_ownership: VerifyOwnership,
+        stop: Callable[[str], object],
     ) -> None:
-        """`verify_ownership` returns once it is verified that this process owns the session, or raises StoreError."""
+        """`verify_ownership` returns once it is verified that this process owns the session, or raises StoreError.
+
+        `stop` stops the turn. Its argument is the source.
+        """
         self.session = session
         self.turn = turn
         self.fanout = fanout
         self.questions = questions
         self.steering = Signal()  # set while a message is pending for the turn's next step
         self.verify_ownership = verify_ownership
+        self.stop = stop
         self.is_cut_by_message = False
+        self._time = asyncio.get_running_loop().time
+        self.last_event_at = self._time()  # of a step or a call; the model's data is timed elsewhere
+
+    def mark_event(self) -> None:
+        """Record that a step or a call made progress."""
+        self.last_event_at = self._time()
 
 
 class ToolCallContext:
@@ -59,6 +76,7 @@ class ToolCallContext:
     def output(self, text: str) -> None:
         """Publish a piece of output, and store the last output in case the call is interrupted."""
         if self._is_live and text:
+            self._io.mark_event()
             text = replace_surrogates(text)
             self._store_output(text)
             self._io.fanout.emit(CallOutput, self.turn, self.call, text)

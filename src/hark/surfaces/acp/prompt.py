@@ -154,6 +154,8 @@ class EditorPrompt:
         """Update the state with the message's receipt."""
         if receipt.state is ReceiptState.WITHDRAWN:
             self.finish(None)
+        elif receipt.state is ReceiptState.REFUSED:
+            self.finish(prompt_error(receipt.reason or "The queue is full.", "queue_full"))
         elif receipt.state in _STARTED_STATES:
             self.turn = self.turn or receipt.turn or ""
         self.is_queued = not self.turn

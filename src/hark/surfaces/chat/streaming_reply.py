@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from hark.protocol.chat import Button, ChatError, OutgoingMessage, PlatformLimits
+from hark.protocol.commands import PAUSE
 from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
 from hark.surfaces.chat.outbox import EditResult, Outbox
 from hark.surfaces.chat.split_text import split_text
@@ -27,6 +28,8 @@ def describe_ending(outcome: Outcome) -> str:
             return ""
         case Interrupted(source) if source in RESTART_SOURCES:
             return f"⏹ interrupted by {RESTART_SOURCES[source]}"
+        case Interrupted(source) if source == PAUSE:
+            return "⏸ paused"
         case Interrupted(source):
             return "⏹ stopped" if source in USER_SOURCES else f"⏹ stopped: {source}"
         case Failed(error):
@@ -121,8 +124,8 @@ class StreamingReply:
     async def finish(self, text: str, outcome: Outcome) -> None:
         """Show the full text and the outcome from the journal, and correct the messages shown before."""
         content = "\n\n".join(part for part in (text.strip(), describe_ending(outcome)) if part)
-        is_restart = isinstance(outcome, Interrupted) and outcome.source in RESTART_SOURCES
-        buttons = (Button(CONTINUE_LABEL, f"continue:{self.turn}"),) if is_restart else ()
+        is_offered = isinstance(outcome, Interrupted) and outcome.source in (*RESTART_SOURCES, PAUSE)
+        buttons = (Button(CONTINUE_LABEL, f"continue:{self.turn}"),) if is_offered else ()
         await self._update_messages(content or "(no text)", buttons, is_last=True)
 
     async def _update_messages(self, text: str, buttons: tuple[Button, ...], *, is_last: bool) -> None:

@@ -56,6 +56,7 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
             "page_up": self.log_view.action_page_up,
             "page_down": self.log_view.action_page_down,
             "rewind": lambda: self.start_task(self.commands.pick_rewind_point()),
+            "resume": lambda: self.start_task(self._continue_turn()),
             "children": lambda: self.start_task(self.commands.pick_child()),
         }
 
@@ -147,6 +148,9 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
             edit_key = key_label(self.environment.keys.waiting)
             text = f"{count} {are} on hold. Your next message releases {them}; {edit_key} edits."
             self.log_view.show_notice(text, "held")
+
+    async def _continue_turn(self) -> None:
+        await self.session.say("/continue")
 
     def _open_editor(self) -> None:
         """Edit the typed text in the user's editor. The app and its event loop are suspended until the editor exits."""

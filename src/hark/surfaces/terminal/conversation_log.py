@@ -49,6 +49,7 @@ _RECEIPT_TEXTS = {
     ReceiptState.EDITED: "edited, queued #{position}",
     ReceiptState.WITHDRAWN: "withdrawn",
     ReceiptState.DUPLICATE: "already received",
+    ReceiptState.REFUSED: "not accepted: {reason}",
 }
 
 
@@ -272,7 +273,8 @@ class ReceiptTracker:
         turn = turn_number(receipt.turn)
         if receipt.state is ReceiptState.STARTED:
             return self._describe_start(receipt.id, turn)
-        return _RECEIPT_TEXTS[receipt.state].format(turn=turn, step=self._step + 1, position=receipt.position)
+        values = {"turn": turn, "step": self._step + 1, "position": receipt.position, "reason": receipt.reason}
+        return _RECEIPT_TEXTS[receipt.state].format(**values)
 
     def _describe_start(self, message: str, turn: str) -> str:
         interrupted_turn = self._interrupted_turns.pop(message, "")

@@ -17,6 +17,7 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     children: str = "f3"
     rewind: str = "f4"
     talk: str = "ctrl+t"
+    resume: str = "f5"
 
 
 FIXED_KEYS = {"shift+tab": "answer", "ctrl+d": "end", "pageup": "page_up", "pagedown": "page_down"}
@@ -33,6 +34,7 @@ KEY_DESCRIPTIONS = {
     "waiting": "go to the list of queued messages",
     "children": "show the child agents: open or stop one, or return to the parent",
     "rewind": "rewind to an earlier message, with or without its file changes",
+    "resume": "continue the last interrupted turn, or undo a stop (`/continue`)",
     "talk": "record a voice message; press again to send it, Esc to discard it ([voice](voice.md))",
     "answer": "answer the open question in your own words instead of with a choice; again: undo",
     "end": "quit, when the input line is empty",

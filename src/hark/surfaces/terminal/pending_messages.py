@@ -9,6 +9,7 @@ from typing import Any
 from hark.protocol.commands import Delivery
 from hark.protocol.messages import Attachment
 from hark.protocol.names import is_child
+from hark.protocol.receipts import ReceiptState
 from hark.protocol.session import Session
 from hark.protocol.store import StoreError
 from hark.surfaces.terminal.conversation_log import ConversationLog
@@ -64,15 +65,20 @@ class PendingMessages:
         try:
             receipt = await session.say(text, delivery, id=message, attachments=pictures)
         except StoreError as error:
-            self._log.set_receipt(message, f"not accepted: {error}. Press Up to get the text back.")
-            if not self._composer.text:
-                self._composer.set_text(text)
-            return
+            return self._return_text(message, text, str(error))
         finally:
             self._pending.pop(message, None)
+        if receipt.state is ReceiptState.REFUSED:
+            return self._return_text(message, text, (receipt.reason or "").rstrip("."))
         self._log.show_receipt(receipt)
         if pictures:
             self._log.show_notice("Attached: " + ", ".join(picture.name for picture in pictures))
+        return None
+
+    def _return_text(self, message: str, text: str, reason: str) -> None:
+        self._log.set_receipt(message, f"not accepted: {reason}. Press Up to get the text back.")
+        if not self._composer.text:
+            self._composer.set_text(text)
 
 
 def find_images(text: str, workspace: Path) -> tuple[list[Attachment], list[str]]:

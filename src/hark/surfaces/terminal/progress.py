@@ -1,9 +1,11 @@
 """The status lines below the conversation: the agent's current activity, taken from events, and key hints."""
 
+from hark.protocol.commands import RESET
 from hark.protocol.events import (
     AnyEvent,
     CallEnd,
     CallStart,
+    MessageAccepted,
     Notice,
     QuestionAsked,
     QuestionClosed,
@@ -13,9 +15,11 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
-from hark.protocol.names import is_child
+from hark.protocol.names import continued_turn, is_child
+from hark.protocol.outcomes import Interrupted
 from hark.surfaces.terminal.keys import Keys, key_label
 from hark.text.safe_text import sanitize_line
+from hark.text.status_text import turn_number
 
 IDLE = ""
 _ACTIVITIES = {StepStart: "Thinking", ReasoningDelta: "Thinking", ReplyDelta: "Answering"}
@@ -31,6 +35,7 @@ class TurnProgress:
         self._started = 0.0
         self._calls: dict[str, tuple[str, float]] = {}
         self._open_questions = 0
+        self.interrupted_turn = ""  # the last interrupted turn, until it is continued
 
     def join_running_turn(self, turn: str, now: float) -> None:
         """Start tracking a turn that is already running."""
@@ -48,7 +53,13 @@ class TurnProgress:
                 self._calls.clear()
                 self._open_questions = 0
                 self._set_activity("Thinking", event.at)
+            case MessageAccepted(id=message) if continued_turn(message):
+                self.interrupted_turn = ""
+            case Notice(code="reset"):
+                self.interrupted_turn = ""
             case TurnEnd():
+                if isinstance(event.outcome, Interrupted) and event.outcome.source != RESET:
+                    self.interrupted_turn = event.turn or ""
                 self.turn = ""
                 self._calls.clear()
                 self._set_activity(IDLE, event.at)
@@ -94,8 +105,13 @@ def _format_age(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def format_key_hints(keys: Keys, session: str, *, is_editing: bool, is_running: bool) -> str:
-    """Return the footer's key hints. `is_editing`: a queued message is being edited in the input line."""
+def format_key_hints(
+    keys: Keys, session: str, *, is_editing: bool, is_running: bool, interrupted_turn: str = ""
+) -> str:
+    """Return the footer's key hints. `is_editing`: a queued message is being edited in the input line.
+
+    `interrupted_turn` is the turn that can be continued, or "".
+    """
     stop = key_label(keys.stop)
     if is_editing:
         return f"Enter save · {stop} discard changes"
@@ -103,4 +119,6 @@ def format_key_hints(keys: Keys, session: str, *, is_editing: bool, is_running: 
         return f"Enter steer this child · {stop} stop only this child · {key_label(keys.children)} back"
     if is_running:
         return f"Enter send · {key_label(keys.queue)} queue · {key_label(keys.steer)} steer · {stop} stop"
+    if interrupted_turn:
+        return f"Enter send · {key_label(keys.resume)} continue turn {turn_number(interrupted_turn)} · /help"
     return f"Enter send · /help · @file · {key_label(keys.rewind)} rewind · {key_label(keys.leave)} twice quit"

@@ -125,8 +125,11 @@ class ConversationScreen(InputGatedApp, inherit_bindings=False):
         past = await session.history()
         events = session.events()  # no event is lost: nothing is awaited since the history was read
         self.log_view.show_history(past.messages)
+        self.progress.interrupted_turn = past.cut[-1] if past.cut else ""
         if running := session.running_turn():
             self.progress.join_running_turn(running.turn, time.time())
+            for asked in running.questions:
+                self._handle_event(asked)
             self.log_view.show_notice("Joined a running turn. Earlier output is not shown.", "joined")
         await self.refresh_queue()
         async for event in events:
@@ -239,7 +242,13 @@ class ConversationScreen(InputGatedApp, inherit_bindings=False):
         self._child_banner.update(f"child {call} of {parent}" if parent else "", layout=False)
         self._progress_line.update(self.push_to_talk.status_line or self.progress.describe(time.time()), layout=False)
         is_editing, is_running = self.composer.edited_item is not None, bool(self.progress.turn)
-        keys = format_key_hints(self.environment.keys, session, is_editing=is_editing, is_running=is_running)
+        keys = format_key_hints(
+            self.environment.keys,
+            session,
+            is_editing=is_editing,
+            is_running=is_running,
+            interrupted_turn=self.progress.interrupted_turn,
+        )
         model = self.agent.first_route(session)
         self._footer.update(f"{keys} · {sanitize_line(session, 60)} · {sanitize_line(model, 60)}", layout=False)
 

@@ -29,7 +29,11 @@ class TerminalCommands:
             case "quit" | "exit":
                 screen.exit()
             case "new":
-                await screen.show_session(argument or f"chat-{screen.session.new_id()[:6]}")
+                old = screen.session
+                await screen.show_session(argument or f"chat-{old.new_id()[:6]}")
+                if running := old.describe_work():
+                    work = ", ".join(running)
+                    screen.log_view.show_notice(f"Still running in {old.id}: {work}. /resume {old.id} returns to it.")
             case "copy":
                 text = screen.log_view.last_reply
                 screen.copy_to_clipboard(text)

@@ -65,7 +65,7 @@ class HookRoutes(BaseRoute):
     async def _call_hook(self, hook: Hook, request: Request) -> Response:
         if request.method != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
-        if self._web.agent.state is not GatewayState.READY:
+        if self._web.agent.state is GatewayState.DRAINING:
             raise ApiError(
                 503, "draining", "The agent is restarting. Send this again.", {"Retry-After": f"{RETRY_SECONDS}"}
             )

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from hark.protocol.commands import Delivery
 from hark.protocol.meaning import StopMeaning
 from hark.protocol.outcomes import Outcome, Timings
-from hark.protocol.receipts import Receipt, Settled
+from hark.protocol.receipts import Receipt, ReceiptState, Settled
 from hark.protocol.session import MessageDetails
 from hark.surfaces.web.api.attachments import MAX_ATTACHMENTS, AttachmentUpload, validate_attachments
 from hark.surfaces.web.api.body import MAX_ID_CHARACTERS, CharacterCount, Label, ReplyProgress, TurnName, validate_text
@@ -81,7 +81,18 @@ async def post_message(web: WebContext, request: Request, body: MessageRequest) 
         receipt = await web.voice_inbox.send_in_order(session.id, post)
     else:
         receipt = await post(False)
+    return count_receipt(web, receipt)
+
+
+def count_receipt(web: WebContext, receipt: Receipt) -> Receipt:
+    """Count a message in the metrics, and return its receipt.
+
+    Raises:
+        ApiError: The message was refused.
+    """
     web.metrics.messages[receipt.state] += 1
+    if receipt.state is ReceiptState.REFUSED:
+        raise ApiError(429, "queue_full", receipt.reason or "The queue is full.", {"Retry-After": "10"})
     return receipt
 
 

@@ -156,9 +156,9 @@ async def get_timeline(web: WebContext, request: Request) -> dict[str, Any]:
 
 
 async def get_health(web: WebContext, request: Request) -> Response:
-    """Report whether the server starts new turns: 200 if it does, else 503."""
+    """Report the server's state: 200 if it is ready or paused, 503 if it is draining."""
     state = web.agent.state
-    return json_response(HealthStatus(state), 200 if state is GatewayState.READY else 503)
+    return json_response(HealthStatus(state), 503 if state is GatewayState.DRAINING else 200)
 
 
 async def get_metrics(web: WebContext, request: Request) -> Response:

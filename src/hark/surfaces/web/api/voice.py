@@ -14,6 +14,7 @@ from hark.protocol.voice_messages import VoiceDelivery, VoiceNote, VoiceOutcome
 from hark.surfaces.web.api.body import MAX_ID_CHARACTERS, CharacterCount, Label, TurnName, read_body, validate_text
 from hark.surfaces.web.api.context import API, WebContext
 from hark.surfaces.web.api.errors import ApiError
+from hark.surfaces.web.api.messages import count_receipt
 from hark.surfaces.web.live.stream import respond_while_connected
 
 MAX_SPEECH_CHARACTERS = 5_000
@@ -107,8 +108,7 @@ async def _wait_for_receipt(web: WebContext, note: VoiceNote, delivery: VoiceDel
         raise ApiError(409, "stopped", "The recording was stopped before it was transcribed. No message was sent.")
     # A spoken stop command isn't a message, so it has no receipt.
     receipt = result.receipt or Receipt(note.id, note.conversation, ReceiptState.INTERRUPTING)
-    web.metrics.messages[receipt.state] += 1
-    return structs.replace(receipt, transcript=result.text)
+    return structs.replace(count_receipt(web, receipt), transcript=result.text)
 
 
 async def resume_voice_messages(web: WebContext, notes: list[VoiceNote]) -> None:

@@ -60,6 +60,8 @@ async def create_completion(web: WebContext, request: Request, body: CompletionR
     """Run a turn as a chat completion, streamed if `stream` is set. A client that disconnects interrupts the turn."""
     prompt = read_prompt(body)
     route = _find_route(web, body.model)
+    if web.agent.state is GatewayState.PAUSED:
+        raise ApiError(503, "paused", "The agent is paused. Try again later.", {"Retry-After": "60"})
     if web.agent.state is not GatewayState.READY:
         raise ApiError(503, "draining", "The agent is about to restart. Try again in 5 s.", {"Retry-After": "5"})
     name = request.headers.get(SESSION_HEADER, "")

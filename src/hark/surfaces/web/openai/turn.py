@@ -43,6 +43,9 @@ class CompletionTurn:
             receipt = await self._session.say(text, id=self._message, author=author, attachments=attachments)
             if receipt.state is ReceiptState.DUPLICATE:
                 raise ApiError(409, "duplicate", "This message was already sent.")
+            if receipt.state is ReceiptState.REFUSED:
+                self._is_over = True
+                raise ApiError(429, "queue_full", receipt.reason or "The queue is full.", {"Retry-After": "10"})
             if receipt.state is ReceiptState.STARTED and not receipt.turn:
                 self._command = text[1:].split(None, 1)[0].lower()
             yield

@@ -35,6 +35,7 @@ export function formatReceipt(receipt) {
     case "held": return `On hold${position} · your next message releases it`;
     case "edited": return `Edited${position}`;
     case "withdrawn": return "Deleted";
+    case "refused": return `Not accepted: ${receipt.reason}`;
     case "duplicate": return "✓ Already received";
     default: return receipt.state;
   }
@@ -47,7 +48,7 @@ export const shortTurnName = (turn) => turn.slice(turn.lastIndexOf(".") + 1);
 export function formatOutcome(outcome, timings) {
   switch (outcome.type) {
     case "completed": return "done";
-    case "interrupted": return `stopped by ${outcome.source}${formatSettleTime(timings)}`;
+    case "interrupted": return outcome.source === "pause" ? "paused · /continue resumes it" : `stopped by ${outcome.source}${formatSettleTime(timings)}`;
     case "limit_reached": return `limit reached: ${outcome.limit}`;
     default: return "failed";
   }
