@@ -155,3 +155,26 @@ async def test_stop_words_can_be_turned_off_for_the_page_only(tmp_path: Path) ->
             "POST", "/api/sessions/demo/messages", {"text": "stop"}, headers={"X-Hark-Surface": "page"}
         )
         assert (status, receipt["turn"]) == (202, "demo.t1")
+
+
+async def test_a_message_to_a_full_queue_is_refused_and_can_be_sent_again(tmp_path: Path) -> None:
+    async with run_web_server(tmp_path, [hanging(2), *[echo()] * 3], limits={"queue_messages": 2}) as web:
+        await web.say("demo", "long")
+        await web.model.request(1)
+        for name in ("a", "b"):
+            await web.say("demo", name, delivery="queue", id=name)
+        body = {"text": "c", "delivery": "queue", "id": "c"}
+        status, refusal = await web.call("POST", "/api/sessions/demo/messages", body)
+        assert (status, refusal["error"]["code"]) == (429, "queue_full")
+        assert "2 messages" in refusal["error"]["message"]
+        _, headers, _ = await web.fetch("/api/sessions/demo/messages", "POST", json=body)
+        assert headers["Retry-After"] == "10"
+        completion = {"model": "hark", "messages": [{"role": "user", "content": "hi"}]}
+        status, refusal = await web.call("POST", "/v1/chat/completions", completion, headers={"X-Hark-Session": "demo"})
+        assert (status, refusal["error"]["code"]) == (429, "queue_full")
+        await web.call("POST", "/api/sessions/demo/interrupt", {})
+        await web.call("DELETE", "/api/sessions/demo/queue/a")
+        assert (await web.say("demo", "c", delivery="queue", id="c"))["state"] == "queued"
+        await web.idle("demo")
+        rows = await web.messages("demo")
+    assert [row["text"] for row in rows if row["role"] == "user"] == ["long", "b", "c"]
