@@ -16,8 +16,8 @@ from hark.app.sessions.handle import SessionHandle
 from hark.protocol.events import QuestionAsked
 from hark.protocol.messages import CallResult, Effect, Message, UserMessage
 from hark.protocol.names import is_wake_up
-from hark.protocol.outcomes import Completed, Interrupted
-from hark.protocol.provider import CallChunk, Chunk, Request, TextChunk
+from hark.protocol.outcomes import Completed, Interrupted, Usage
+from hark.protocol.provider import CallChunk, Chunk, Request, TextChunk, UsageChunk
 from hark.protocol.session import EventReader
 from hark.providers.scripted import ScriptedProvider, ScriptStep
 from tests.waiting import until
@@ -273,3 +273,21 @@ async def test_work_lost_by_kill_9_is_reported_once_and_not_run_again(tmp_path: 
             assert len(found) == 2
             assert all("lost" in message.text for message in found)
     assert model.started == set()
+
+
+async def test_the_cost_of_a_child_counts_for_its_parent_and_once_for_the_day(tmp_path: Path) -> None:
+    class PricedModel(Model):
+        async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+            async for chunk in super().stream(request):
+                yield chunk
+            yield UsageChunk(Usage(1_000_000, 0))
+
+    model = PricedModel(delegate(0))
+    route = {"provider": model, "input_price": 1.0, "output_price": 0.0}
+    async with hark.open(home=tmp_path, workspace=tmp_path, routes=[route], approvals={"mode": "all"}) as agent:
+        session = agent.session("parent")
+        model.release.set()
+        await session.say("do it")
+        assert await session.idle() == Completed("noted")
+        await until(lambda: session.proxy.state.cost == 3.0)  # two replies of the parent, one of the child
+        assert await agent.cost_today() == 3.0

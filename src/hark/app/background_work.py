@@ -8,8 +8,9 @@ from secrets import token_hex
 import anyio
 
 from hark.processes.background import BackgroundProcess, BackgroundProcesses
-from hark.protocol.commands import ChangeCommand, EndWork, StartWork
-from hark.protocol.names import is_child
+from hark.protocol.commands import ChangeCommand, EndWork, RecordSideAnswer, StartWork
+from hark.protocol.names import is_child, split_child
+from hark.protocol.outcomes import Usage
 from hark.protocol.receipts import Refusal
 from hark.tools.children import Children
 
@@ -44,6 +45,16 @@ class BackgroundWork:
                 break
             await anyio.sleep(RETRY_SECONDS)
         self.running.discard((session, work))
+
+    def add_usage(self, child: str, usage: Usage, cost: float | None) -> None:
+        """Count a child's turn in the session costs of its parent and further ancestors. Returns immediately."""
+        if usage.input_tokens or usage.output_tokens or cost:
+            self.start_soon(self._add_usage(child, usage, cost))
+
+    async def _add_usage(self, child: str, usage: Usage, cost: float | None) -> None:
+        session = child
+        while session := split_child(session)[0]:
+            await self._change(session, RecordSideAnswer(token_hex(8), "", usage, cost, child))
 
     # Processes.
 

@@ -169,12 +169,13 @@ class EndWork(Struct, frozen=True, omit_defaults=True, tag="work.end"):
 
 
 class RecordSideAnswer(Struct, frozen=True, omit_defaults=True, tag="record_aside"):
-    """Count the usage of a side question, which may have been asked by another process."""
+    """Count the usage of a side question, which may have been asked by another process, or of a `child` session."""
 
     id: str
     route: str
     usage: Usage
     cost: float | None = None
+    child: str = ""
 
 
 QueueCommand = Edit | Move | Withdraw

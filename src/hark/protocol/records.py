@@ -225,11 +225,15 @@ class WakeUpsHeld(Record, frozen=True, omit_defaults=True, kw_only=True, tag="wa
 
 
 class SideAnswered(Record, frozen=True, omit_defaults=True, kw_only=True, tag="aside"):
-    """The model answered a side question. Only the usage is stored; the transcript doesn't change."""
+    """The model answered a side question. Only the usage is stored; the transcript doesn't change.
+
+    With `child`, a turn of that child session ended. Its own journal counts for the day's cost.
+    """
 
     route: str
     usage: Usage
     cost: float | None = None
+    child: str = ""
 
 
 AnyRecord = (

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from hark.protocol.events import CallEnd, CallStart, QuestionAsked, QuestionClosed, ReplyDelta, TurnEnd
 from hark.protocol.messages import Effect
-from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome
+from hark.protocol.outcomes import Completed, Failed, Interrupted, LimitReached, Outcome, Usage
 from hark.protocol.session import Session
 from hark.protocol.tool import CallContext, NoUserToAsk, Question, ToolOutput
 
@@ -39,6 +39,10 @@ class WorkLog(Protocol):
 
     async def end(self, session: str, work: str, name: str, report: str, *, wakes: bool) -> None:
         """Record the end of work. With "" as the report, the session is not notified."""
+        ...
+
+    def add_usage(self, child: str, usage: Usage, cost: float | None) -> None:
+        """Count a child's turn in the session costs of its parent and further ancestors. Returns immediately."""
         ...
 
 
@@ -100,6 +104,7 @@ class ChildRun:
                     case QuestionClosed(question=question) if question in self._questions:
                         self._questions.pop(question).cancel()
                     case TurnEnd(outcome=outcome):
+                        self._log.add_usage(self.child.id, event.usage, event.cost)
                         tasks.cancel_scope.cancel()
                         return outcome
                     case _:

@@ -11,6 +11,7 @@ from hark.tools.arguments import ToolArguments, doc, tool_spec
 from hark.tools.children import ChildOptions, Children, OpenChild
 
 MAX_CHILD_DEPTH = 3
+END_SECONDS = 0.05
 CONTINUES = (
     "[The child {} continues in the background, because a message from the user ended this turn. Its result will be "
     "reported in a message. Don't delegate the task again.]"
@@ -69,5 +70,6 @@ class DelegateTool:
                 return ToolOutput(CONTINUES.format(child.id), effect=Effect.CONTINUES)
             if not await run.stop():
                 context.report_unstopped(child.id)
+            await asyncio.wait([run.task], timeout=END_SECONDS)  # it records the usage of a child that has settled
             run.task.cancel()
             raise

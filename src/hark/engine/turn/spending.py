@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from hark.protocol.clock import Clock
-from hark.protocol.records import SideAnswered, TurnEnded
+from hark.protocol.records import AnyRecord, SideAnswered, TurnEnded
 from hark.protocol.store import Journal
 
 
@@ -33,11 +33,14 @@ class DailySpending:
         if self._read_counts.get(session, 0) != after:
             return  # another turn read these records first
         self._read_counts[session] = after + len(records)
-        self._usd += sum(
-            record.cost or 0.0
-            for record in records
-            if isinstance(record, TurnEnded | SideAnswered) and record.at >= self._midnight
-        )
+        self._usd += sum(_cost(record) for record in records if record.at >= self._midnight)
+
+
+def _cost(record: AnyRecord) -> float:
+    """Return the cost of a turn or a side question. The cost of a child is counted in the child's own journal."""
+    if isinstance(record, TurnEnded) or (isinstance(record, SideAnswered) and not record.child):
+        return record.cost or 0.0
+    return 0.0
 
 
 def _midnight(now: float) -> float:
