@@ -141,7 +141,7 @@ class UndoReset(Struct, frozen=True, omit_defaults=True, tag="undo_reset"):
     id: str
 
 
-class Pause(Struct, frozen=True, omit_defaults=True, tag="pause"):
+class PauseTurn(Struct, frozen=True, omit_defaults=True, tag="pause"):
     """End the running turn after its current step, and hold the queue."""
 
     id: str
@@ -179,7 +179,7 @@ class RecordSideAnswer(Struct, frozen=True, omit_defaults=True, tag="record_asid
 
 
 QueueCommand = Edit | Move | Withdraw
-TurnChange = Reset | UndoReset | Pause
+TurnChange = Reset | UndoReset | PauseTurn
 ChangeCommand = (
     QueueCommand
     | TurnChange

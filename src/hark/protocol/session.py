@@ -57,13 +57,14 @@ class RewindPoint(Struct, frozen=True):
 class SessionHistory(Struct, frozen=True):
     """A transcript: its messages, the turn of each, the rewind points, and the turns that `/continue` would resume.
 
-    The turns in `cut` were interrupted when the program ended.
+    The turns in `cut` were interrupted when the program ended. `resumable` also has those that the user interrupted.
     """
 
     messages: tuple[Message, ...]
     turns: tuple[str, ...]
     points: tuple[RewindPoint, ...]
     cut: tuple[str, ...]
+    resumable: tuple[str, ...]
 
 
 class EventReader(Protocol):

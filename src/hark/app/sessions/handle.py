@@ -285,9 +285,10 @@ class SessionHandle:
         """Return the conversation so far, with its rewind points and interrupted turns."""
         state = await self._router.read_state(self._id)
         transcript = state.transcript
-        cut = (turn for turn in state.cut_turns if transcript.has_full_turn(turn))
+        resumable = tuple(turn for turn in state.resumable_turns if transcript.has_full_turn(turn))
+        cut = tuple(turn for turn in state.cut_turns if turn in resumable)
         points = tuple(rewind_points(state))
-        return SessionHistory(tuple(transcript.messages), tuple(transcript.turns), points, tuple(cut))
+        return SessionHistory(tuple(transcript.messages), tuple(transcript.turns), points, cut, resumable)
 
     async def ended_turns(self, after: int) -> list[tuple[str, Outcome]]:
         """Return the turns that ended after the turn with this number, oldest first."""

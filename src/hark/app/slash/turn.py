@@ -2,7 +2,7 @@
 
 from hark.app.sessions.handle import SessionHandle
 from hark.app.slash.command_table import QUEUE_CHANGES, receipt_text
-from hark.protocol.commands import Delivery, Pause
+from hark.protocol.commands import Delivery, PauseTurn
 from hark.protocol.meaning import NO_TURN
 from hark.protocol.names import short_turn_name
 from hark.protocol.receipts import QueueItem
@@ -27,7 +27,7 @@ async def stop(session: SessionHandle, arguments: str) -> str:
 async def pause(session: SessionHandle, arguments: str) -> str:
     """Pause the running turn after its current step, or hold the queue if no turn is running."""
     running = session.running_turn()
-    refusal = await session.proxy.change(Pause(session.new_id()))
+    refusal = await session.proxy.change(PauseTurn(session.new_id()))
     if refusal:
         return refusal.message
     if running is None:

@@ -11,7 +11,7 @@ from hark.protocol.commands import (
     Edit,
     EndWork,
     Move,
-    Pause,
+    PauseTurn,
     QueueCommand,
     RecordSideAnswer,
     Reset,
@@ -50,7 +50,7 @@ def on_change(state: SessionState, command: ChangeCommand, context: DecisionCont
             return on_reset(state, context)
         case UndoReset():
             return [on_undo_reset(state, command, context)]
-        case Pause():
+        case PauseTurn():
             return [on_pause(state, command, context)]
         case _:
             return [_change_record(state, command, context)]
@@ -78,7 +78,7 @@ def _change_record(state: SessionState, command: ChangeCommand, context: Decisio
             return WorkStarted(work=work, name=name, inbox=context.inbox, at=context.at)
         case EndWork():
             return on_end_work(state, command, context)
-        case Reset() | UndoReset() | Pause():
+        case Reset() | UndoReset() | PauseTurn():
             raise AssertionError("decided in on_change")
 
 
@@ -118,7 +118,7 @@ def on_undo_reset(state: SessionState, undo: UndoReset, context: DecisionContext
     return ResetUndone(inbox=context.inbox, at=context.at)
 
 
-def on_pause(state: SessionState, pause: Pause, context: DecisionContext) -> AnyRecord:
+def on_pause(state: SessionState, pause: PauseTurn, context: DecisionContext) -> AnyRecord:
     """Return the record that pauses the running turn after its step, or holds the queue if no turn is running."""
     if state.turn is not None:
         return PauseRequested(turn=state.turn.id, inbox=context.inbox, at=context.at)

@@ -125,7 +125,7 @@ class ConversationScreen(InputGatedApp, inherit_bindings=False):
         past = await session.history()
         events = session.events()  # no event is lost: nothing is awaited since the history was read
         self.log_view.show_history(past.messages)
-        self.progress.interrupted_turn = past.cut[-1] if past.cut else ""
+        self.progress.interrupted_turn = past.resumable[-1] if past.resumable else ""
         if running := session.running_turn():
             self.progress.join_running_turn(running.turn, time.time())
             for asked in running.questions:

@@ -63,13 +63,14 @@ class SearchHits(Struct, frozen=True):
 class SessionTranscript(Struct, frozen=True):
     """The messages and the running turn. The transcript includes all events up to `seq`.
 
-    `cut` lists the turns that a restart interrupted and that `/continue` would resume.
+    `resumable` lists the interrupted turns that `/continue` would resume, and `cut` those that a restart interrupted.
     """
 
     messages: list[Annotated[dict[str, Any], Meta(extra_json_schema=_MESSAGE_SCHEMA)]]
     running: RunningTurn | None
     seq: int | None
     cut: list[str]
+    resumable: list[str]
 
 
 class HealthStatus(Struct, frozen=True):
@@ -121,7 +122,7 @@ async def get_transcript(web: WebContext, request: Request) -> SessionTranscript
     messages = list(zip(history.messages, history.turns, strict=True))
     running = drop_repeated_reply(messages, running)
     rows = [_message_row(message, turn) for message, turn in messages]
-    return SessionTranscript(rows, running, seq, list(history.cut))
+    return SessionTranscript(rows, running, seq, list(history.cut), list(history.resumable))
 
 
 def drop_repeated_reply(messages: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:

@@ -8,9 +8,8 @@ import { formatReceipt, shortTurnName } from "./format.js";
 
 const NEAR_END_PX = 120;
 const NO_TURN = "before"; // messages outside of any turn, such as imported history
-const PROGRAM_END_SOURCES = ["restart", "crash", "shutdown"]; // the program ended, and no user stopped the turn
 const CONTINUE_PREFIX = "continue:"; // the id of a message that continues a turn, followed by the turn's id
-const REMOVING_COMMANDS = ["reset", "rewind", "retry", "compact"]; // commands that may remove turns
+const TURN_CHANGING_COMMANDS = ["reset", "rewind", "retry", "compact", "undo"]; // commands that may remove or restore turns
 
 export class Conversation {
   /** `view` has session, resync(), updateControls(), continueTurn(turn), and texts, authors and files by message id. */
@@ -59,7 +58,7 @@ export class Conversation {
       turn.timeline.node.open = openTimelines.has(turn.id);
       if (!turn.isRunning) setText(turn.status, shortTurnName(turn.id));
     }
-    for (const id of transcript.cut ?? []) if (this.turns.has(id)) this.#offerContinue(this.turns.get(id));
+    for (const id of transcript.resumable ?? []) if (this.turns.has(id)) this.#offerContinue(this.turns.get(id));
     this.#greetIfEmpty();
     this.scrollToEnd();
   }
@@ -130,7 +129,7 @@ export class Conversation {
     turn.handleEvent(event);
     if (event.type !== "turn.ended") return;
     if (this.running === turn) this.running = null;
-    if (PROGRAM_END_SOURCES.includes(event.outcome.source)) this.#offerContinue(turn);
+    if (event.outcome.type === "interrupted" && event.outcome.source !== "reset") this.#offerContinue(turn);
     if (!turn.matchesOutcome(event.outcome)) this.view.resync();
   }
 
@@ -217,7 +216,7 @@ export class Conversation {
     if (code === "btw" && text.startsWith("btw ")) this.openSideQuestions = Math.max(0, this.openSideQuestions - 1);
     this.#showNotice(turnId, code, text);
     announce(text);
-    if (REMOVING_COMMANDS.includes(code)) this.#reloadIfTurnsRemoved(code, text);
+    if (TURN_CHANGING_COMMANDS.includes(code)) this.#reloadIfTurnsChanged(code, text);
   }
 
   /** Show a notice. It replaces the previous notice if both have the same code and nothing was added in between. */
@@ -230,12 +229,14 @@ export class Conversation {
     this.notice = { code, node };
   }
 
-  /** Reload the conversation if a command, here or in another tab, removed turns. The command's notice stays. */
-  async #reloadIfTurnsRemoved(code, text) {
+  /** Reload the conversation if a command, here or in another tab, removed or restored turns. The command's notice stays. */
+  async #reloadIfTurnsChanged(code, text) {
     const { messages } = await api.getTranscript(this.view.session).catch(() => ({ messages: null }));
     if (messages === null) return;
     const remaining = new Set(messages.map((row) => row.turn || NO_TURN));
-    if (![...this.turns.values()].some((turn) => !turn.isRunning && turn.body.childElementCount && !remaining.has(turn.id))) return;
+    const isRemoved = [...this.turns.values()].some((turn) => !turn.isRunning && turn.body.childElementCount && !remaining.has(turn.id));
+    const isRestored = [...remaining].some((id) => id !== NO_TURN && !this.turns.has(id));
+    if (!isRemoved && !isRestored) return;
     await this.view.resync();
     this.#showNotice(null, code, text);
   }

@@ -117,7 +117,7 @@ export class Turn {
     this.#showOutcome(outcome);
   }
 
-  /** Show a Continue button, for a turn that ended because the program did. */
+  /** Show a Continue button, for an interrupted turn. */
   offerContinue(onClick) {
     this.removeContinueOffer();
     const node = button("▶ Continue", () => { node.disabled = true; onClick(); }, { class: "continue-turn", "aria-label": `Continue turn ${shortTurnName(this.id)}` });

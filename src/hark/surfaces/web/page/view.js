@@ -135,7 +135,7 @@ export class SessionView {
     this.lastSend = this.lastSend.then(() => this.#post(id, text, () => api.postMessage(this.session, message), () => this.send(text, delivery, files, id)));
   }
 
-  /** Continue a turn that a restart or a crash interrupted. */
+  /** Continue an interrupted turn. */
   continueTurn(turn) {
     this.send(`/continue ${turn}`, "", []);
   }
