@@ -211,7 +211,7 @@ class Session(Protocol):
         ...
 
     def describe_work(self) -> list[str]:
-        """Return what is running or waiting in this session, as known in this process, for the user."""
+        """Return the running turn, background work and queued messages known to this process, for the user."""
         ...
 
     async def status(self) -> SessionStatus:

@@ -1,4 +1,4 @@
-"""Pausing a turn after a step, continuing what was interrupted, and undoing a stop."""
+"""Pausing a turn after a step, continuing interrupted turns, and undoing a stop."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ async def test_an_interrupting_message_overrides_a_pause(tmp_path: Path) -> None
         assert await observed.say_and_wait("no, this") == Completed("b")
 
 
-async def test_continue_resumes_what_a_message_interrupted_once_and_from_the_journal(tmp_path: Path) -> None:
+async def test_continue_resumes_a_turn_that_a_message_interrupted_once_and_from_the_journal(tmp_path: Path) -> None:
     hang = Hang()
     script = [shell(1, "echo ran >> log"), ["half", hang], ["served"], ["finished"]]
     async with observed_session(tmp_path, script) as (observed, [provider]):

@@ -1,4 +1,4 @@
-"""/reset is a boundary: it ends everything that belongs to the conversation, and says what it ended."""
+"""/reset is a boundary: it ends everything that belongs to the conversation, and lists it."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""/status says in words what the turn is doing, without asking the model."""
+"""/status describes the running turn in words, without asking the model."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

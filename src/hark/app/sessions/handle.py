@@ -259,7 +259,7 @@ class SessionHandle:
         return turn.calls.get(call) if turn else None
 
     def describe_work(self) -> list[str]:
-        """Return what is running or waiting in this session, as known in this process, for the user."""
+        """Return the running turn, background work and queued messages known to this process, for the user."""
         proxy = self._router.find_open(self._id)
         state = proxy.state if proxy else SessionState()
         work = [short_turn_name(state.turn.id)] if state.turn else []

@@ -102,7 +102,7 @@ COMMANDS = {
         _command("fork", "[NAME]", "copy this session to a new one", "slash.session"),
         _command("model", "[NAME]", "show or switch the model", "slash.session"),
         _command("compact", "[INSTRUCTIONS]", "summarise older messages", "slash.session"),
-        _command("status", "", "show what the turn is doing, and the state of this session", "slash.status"),
+        _command("status", "", "describe the running turn and the state of this session", "slash.status"),
         _command("usage", "", "show the tokens and cost of this session", "slash.session"),
         _command("export", "[markdown|json]", "write the conversation to a file", "slash.session"),
         _command("tools", "", "list the tools", "slash.tools"),

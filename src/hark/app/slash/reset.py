@@ -12,7 +12,7 @@ from hark.tools.notes.todo import read_items, todo_file
 async def reset(session: SessionHandle, arguments: str) -> str:
     """Clear the conversation, and end its turn, queue, grants, modes, to-do list, children and background processes.
 
-    `keep NAME ...` keeps background processes. Return one line that names what was ended.
+    `keep NAME ...` keeps background processes. Return one line that lists the ended parts.
     """
     word, *keep = arguments.split() or ["keep"]
     running = [process.name for process in session.services.background.list_processes(session.id) if process.is_running]

@@ -1,4 +1,4 @@
-"""`/status`: says in words what the turn is doing, from the journal and without a model."""
+"""`/status`: describes the running turn in words, from the journal and without a model."""
 
 from collections import Counter
 
@@ -32,7 +32,7 @@ async def status(session: SessionHandle, arguments: str) -> str:
 
 
 def describe_turn(session: SessionHandle, turn: RunningTurnState) -> list[str]:
-    """Return sentences about a running turn: its age, its calls so far, and what it is waiting for."""
+    """Return sentences about a running turn: its age, its calls so far, and the reason why it is waiting."""
     now = session.engine.clock.now()
     age = format_duration((now - turn.started_at) * 1000)
     lines = [f"{short_turn_name(turn.id)} has been running for {age} and is in step {turn.step + 1}."]
@@ -52,7 +52,7 @@ def _call_counts(state: SessionState, turn: RunningTurnState) -> Counter[str]:
 
 
 def _describe_wait(session: SessionHandle, turn: RunningTurnState, now: float) -> list[str]:
-    """Return what the turn is waiting for: your answer, its calls, or the model."""
+    """Return the reason why the turn is waiting: your answer, its calls, or the model."""
     if questions := session.proxy.open_question_events:
         return [f"It is waiting for your answer: {_first_line(questions[0].text)}"]
     live = session.proxy.live

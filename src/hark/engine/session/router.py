@@ -157,7 +157,7 @@ class SessionRouter:
                 self._proxies.pop(session).close()
 
     def apply_pause(self, is_paused: bool) -> None:
-        """Tell the users of sessions with pending work that all sessions were paused, or start the pending work."""
+        """Publish a change of the pause to sessions with pending work. At its end, start the pending work."""
         for proxy in self.proxies:
             if proxy.state.turn or proxy.state.queue:
                 proxy.publish_notice("pause", PAUSED if is_paused else UNPAUSED)

@@ -128,7 +128,7 @@ class Session:
         return None
 
     def _act_after(self, command: ChangeCommand) -> None:
-        """Do what a recorded change requires: start a turn that ended work may start, or stop the work of a reset."""
+        """Carry out a recorded change: start a turn that ended work may start, or stop the work of a reset."""
         if isinstance(command, EndWork):
             self.start_next()
         elif isinstance(command, Reset):

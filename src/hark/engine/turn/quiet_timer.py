@@ -20,7 +20,7 @@ RECHECK_SECONDS = 1.0  # while the question is open
 
 @dataclass(frozen=True, slots=True)
 class QuietActions:
-    """What the timer needs from its turn: the time of the last event, the reason for the wait, and the choices."""
+    """The turn's functions for the timer: the time of the last event, the reason for the wait, and the choices."""
 
     last_event_at: Callable[[], float]
     describe_wait: Callable[[], str]

@@ -60,7 +60,7 @@ class StepRunner:
         return max(self._io.last_event_at, self._model_calls.last_data_at)
 
     def describe_wait(self) -> str:
-        """Return what the turn is waiting for, as a clause."""
+        """Return a clause that names the awaited calls or route."""
         calls = [format_call_title(call.name, call.arguments) for call in self.calls.running]
         if calls:
             return f"the turn is waiting for {', '.join(calls)}"
