@@ -30,7 +30,7 @@ async def test_the_status_names_the_step_the_finished_calls_and_the_running_call
         )
         await session.say("then test it", "queue")
         status = await status_of(observed)
-        assert "is in step 3." in status
+        assert "is in step 2." in status
         assert "Finished calls: shell (1)." in status
         assert ": shell echo 41 percent; sleep 600" in status
         assert "Its last output: 41 percent" in status

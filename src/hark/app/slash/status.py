@@ -35,7 +35,8 @@ def describe_turn(session: SessionHandle, turn: RunningTurnState) -> list[str]:
     """Return sentences about a running turn: its age, its calls so far, and the reason why it is waiting."""
     now = session.engine.clock.now()
     age = format_duration((now - turn.started_at) * 1000)
-    lines = [f"{short_turn_name(turn.id)} has been running for {age} and is in step {turn.step + 1}."]
+    step = turn.step if turn.calls else turn.step + 1
+    lines = [f"{short_turn_name(turn.id)} has been running for {age} and is in step {step}."]
     counts = _call_counts(session.proxy.state, turn)
     if counts:
         calls = ", ".join(f"{name} ({count})" for name, count in counts.items())
