@@ -59,10 +59,22 @@ def test_a_session_with_running_work_and_a_child_are_never_reset_automatically()
     assert reset_reason(rules, 100, "demo.c-call") is None
 
 
-async def test_an_idle_session_is_reset_before_the_next_message_and_the_reset_can_be_undone(tmp_path: Path) -> None:
-    def texts(request: Request) -> list[str]:
-        return [message.text for message in request.messages if isinstance(message, UserMessage)]
+def texts(request: Request) -> list[str]:
+    return [message.text for message in request.messages if isinstance(message, UserMessage)]
 
+
+async def test_a_session_that_was_unloaded_in_its_idle_time_is_reset_too(tmp_path: Path) -> None:
+    provider = ScriptedProvider([["a"], ["b"]])
+    sessions = {"reset": "idle", "idle_hours": 0.1 / 3600}
+    for text in ("first", "second"):
+        async with hark.open(home=tmp_path, routes=[{"provider": provider}], sessions=sessions) as agent:
+            await asyncio.sleep(0.2)  # the idle time itself
+            await agent.session("demo").say(text)
+            await agent.session("demo").idle()
+    assert [texts(request) for request in provider.requests] == [["first"], ["second"]]
+
+
+async def test_an_idle_session_is_reset_before_the_next_message_and_the_reset_can_be_undone(tmp_path: Path) -> None:
     provider = ScriptedProvider([["a"], ["b"], ["c"]])
     sessions = {"reset": "idle", "idle_hours": 0.3 / 3600}
     async with hark.open(home=tmp_path, routes=[{"provider": provider}], sessions=sessions) as agent:

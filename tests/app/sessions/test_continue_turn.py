@@ -9,6 +9,7 @@ from typing import Any
 from tests.cli.command_line import Hark, open_hark, shell_call
 from tests.cli.serve.gateway_fixture import ServedGateway, configure, serve_gateway
 from tests.fakes.models.behaviours import echo, hanging, text
+from tests.waiting import until
 
 
 async def interrupted_turns(served: ServedGateway, session: str = "demo") -> list[str]:
@@ -146,3 +147,39 @@ async def test_a_reopened_session_offers_to_continue_the_interrupted_turn(tmp_pa
     assert "hark: The last turn (t1) was interrupted when the program ended. /continue resumes it." in ended.out
     assert "finished" in ended.out
     assert "was interrupted" not in again.out
+
+
+async def test_a_paused_turn_survives_a_kill_and_continues_before_the_queue_without_repeating_a_call(
+    tmp_path: Path,
+) -> None:
+    script = [shell_call("echo ran >> log; until [ -e go ]; do sleep 0.02; done"), text(["resumed"]), text(["next"])]
+    for is_killed_in_the_step in (True, False):
+        home = tmp_path / str(is_killed_in_the_step)
+        home.mkdir()
+        async with open_hark(home, script) as hark:
+            hark.configure('[approvals]\nmode = "all"\n[delivery]\nafter_restart = "continue"\n')
+            configure(hark)
+            async with serve_gateway(hark) as served:
+                await served.say("demo", "do it")
+                log = hark.folder / "log"
+                await until(log.exists)
+                await served.call("POST", "/api/sessions/demo/messages", {"text": "queued", "delivery": "queue"})
+                await served.say("demo", "/pause")
+                if not is_killed_in_the_step:
+                    (hark.folder / "go").touch()
+                    await until(lambda: _is_idle(served))
+                served.running.process.kill()
+                await served.running.process.wait()
+            async with serve_gateway(hark) as served:
+                queue = (await served.call("GET", "/api/sessions/demo/queue"))[1]["queue"]
+                assert [(item["text"], item["state"]) for item in queue] == [("queued", "held")]
+                assert len(hark.server.requests) == 1
+                await served.say("demo", "/continue")
+                await served.until_text("demo", "next")
+        prompts = [request.body["messages"][-1]["content"] for request in hark.server.requests]
+        assert [prompt.split(",")[0] for prompt in prompts] == ["do it", "Continue t1", "queued"]
+        assert log.read_text() == "ran\n"
+
+
+async def _is_idle(served: ServedGateway) -> bool:
+    return (await served.call("GET", "/api/status"))[1]["running"] == []

@@ -12,8 +12,10 @@ from hark.protocol.records import (
     NoteAdded,
     Replied,
     ReplyTextSaved,
+    ResetUndone,
     Rewound,
     RouteChosen,
+    SessionReset,
     Steered,
     TurnEnded,
     TurnStarted,
@@ -31,6 +33,8 @@ _COPIED_RECORDS = (
     | TurnEnded
     | Compacted
     | Rewound
+    | SessionReset
+    | ResetUndone
     | NoteAdded
     | RouteChosen
     | ModeChosen

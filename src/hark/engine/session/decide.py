@@ -87,7 +87,8 @@ def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[
     message = UserMessage(say.id, say.text, say.author, say.attachments)
     is_first = goes_first(say.id, say.delivery, has_turn=not state.is_held)
     queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=context.inbox, at=context.at)
-    return [queued, QueueReleased(at=context.at)] if state.is_held else [queued]
+    resets = automatic_reset(state, context) if state.turn is None and not state.queue else []
+    return [*resets, queued, QueueReleased(at=context.at)] if state.is_held else [*resets, queued]
 
 
 def on_interrupt(
