@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def run(action: str, server: str | None = None) -> int:
-    return await mcp.run(argparse.Namespace(action=action, server=server))
+    return await mcp.run_action(argparse.Namespace(action=action, server=server))
 
 
 async def test_mcp_test_prints_tools_and_failures_and_fails_if_a_server_fails(

@@ -6,7 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.two_signals.run import Plan, run_plan
+from tests.two_signals.plan import Plan
+from tests.two_signals.run import run_plan
 
 
 async def run_all(seeds: range, jobs: int) -> int:

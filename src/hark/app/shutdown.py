@@ -61,6 +61,8 @@ class Watchdog:
     def arm(self) -> None:
         """Start the countdown. Repeated calls have no effect. Safe to call in a signal handler."""
         self._armed.put(None)
+        # Until the exit ends, orphans become our children. So they are found even if they hide their cookie.
+        self.processes.adopt_orphans()
 
     def exit_now(self, code: int) -> "NoReturn":
         """Kill all processes that this one started, restore the terminal and end the process immediately."""
@@ -106,7 +108,7 @@ def exit_on_signals(restore: "Callable[[], None]" = lambda: None) -> None:
     arrivals = _SignalArrivals()
 
     def exit_now(number: int, frame: "FrameType | None") -> None:
-        code = _exit_code(arrivals.first_signal(number))
+        code = _exit_code(arrivals.read(number)[0])
         try:
             for other in _SIGNALS:
                 signal.signal(other, signal.SIG_IGN)
@@ -143,7 +145,7 @@ class Signals:
         self._loop = get_running_loop()
         self._pid = os.getpid()
         self._arrivals: _SignalArrivals | None = None
-        self._terminals = [descriptor for descriptor in range(3) if os.isatty(descriptor)]
+        self._terminals = _find_terminals()
         self.code: int | None = None
 
     def __enter__(self) -> "Self":
@@ -161,6 +163,8 @@ class Signals:
     def listen(self) -> None:
         """Install the signal handlers. Must be called in the main thread."""
         self._arrivals = _SignalArrivals()
+        # If another thread receives the signal, only this wakes the loop in the main thread, which calls the handler.
+        self._loop.add_reader(self._arrivals.reader, self._arrivals.discard)
         for number in _handled_signals():
             signal.signal(number, self._handle_signal)
 
@@ -168,24 +172,28 @@ class Signals:
         # A plain handler, not the loop's: it responds and arms the watchdog even when the loop is stuck.
         if os.getpid() != self._pid:  # a forked child that has not reset its handlers yet
             os._exit(_exit_code(number))
-        number = self._arrivals.first_signal(number) if self._arrivals else number
+        arrived = self._arrivals.read(number) if self._arrivals else [number]
+        self._process_signal(arrived[0])
+        if arrived.count(arrived[0]) > 1:  # Python calls the handler once if the same signal arrives twice in a row
+            self._process_signal(arrived[0])
+
+    def _process_signal(self, number: int) -> None:
         request_exit = self.request_exit
         if self.code is not None or request_exit is None or self._loop.is_closed():
             self.code = self.code or _exit_code(number)  # for a signal that interrupts the kill
             self._watchdog.exit_now(self.code)
-        if number == signal.SIGHUP and self.reload is not None and all(map(os.isatty, self._terminals)):
+        if number == signal.SIGHUP and self.reload is not None and _find_terminals() == self._terminals:
             self._loop.call_soon_threadsafe(self.reload)
             return
         now = time.monotonic()
         has_just_stopped = now - self._stopped_at <= DOUBLE_PRESS_SECONDS
         if number == signal.SIGINT and not has_just_stopped and self.stop_turn():
             self._stopped_at = now
+            self._watchdog.processes.adopt_orphans()  # the next signal may interrupt the stop
             _write_stderr("stopping the turn ... (press Ctrl-C again to quit)")
             return
         self.code = INTERRUPTED if has_just_stopped else _exit_code(number)  # the first signal of the two
         self._watchdog.arm()
-        # Until the exit ends, orphans become our children. So they are found even if they hide their cookie.
-        self._watchdog.processes.adopt_orphans()
         name = signal.Signals(number).name
         _write_stderr(f"{name}: stopping ... (repeat to quit immediately)")
         self._loop.call_soon_threadsafe(request_exit, name)
@@ -195,17 +203,30 @@ class _SignalArrivals:
     """The order in which signals arrive. Python calls the handlers of pending signals in the order of their numbers."""
 
     def __init__(self) -> None:
-        self._reader, writer = os.pipe()
-        os.set_blocking(self._reader, False)
+        self.reader, writer = os.pipe()
+        os.set_blocking(self.reader, False)
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
-    def first_signal(self, number: int) -> int:
-        """Return the first signal since the last call. `number` is the one whose handler is called."""
+    def read(self, number: int) -> list[int]:
+        """Return the signals since the last call, oldest first. `number` is the one whose handler is called."""
         arrived = b""
         with suppress(OSError):
-            arrived = os.read(self._reader, 4096)
-        return next((other for other in arrived if other in _SIGNALS), number)
+            arrived = os.read(self.reader, 4096)
+        return [other for other in arrived if other in _SIGNALS] or [number]
+
+    def discard(self) -> None:
+        """Discard the signals whose handlers have already been called."""
+        self.read(0)
+
+
+def _find_terminals() -> list[str | int]:
+    """Return the controlling terminal and the standard descriptors that are terminals, without closed ones."""
+    terminals: list[str | int] = [descriptor for descriptor in range(3) if os.isatty(descriptor)]
+    with suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+        terminals.append("/dev/tty")
+    return terminals
 
 
 def _handled_signals() -> list[signal.Signals]:

@@ -5,7 +5,7 @@ import sys
 
 from hark.app.doctor.report import NOT_READY, READY, is_ready, run_checks
 from hark.app.doctor.results import CheckResult
-from hark.app.shutdown import COMPLETED, FAILED
+from hark.app.shutdown import COMPLETED, EXIT_SECONDS, FAILED, Signals, Watchdog
 from hark.cli.io.printing import print_json, print_line
 from hark.text.columns import detect_output_style
 
@@ -16,6 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
+    """Run the checks. A signal kills the MCP servers that they started, and exits."""
+    with Signals(Watchdog(EXIT_SECONDS)):
+        return await _print_checks(options)
+
+
+async def _print_checks(options: argparse.Namespace) -> int:
     """Print each result as soon as it is known, or with `--json` all together. Return 0 if a turn can run."""
     style, results = detect_output_style(), list[CheckResult]()
     async for result in run_checks():

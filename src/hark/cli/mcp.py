@@ -10,7 +10,7 @@ from pathlib import Path
 from hark.app.doctor.mcp_servers import probe_server
 from hark.app.services import read_mcp_servers
 from hark.app.settings import config
-from hark.app.shutdown import BAD_USAGE, COMPLETED, FAILED
+from hark.app.shutdown import BAD_USAGE, COMPLETED, EXIT_SECONDS, FAILED, Signals, Watchdog
 from hark.cli.io.printing import print_error, print_line
 from hark.mcp.server_context import ServerPaths
 from hark.mcp.server_offer import ServerState, ServerStatus
@@ -30,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(options: argparse.Namespace) -> int:
+    """Run the command. A signal kills the servers that it started, and exits."""
+    with Signals(Watchdog(EXIT_SECONDS)):
+        return await run_action(options)
+
+
+async def run_action(options: argparse.Namespace) -> int:
     """Run the action (list, test or login) for the named server, or for all servers."""
     home = config.home_directory()
     servers = read_mcp_servers(config.load_here())

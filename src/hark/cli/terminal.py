@@ -19,9 +19,10 @@ from hark.surfaces.terminal.environment import TerminalEnvironment
 from hark.surfaces.terminal.history import adopt_orphaned_draft
 
 # Leave the alternate screen, show the cursor, and turn off every reporting mode that a terminal app may have enabled.
+# The alternate screen has its own keyboard mode, which must be reset before the screen is left.
 _RESET_SEQUENCE = (
-    b"\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l"
-    b"\x1b[?2048l\x1b[?1004l\x1b[<u\x1b[0m"
+    b"\x1b[?2026l\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?7h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"
+    b"\x1b[?1016l\x1b[?2004l\x1b[?2048l\x1b[?1004l\x1b[0m"
 )
 _MAX_CRASHES = 3
 
@@ -64,13 +65,13 @@ async def run_terminal(options: argparse.Namespace, early_line: EarlyInputLine) 
                 )
                 signals.request_exit = lambda _: screen.exit()
                 has_succeeded = early_line.is_quit_requested or await screen.run(agent, name, environment)
-                screen.restore()
+                screen.finish()
                 watchdog.arm()
                 signals.request_exit = None  # from now on the first Ctrl+C counts as the second
                 farewell = screen.resume_text(agent)
     finally:
         early_line.finish_and_restore()
-        screen.restore()
+        screen.finish()
     with suppress(OSError):  # the terminal is closed
         sys.stderr.write(farewell)
     return signals.code or (COMPLETED if has_succeeded else FAILED)
@@ -117,10 +118,14 @@ class TerminalScreen:
 
     def restore(self) -> None:
         """Restore the terminal. Callable from any thread; does not block if the terminal accepts no output."""
-        was_running, self._is_app_running = self._is_app_running, False
         self._early_line.restore()
-        if was_running:
+        if self._is_app_running:  # it may enable its modes even after another thread has restored the terminal
             write_to_terminal(_RESET_SEQUENCE)
+
+    def finish(self) -> None:
+        """Restore the terminal after the app has ended."""
+        self.restore()
+        self._is_app_running = False
 
     def resume_text(self, agent: Agent) -> str:
         """Return the line that explains how to resume the session, or "" if the session is empty."""
@@ -162,7 +167,7 @@ class TerminalScreen:
             _log.error("the terminal app crashed", exc_info=failure)
             notice = f"The screen was restarted after an error: {failure!r}. The session continues."
             environment = replace(environment, notices=(notice,), finish_early_input=EarlyInput)
-        self.restore()
+        self.finish()
         sys.stderr.write(
             f"hark: the terminal app crashed {_MAX_CRASHES} times; see the log. Resume with: hark -r {session}\n"
         )

@@ -1,12 +1,12 @@
 """Interactive prompts, answered by a user at a terminal or by a program through a pipe."""
 
-import signal
+import termios
 from collections.abc import Sequence
 from getpass import getpass
 from typing import TextIO
 
 from hark.app.settings import SettingsError
-from hark.app.shutdown import INTERRUPTED
+from hark.app.shutdown import exit_on_signals
 
 CANCELLED = "Cancelled. Nothing was written."
 
@@ -39,17 +39,15 @@ class TerminalPrompts:
         """Ask for a secret, which is not echoed on a terminal. Return the answer, or the default."""
         if not self.is_interactive:
             return self.ask_text(question, default)
-        # Python has to handle Ctrl-C, so that the terminal shows typed text again.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        modes = termios.tcgetattr(self._source)
+        exit_on_signals(lambda: termios.tcsetattr(self._source, termios.TCSANOW, modes))  # so that typed text shows
         try:
             return getpass(self._format_prompt(question, default)).strip() or default
-        except KeyboardInterrupt:
-            raise SystemExit(INTERRUPTED) from None
         except EOFError:
             self.write_line("")
             raise SettingsError(CANCELLED) from None
         finally:
-            signal.signal(signal.SIGINT, before)
+            exit_on_signals()
 
     def confirm(self, question: str) -> bool:
         """Ask a yes-or-no question and return whether the answer is yes. An empty answer means no."""

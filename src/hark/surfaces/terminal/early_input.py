@@ -98,6 +98,7 @@ class EarlyInputLine:
         self._wake_reader, self._wake_writer = os.pipe()
         self._is_finished = False
         self._is_restored = False
+        self._is_paste_enabled = False
         self._thread = threading.Thread(target=self._read_keys, name="first line", daemon=True)
 
     def start(self) -> None:
@@ -118,6 +119,7 @@ class EarlyInputLine:
             self._thread.join()
             with suppress(OSError):
                 os.write(1, _DISABLE_PASTE + _ERASE_LINE)
+            self._is_paste_enabled = False
         return self._input
 
     def finish_and_restore(self) -> None:
@@ -130,7 +132,7 @@ class EarlyInputLine:
         self._is_restored = True
         with suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(0, termios.TCSANOW, self.saved_modes)
-        if not self._is_finished:
+        if self._is_paste_enabled:
             write_to_terminal(_DISABLE_PASTE + _ERASE_LINE)
 
     def _enter_raw_mode(self) -> None:
@@ -139,6 +141,7 @@ class EarlyInputLine:
         mode[0] &= ~_INPUT_FLAGS
         mode[3] &= ~_LOCAL_FLAGS
         termios.tcsetattr(0, termios.TCSANOW, mode)
+        self._is_paste_enabled = True
         os.write(1, _ENABLE_PASTE)
 
     def _read_keys(self) -> None:
