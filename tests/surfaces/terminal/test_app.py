@@ -397,7 +397,7 @@ async def test_slash_command_is_completed(tmp_path: Path) -> None:
         await terminal.press("enter")
         assert terminal.input_text == "/status "
         await terminal.press("enter")
-        await terminal.until("no turn is running")
+        await terminal.until("No turn is running")
 
 
 async def test_image_is_attached_when_its_path_is_in_the_message(tmp_path: Path) -> None:
@@ -657,3 +657,28 @@ async def test_side_answers_are_shown_in_separate_blocks(tmp_path: Path) -> None
         await terminal.send("/btw two?")
         await terminal.until("answer two")
         assert "answer one" in terminal.log
+
+
+async def test_f5_continues_the_turn_that_the_footer_names(tmp_path: Path) -> None:
+    hang = Hang()
+    async with open_terminal(tmp_path, [["half", hang], ["served"], ["finished"]]) as terminal:
+        await terminal.send("long work")
+        await terminal.until("half")
+        await terminal.send("a question")
+        await terminal.until("served")
+        await terminal.until(lambda: "F5 continue turn 1" in terminal.screen)
+        await terminal.press("f5")
+        await terminal.until("finished")
+        await terminal.wait_until_idle()
+        assert "F5 continue" not in terminal.screen
+        assert "t3 continues t1." in terminal.log
+
+
+async def test_new_session_names_the_work_that_continues_in_the_old_one(tmp_path: Path) -> None:
+    hang = Hang()
+    async with open_terminal(tmp_path, [["half", hang]]) as terminal:
+        await terminal.send("long work")
+        await terminal.until("half")
+        await terminal.send("/new other")
+        await terminal.until("Still running in demo: t1. /resume demo returns to it.")
+        assert not hang.closed.is_set()
