@@ -538,6 +538,25 @@ async def test_a_turn_interrupted_by_a_crash_has_a_continue_button_that_works_on
     assert len(hark.server.requests) == 2
 
 
+async def test_a_stopped_turn_can_be_continued_after_a_reload_and_a_reset_can_be_undone(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    async with open_site(chromium, tmp_path, [hanging(2), text(["finished"])]) as site:
+        page = await site.open_page()
+        await send_message(page, "a long task")
+        await site.hark.server.request(1)
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("button", name="Continue turn t1")).to_be_visible()
+        await page.reload()
+        await page.get_by_role("button", name="Continue turn t1").click()
+        await expect(page.locator(".reply").last).to_have_text("finished")
+        await expect(page.get_by_role("button", name="Continue turn t1")).to_have_count(0)
+        await send_message(page, "/reset")
+        await expect(page.locator(".reply")).to_have_count(0)
+        await send_message(page, "/undo reset")
+        await expect(page.locator(".reply").last).to_have_text("finished")
+
+
 async def test_escape_directly_after_enter_stops_a_message_that_is_still_being_sent(
     chromium: Browser, tmp_path: Path
 ) -> None:
