@@ -181,7 +181,13 @@ class Session:
         await self._journal.flush()
 
     async def check_ownership(self) -> None:
-        """Stop the session if another process wrote to its journal. A turn that writes nothing can't detect that."""
+        """Stop the session if another process owns it. A turn that writes nothing can't detect that.
+
+        Raises:
+            StoreError: Another process owns the session, or the store can't be reached.
+        """
+        if self._verified_lapses != self._services.lease_renewal.lapses:
+            await self._verify_ownership()
         known = self.state.length
         found = await self._services.store.journal.read(self.id, known)
         if known + len(found) > self.state.length:
