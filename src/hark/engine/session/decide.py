@@ -17,6 +17,7 @@ from hark.protocol.commands import (
     ChooseRoute,
     Command,
     Compact,
+    Delivery,
     Edit,
     EndWork,
     Interrupt,
@@ -80,7 +81,7 @@ def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stoppe
         release: list[AnyRecord] = [QueueReleased(at=context.at)] if state.is_held else []
         return [*release, _start_turn(state, (message,), context)]
     turn = state.turn.id if state.turn else ""
-    is_first = goes_first(say.delivery, has_turn=state.turn is not None)
+    is_first = goes_first(say.delivery, has_turn=state.turn is not None or not state.is_held)
     queued = Queued(
         message=message, delivery=say.delivery, turn=turn, is_first=is_first, inbox=context.inbox, at=context.at
     )
@@ -93,7 +94,10 @@ def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stoppe
 
 
 def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[AnyRecord]:
-    """Queue a message that arrived while no process owned the session. `on_ready` starts the first turn later."""
+    """Queue a message that arrived between two turns, or while no process owned the session.
+
+    `on_ready` starts the next turn later.
+    """
     message = UserMessage(say.id, say.text, say.author, say.attachments)
     is_first = goes_first(say.delivery, has_turn=not state.is_held)
     queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=context.inbox, at=context.at)
@@ -103,8 +107,14 @@ def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[
 def on_interrupt(
     state: SessionState, interrupt: Interrupt, after_stop: AfterStop, context: DecisionContext
 ) -> list[AnyRecord]:
-    """Return the records for a stop. A stop names its turn, so a late stop doesn't affect the next turn."""
-    if state.turn is None or state.turn.id != interrupt.turn:
+    """Return the records for a stop. A stop names its turn, so a late stop doesn't affect the next turn.
+
+    Between two turns, a stop for the turn that just ended, or without a name, applies to the queue.
+    """
+    is_running = state.turn is not None and state.turn.id == interrupt.turn
+    last_turn = state.last_end.turn if state.last_end else ""
+    is_between_turns = state.turn is None and starts_queued_message(state) and interrupt.turn in ("", last_turn)
+    if not is_running and (context.inbox or not is_between_turns):
         return [_refuse(interrupt, "nothing_runs", "That turn is no longer running.", context)] if context.inbox else []
     records: list[AnyRecord] = []
     if context.inbox:
@@ -218,6 +228,11 @@ def on_compact(state: SessionState, compact: Compact, context: DecisionContext) 
     return TurnStarted(
         turn=turn, messages=(), task="compact", instructions=instructions, inbox=context.inbox, at=context.at
     )
+
+
+def starts_queued_message(state: SessionState) -> bool:
+    """Return whether a queued message starts the next turn, rather than an interrupting message or a steer."""
+    return bool(state.queue) and not state.is_held and state.queue[0].delivery is Delivery.QUEUE
 
 
 def on_end(state: SessionState, records: list[AnyRecord], context: DecisionContext) -> list[AnyRecord]:

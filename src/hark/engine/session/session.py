@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+
+import anyio
 
 from hark.engine.services import EngineServices
 from hark.engine.session import decide
@@ -22,9 +25,10 @@ from hark.protocol.names import is_scheduled
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, CommandRefused, RouteChosen, TurnEnded, TurnStarted
-from hark.protocol.store import InboxEntry, Lease
+from hark.protocol.store import InboxEntry, Lease, StoreError
 
 FENCED = "the session was taken over"
+LAST_MESSAGES_SECONDS = 1.0
 
 
 class Session:
@@ -48,6 +52,7 @@ class Session:
         self._turns: list[tuple[Turn, asyncio.Future[None]]] = []
         self._changed = Signal()
         self._verified_lapses = services.lease_renewal.lapses
+        self._is_between_turns = False  # the last turn has ended, and a queued message is about to start the next one
         self._is_closing = False
         self._is_fenced = False
         self.is_over = False
@@ -93,10 +98,9 @@ class Session:
         turn = next((turn for turn, _ in reversed(self._turns) if interrupt.turn in ("", turn.id)), None)
         if turn is not None or not interrupt.turn:
             self._stop_work(interrupt)
-        if turn is None:
-            return None
-        named = Interrupt(interrupt.id, interrupt.source, turn.id, interrupt.shown)
-        turn.interrupt(named)
+        named = Interrupt(interrupt.id, interrupt.source, turn.id if turn else interrupt.turn, interrupt.shown)
+        if turn is not None:
+            turn.interrupt(named)
         self._append(*decide.on_interrupt(self.state, named, self._services.rules.after_stop, self._context()))
         return turn
 
@@ -114,7 +118,7 @@ class Session:
 
     def _wake_after(self, command: ChangeCommand) -> None:
         """Start a turn if `command` ended background work and its report may start one."""
-        if isinstance(command, EndWork) and not self._is_closing:
+        if isinstance(command, EndWork) and not self._is_closing and not self._is_between_turns:
             self._append(*decide.on_ready(self.state, self._context()))
 
     def _stop_work(self, interrupt: Interrupt) -> None:
@@ -235,12 +239,29 @@ class Session:
                 return await self._journal.flush()
             turn, is_durable = self._turns[0]
             await is_durable
-            await self._append_end(await turn.run())
+            await self._end_turn(await turn.run())
 
-    def _append_end(self, records: list[AnyRecord]) -> asyncio.Future[None]:
-        if not self._is_closing:
+    async def _end_turn(self, records: list[AnyRecord]) -> None:
+        """Append a turn's last records, and start the next turn.
+
+        A queued message waits until the end is published, because a steer that is sent before that runs first.
+        """
+        self._is_between_turns = decide.starts_queued_message(self.state)
+        if not self._is_closing and not self._is_between_turns:
             records = decide.on_end(self.state, records, self._context())
-        return self._append(*records)
+        await self._append(*records)
+        if self._is_between_turns:
+            await self._read_last_messages()
+            self._is_between_turns = False
+            if not self._is_closing:
+                self._append(*decide.on_ready(self.state, self._context()))
+
+    async def _read_last_messages(self) -> None:
+        """Process the messages that were sent before the turn ended, also by other processes."""
+        with anyio.move_on_after(LAST_MESSAGES_SECONDS), suppress(StoreError):
+            await self._in_flight.wait_until_stored()
+            for entry in await self._services.store.inbox.entries_after(self.id, self.state.cursor):
+                self.process_entry(entry)
 
     # Decisions.
 
@@ -251,7 +272,10 @@ class Session:
             turn = self._last_turn()
             shown = say.shown.characters if say.shown and say.shown.turn == turn.id else None
             turn.interrupt(Interrupt(say.id, NEW_MESSAGE, turn.id, shown))
-        self._append(*decide.on_say(self.state, say, context, is_stopped=stop is not None))
+        if self._is_between_turns and stop is None:
+            self._append(*decide.on_backlog(self.state, say, context))
+        else:
+            self._append(*decide.on_say(self.state, say, context, is_stopped=stop is not None))
         if is_running and say.delivery is Delivery.STEER:
             self._last_turn().steering.set()
         if not is_running and self._turns and stop is not None:
