@@ -48,10 +48,17 @@ class BackgroundWork:
     # Processes.
 
     async def watch_process(self, session: str, process: BackgroundProcess) -> None:
-        """Record a process that outlives its call. Its end wakes the session, unless the model knows about it."""
+        """Record a process that outlives its call. Its end wakes the session, unless the model knows about it.
+
+        A second call has no effect. Cancelling only ends the wait for the record.
+        """
+        if (session, process.work) in self.running:
+            return
         self.keep(session, process.work)
-        await self._change(session, StartWork(token_hex(8), process.work, process.name))
-        self._start(self._watch(session, process))
+        start = StartWork(token_hex(8), process.work, process.name)
+        recorded = asyncio.ensure_future(self._change(session, start))
+        self._start(self._watch(session, process, recorded))
+        await asyncio.shield(recorded)
 
     def note_end_read(self, session: str, process: BackgroundProcess) -> None:
         """Drop a pending report, because the model has read that the process ended. Returns immediately."""
@@ -59,7 +66,8 @@ class BackgroundWork:
             process.is_end_read = True
             self._start(self.end(session, process.work, process.name, "", wakes=False))
 
-    async def _watch(self, session: str, process: BackgroundProcess) -> None:
+    async def _watch(self, session: str, process: BackgroundProcess, recorded: Awaitable[object]) -> None:
+        await recorded
         await process.wait_until_ended()
         is_known = process.is_end_read or process.was_stopped
         tail = process.output.peek()[-MAX_TAIL_CHARACTERS:].strip()

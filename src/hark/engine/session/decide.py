@@ -191,8 +191,12 @@ def on_end_work(state: SessionState, end: EndWork, context: DecisionContext) -> 
 
 
 def on_stop(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
-    """Return the records for a stop by the user: background work starts no turn until the user's next message."""
-    if state.are_wake_ups_held or not (state.work or state.reports):
+    """Return the records for a stop by the user: background work starts no turn until the user's next message.
+
+    The open calls, and the queue if the stop doesn't hold it, may still start such work.
+    """
+    has_open_calls = state.turn is not None and bool(state.turn.calls)
+    if state.are_wake_ups_held or not (state.work or state.reports or state.queue or has_open_calls):
         return []
     return [WakeUpsHeld(at=context.at)]
 

@@ -21,7 +21,7 @@ from hark.engine.turn.turn import Turn
 from hark.engine.turn.turn_io import TurnIO
 from hark.protocol.commands import NEW_MESSAGE, Answer, ChangeCommand, Compact, Delivery, EndWork, Interrupt, Say
 from hark.protocol.events import QuestionAsked
-from hark.protocol.names import is_scheduled
+from hark.protocol.names import is_child, is_scheduled
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, CommandRefused, RouteChosen, TurnEnded, TurnStarted
@@ -212,7 +212,8 @@ class Session:
         with self._journal.announce_together():
             self._append(*decide.on_load(self.state, self._context()))
             alive = [work for session, work in self._services.running_work if session == self.id]
-            self._append(*decide.end_all_work(self.state, WORK_LOST, self._context(), wakes=True, alive=alive))
+            wakes = not is_child(self.id)  # no user would see a turn of a child
+            self._append(*decide.end_all_work(self.state, WORK_LOST, self._context(), wakes=wakes, alive=alive))
             self._process_backlog(entries)
 
     def _apply_journal(self, records: list[AnyRecord], published: int) -> None:
@@ -276,6 +277,8 @@ class Session:
             self._append(*decide.on_backlog(self.state, say, context))
         else:
             self._append(*decide.on_say(self.state, say, context, is_stopped=stop is not None))
+        if stop is not None:  # a message that was sent before the stop does not allow wake-ups again
+            self._append(*decide.on_stop(self.state, self._context()))
         if is_running and say.delivery is Delivery.STEER:
             self._last_turn().steering.set()
         if not is_running and self._turns and stop is not None:
@@ -291,6 +294,8 @@ class Session:
         for entry in entries[:stopped]:
             if isinstance(entry.command, Say):
                 self._append(*decide.on_backlog(self.state, entry.command, self._context(entry.seq)))
+            elif isinstance(entry.command, EndWork):
+                self._append(decide.on_change(self.state, entry.command, self._context(entry.seq)))
             else:
                 self.process_entry(entry)
         self._append(*decide.on_ready(self.state, self._context()))
