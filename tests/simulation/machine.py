@@ -24,6 +24,7 @@ from hark.protocol.commands import Delivery, Say
 from hark.protocol.rules import Rules
 from hark.protocol.store import StoreError
 from tests.engine.null_services import GrantsInMemory, NoSnapshots
+from tests.simulation.background import make_background_tools
 from tests.simulation.model import MEMORY, REFLECT, QuietPhase, SimulatedModel
 from tests.simulation.network_link import NetworkLink
 from tests.simulation.observations import Observations
@@ -61,8 +62,12 @@ class Machine:
         *,
         adopts_work: bool = True,
         lapses: Random | None = None,
+        background: Random | None = None,
     ) -> None:
-        """With `lapses`, the machine is paused once for longer than its lease, between two requests of a turn."""
+        """With `lapses`, the machine is paused once for longer than its lease, between two requests of a turn.
+
+        With `background`, its turns start background work.
+        """
         self.name = link.owner
         self.link = link
         self.tasks: list[asyncio.Task[Any]] = []
@@ -72,12 +77,14 @@ class Machine:
         self._observations = observations
         self._vault = vault
         self._store = vault.open(link, lambda: observations.read_commits(link.now(), link.owner))
+        work, background_tools = make_background_tools(
+            observations, link, quiet, background or random, lambda: self._router
+        )
+        tools = SimulatedTools(observations, link, quiet, background_tools if background else ())
         self._services = EngineServices(
             store=self._store,
-            routes=Routes([Route("main", SimulatedModel(observations, link, random, quiet, lapses))], link),
-            current=CurrentSettings(
-                TurnSettings(rules, SimulatedTools(observations, link, quiet), lambda: "You are simulated.")
-            ),
+            routes=Routes([Route("main", SimulatedModel(observations, link, random, quiet, lapses, background))], link),
+            current=CurrentSettings(TurnSettings(rules, tools, lambda: "You are simulated.")),
             clock=link,
             quarantine=Quarantine(),
             spending=DailySpending(self._store.journal, link),
@@ -87,7 +94,9 @@ class Machine:
             analyzer=ShellAnalyzer(Path("/home/person")),
             grants=GrantsInMemory(),
             snapshots=NoSnapshots(),
+            running_work=work.running,
         )
+        self._services.stopped.add(work.stop_children)
         self._router = SessionRouter(self._services, adopts_work=adopts_work)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._scope = anyio.CancelScope()

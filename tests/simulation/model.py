@@ -1,6 +1,5 @@
 """A simulated model that writes text, reasons, calls tools, stalls and fails, depending on the seed."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
 from random import Random
@@ -28,6 +27,15 @@ TOOL_BEHAVIOURS = ["finish", "finish", "finish", "long", "raise", "swallow", "st
 MEMORY = "memory"
 REFLECT = "reflect-"  # the start of the message ids of a background session
 REFLECTION_PIECES = 60
+GOAL = "goal "  # the start of the first message in a child session
+CHILD_PIECES = (0, 10, 40, 80)
+BACKGROUND_CALLS: list[tuple[str, dict[str, str]]] = [
+    ("delegate", {}),
+    ("delegate", {}),
+    ("process", {"action": "start", "command": "sleep 9"}),
+    ("process", {"action": "start", "command": "sleep 9"}),
+    ("process", {"action": "list"}),
+]
 TOOLS = ["look", "look", "change", "patient", "nothing_like_it"]
 
 
@@ -48,9 +56,14 @@ class SimulatedModel:
         random: Random,
         quiet: QuietPhase,
         lapses: Random | None = None,
+        background: Random | None = None,
     ) -> None:
-        """With `lapses`, the first failed request pauses the machine until its lease has expired."""
+        """With `lapses`, the first failed request pauses the machine until its lease has expired.
+
+        With `background`, some calls start background work.
+        """
         self._lapses = lapses
+        self._background = background
         self._observations = observations
         self._link = link
         self._random = random
@@ -61,6 +74,10 @@ class SimulatedModel:
             await self._link.wait(0)
         if any(isinstance(one, UserMessage) and one.id.startswith(REFLECT) for one in request.messages):
             async for chunk in self._reflect(request):
+                yield chunk
+            return
+        if isinstance(request.messages[0], UserMessage) and request.messages[0].text.startswith(GOAL):
+            async for chunk in self._run_child(request.messages[0].text):
                 yield chunk
             return
         stream_record = self._record_request(request)
@@ -98,6 +115,18 @@ class SimulatedModel:
         yield TextChunk("noted")
         yield EndChunk("stop")
 
+    async def _run_child(self, goal: str) -> AsyncGenerator[Chunk, None]:
+        """Reply to a child session after a while, or fail."""
+        random = Random(goal)
+        for _ in range(random.choice(CHILD_PIECES)):
+            await self._link.wait(0.05)
+            if self._quiet.is_on:
+                break
+        if random.random() < 0.1:
+            raise ProviderError("no such model", "not_found")
+        yield TextChunk(f"result of {goal}")
+        yield EndChunk("stop")
+
     def _pause_until_lapse(self, error: Exception) -> Exception:
         """Pause the machine, once, and return an error whose retry comes when the lease may have expired."""
         random, self._lapses = self._lapses, None
@@ -106,7 +135,7 @@ class SimulatedModel:
             return error
         seconds = LEASE_SECONDS + random.random() * 4
         self._observations.add_trace(self._link.now(), self._link.owner, "lapses for", round(seconds, 3))
-        self._link.paused_until = asyncio.get_running_loop().time() + seconds
+        self._link.pause(seconds)
         return TransientProviderError("connection lost", retry_after=LEASE_SECONDS + random.random() * 4)
 
     def _record_request(self, request: Request) -> StreamRecord:
@@ -140,6 +169,8 @@ class SimulatedModel:
         kind = random.choice(
             ["text", "text", "calls", "calls", "calls", "calls", "silent", "endless", "early", "late", "fatal", "cut"]
         )
+        if self._background is not None and self._background.random() < 0.5:
+            kind = "calls"
         if kind == "silent":
             yield from self._stall_until_quiet()
         if kind == "early" and random.random() < 0.8:
@@ -180,5 +211,9 @@ class SimulatedModel:
             arguments = json.dumps({"do": random.choice(TOOL_BEHAVIOURS), "command": random.choice(["ls", "rm -rf x"])})
             if random.random() < 0.1:
                 arguments = arguments[: random.randint(1, 9)]
-            yield CallChunk(index, name, random.choice(TOOLS), arguments[:4])
+            tool = random.choice(TOOLS)
+            if self._background is not None and self._background.random() < 0.6:
+                tool, details = self._background.choice(BACKGROUND_CALLS)
+                arguments = json.dumps(details | ({"goal": f"{GOAL}{number}.{index}"} if tool == "delegate" else {}))
+            yield CallChunk(index, name, tool, arguments[:4])
             yield CallChunk(index, arguments=arguments[4:])

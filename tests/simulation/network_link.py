@@ -17,7 +17,7 @@ class NetworkLink:
         self.owner = owner
         self.is_alive = is_alive
         self.died_at: float | None = None
-        self.paused_until = 0.0
+        self.pause_times: list[float] = []
         self.store_spans: list[tuple[float, float]] = []
         self.wake_spans: list[tuple[float, float]] = []
         self.error_times: list[float] = []
@@ -27,6 +27,7 @@ class NetworkLink:
         self._tempo = tempo
         self._loop = asyncio.get_running_loop()
         self._id_count = 0
+        self._paused_until = 0.0
 
     @property
     def is_dead(self) -> bool:
@@ -37,6 +38,11 @@ class NetworkLink:
         """Cut the link permanently."""
         if self.died_at is None:
             self.died_at = self.now()
+
+    def pause(self, seconds: float) -> None:
+        """Let all actions of the machine wait until the pause is over."""
+        self.pause_times.append(self.now())
+        self._paused_until = self._loop.time() + seconds
 
     def now(self) -> float:
         return START_OF_TIME + self._loop.time()
@@ -84,7 +90,7 @@ class NetworkLink:
     def _run_action(self, action: Callable[[], object]) -> None:
         if self.is_dead:
             return
-        if self._loop.time() < self.paused_until:
-            self._loop.call_at(self.paused_until + self._random.random() * 1e-3, self._run_action, action)
+        if self._loop.time() < self._paused_until:
+            self._loop.call_at(self._paused_until + self._random.random() * 1e-3, self._run_action, action)
         else:
             action()

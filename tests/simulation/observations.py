@@ -29,6 +29,7 @@ class SentMessage:
     text: str
     delivery: Delivery
     called_mark: int
+    said_mark: int | None = None  # when the first machine received it
     receipts: list[tuple[int, Receipt]] = field(default_factory=list[tuple[int, Receipt]])
 
 

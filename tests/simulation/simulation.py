@@ -7,17 +7,22 @@ from random import Random
 from typing import Any
 from unittest import mock
 
+from hark.app import background_work as background_work_module
 from hark.engine.session import ownership as ownership_module
 from hark.engine.session.router import HEARTBEAT_SECONDS
-from hark.engine.session.state import SessionState
-from hark.protocol.commands import Delivery, Say
+from hark.protocol.commands import Delivery
 from hark.protocol.names import background_session_name
-from hark.protocol.records import Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from tests.simulation.loop import LoopStuck, VirtualLoop
 from tests.simulation.machine import Machine, register_task
 from tests.simulation.model import QuietPhase
 from tests.simulation.network_link import NetworkLink
 from tests.simulation.observations import Observations
+from tests.simulation.pending_work import (
+    find_open_turn,
+    find_pending_messages,
+    find_runnable_work,
+    find_running_work,
+)
 from tests.simulation.plan import Plan, make_plan
 from tests.simulation.promises.promises import check
 from tests.simulation.storage import LEASE_SECONDS, MemoryState, SqlState
@@ -70,6 +75,8 @@ class Simulation:
         if self.plan.has_reflection:
             self.machines[0].reflect(background_session_name(SESSION, "1"))
         await asyncio.wait([*user_tasks, faults])
+        if self.plan.has_last_stop:
+            self.users[0].stop("")
         await asyncio.sleep(self.plan.idle_seconds)
         await self._finish()
         check(self.observations, self._links, self.plan.rules)
@@ -84,7 +91,17 @@ class Simulation:
         self._links[link.owner] = link
         self.observations.add_trace(link.now(), link.owner, "boots")
         lapses = Random(f"{plan.seed} {link.owner} lapses") if plan.has_lapse else None
-        machine = Machine(self.observations, self.vault, link, plan.rules, self._model, self.quiet, lapses=lapses)
+        background = Random(f"{plan.seed} {link.owner} background") if plan.has_background_work else None
+        machine = Machine(
+            self.observations,
+            self.vault,
+            link,
+            plan.rules,
+            self._model,
+            self.quiet,
+            lapses=lapses,
+            background=background,
+        )
         self.machines.append(machine)
         if plan.has_readers or len(self.machines) == 1:
             machine.spawn(self._open_screen(machine), "watch")
@@ -138,7 +155,7 @@ class Simulation:
                 case _:
                     seconds = LEASE_SECONDS + random.random() * 4
                     self.observations.add_trace(machine.link.now(), machine.name, "pauses for", round(seconds, 3))
-                    machine.link.paused_until = asyncio.get_running_loop().time() + seconds
+                    machine.link.pause(seconds)
                     await asyncio.sleep(seconds + random.random())
                     continue
             self.machines.remove(machine)
@@ -169,7 +186,12 @@ class Simulation:
         end = loop.time() + QUIET_SECONDS
         for round_number in itertools.count(1):
             await asyncio.sleep(0.5)
-            if not self._find_open_turn() and not self._find_pending_messages():
+            is_working = bool(find_running_work(self.observations)) or bool(self._runnable_work())
+            if (
+                not find_open_turn(self.observations)
+                and not find_pending_messages(self.observations)
+                and not is_working
+            ):
                 return
             if loop.time() > end:
                 self.observations.add_violation(
@@ -192,50 +214,21 @@ class Simulation:
         self.observations.add_violation(f"liveness: all machines are idle, but {self._runnable_work()}")
 
     def _runnable_work(self) -> str:
-        """Return the work that needs no user but has not started, or ""."""
-        state = SessionState()
-        for one in self.observations.records:
-            state.apply(one.record)
-        unread = [entry.seq for _, entry in self.observations.entries if entry.seq > state.cursor]
-        if unread:
-            return f"the inbox entries {unread} are unread"
-        is_runnable = state.turn is None and state.queue and not state.is_held
-        return f"{len(state.queue)} queued messages do not run" if is_runnable else ""
+        live = [machine.name for machine in self.machines if not machine.has_ended]
+        return find_runnable_work(self.observations, self.plan.rules.limits.wake_ups, live)
 
     def _unblock(self) -> None:
         """Stop a turn that is waiting for an answer, or release held messages."""
         person = self.users[0]
-        if self._find_open_turn():
+        if find_open_turn(self.observations):
             person.stop("", self.machines[0])
         else:
             person.send(Delivery.QUEUE)
 
     def _unfinished_work(self) -> str:
-        pending = sorted(self._find_pending_messages()) or "none"
-        return f"open turn: {self._find_open_turn() or 'none'}, pending messages: {pending}"
-
-    def _find_open_turn(self) -> str:
-        turn = ""
-        for one in self.observations.records:
-            if isinstance(one.record, TurnStarted):
-                turn = one.record.turn
-            elif isinstance(one.record, TurnEnded):
-                turn = ""
-        return turn
-
-    def _find_pending_messages(self) -> set[str]:
-        pending = {entry.command.id for _, entry in self.observations.entries if isinstance(entry.command, Say)}
-        for one in self.observations.records:
-            match one.record:
-                case TurnStarted(messages=messages) | Steered(messages=messages):
-                    pending.difference_update(message.id for message in messages)
-                case Queued(message=message):
-                    pending.add(message.id)
-                case Withdrawn(message=message):
-                    pending.discard(message)
-                case _:
-                    pass
-        return pending
+        pending = sorted(find_pending_messages(self.observations)) or "none"
+        work = self._runnable_work() or sorted(find_running_work(self.observations)) or "none"
+        return f"open turn: {find_open_turn(self.observations) or 'none'}, pending messages: {pending}, work: {work}"
 
 
 def run_seed(seed: int) -> Observations:
@@ -246,7 +239,11 @@ def run_seed(seed: int) -> Observations:
     asyncio.set_event_loop(loop)
     simulation = Simulation(make_plan(seed))
     try:
-        with mock.patch.object(ownership_module, "FOLLOW_SECONDS", FOLLOW_SECONDS):
+        names = (f"w{number}" for number in itertools.count(1))
+        with (
+            mock.patch.object(ownership_module, "FOLLOW_SECONDS", FOLLOW_SECONDS),
+            mock.patch.object(background_work_module, "token_hex", side_effect=names),
+        ):
             loop.run_until_complete(simulation.run())
         for sentence in unhandled_errors:
             simulation.observations.add_violation(f"an unhandled error: {sentence}")

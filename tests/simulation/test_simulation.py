@@ -10,7 +10,7 @@ from tests.simulation.simulation import run_seed
 
 COUNT = int(os.environ.get("HARK_SEEDS", "500"))  # more than any planted bug needs; `make simulate` runs thousands
 BLOCKS = 10
-SOME_SEEDS = (3, 11, 42, 416, 697)
+SOME_SEEDS = (3, 9, 11, 42, 57, 111, 416, 697)
 PRINT_FINGERPRINTS = """
 import sys
 from tests.simulation.simulation import run_seed

@@ -26,14 +26,13 @@ class SimulatedTool:
         self._link = link
         self._quiet = quiet
 
-    async def run(self, arguments: Mapping[str, Any], context: CallContext) -> ToolOutput:
+    async def run(self, arguments: Any, context: CallContext) -> ToolOutput:
         if self._link.is_dead:
             await self._link.wait(0)
         run = self._record_start(context)
         try:
-            text = await self._work(str(arguments.get("do")), context, run)
+            output = await self._produce(arguments, context, run.text)
             run.end = "finished"
-            return ToolOutput(text)
         except asyncio.CancelledError:
             run.end = "lost" if self._link.is_dead else "cancelled"
             raise
@@ -43,6 +42,7 @@ class SimulatedTool:
         finally:
             run.ended_mark = self._observations.next_mark()
             self._observations.add_trace(self._link.now(), self._link.owner, "tool", context.call, run.end)
+        return output
 
     def _record_start(self, context: CallContext) -> ToolRun:
         observations = self._observations
@@ -62,7 +62,20 @@ class SimulatedTool:
         observations.add_trace(self._link.now(), self._link.owner, "tool", context.call, "starts")
         return run
 
-    async def _work(self, behaviour: str, context: CallContext, run: ToolRun) -> str:
+    def decode(self, arguments: Mapping[str, Any]) -> Any:
+        """Convert a call's arguments to the type that the tool expects.
+
+        Raises:
+            ToolError: The arguments are invalid.
+        """
+        if "do" not in arguments:
+            raise ToolError("do: is missing")
+        return arguments
+
+    async def _produce(self, arguments: Any, context: CallContext, text: str) -> ToolOutput:
+        return ToolOutput(await self._work(str(arguments.get("do")), context, text))
+
+    async def _work(self, behaviour: str, context: CallContext, text: str) -> str:
         match behaviour:
             case "long":
                 await self._wait(2.0)
@@ -79,7 +92,7 @@ class SimulatedTool:
             case "never":
                 await self._ignore_cancellation(1e9)
             case "ask":
-                return f"{run.text}: {await context.ask(Question('which?'))}"
+                return f"{text}: {await context.ask(Question('which?'))}"
             case "steered":
                 waiting = asyncio.ensure_future(context.wait_for_steer())
                 try:
@@ -89,7 +102,7 @@ class SimulatedTool:
             case _:
                 context.output("working ")
                 await self._wait(self._link.delay("tool"))
-        return run.text
+        return text
 
     async def _wait(self, seconds: float) -> None:
         left = seconds
@@ -110,20 +123,21 @@ class SimulatedTool:
 class SimulatedTools:
     """All simulated tools of one machine."""
 
-    def __init__(self, observations: Observations, link: NetworkLink, quiet: QuietPhase) -> None:
-        self._tools = {spec.name: SimulatedTool(spec, observations, link, quiet) for spec in SPECS}
+    def __init__(
+        self, observations: Observations, link: NetworkLink, quiet: QuietPhase, others: Sequence[SimulatedTool]
+    ) -> None:
+        tools = [SimulatedTool(spec, observations, link, quiet) for spec in SPECS]
+        self._tools = {tool.spec.name: tool for tool in (*tools, *others)}
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
-        return SPECS
+        return [tool.spec for tool in self._tools.values()]
 
     def get(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
     def decode(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
-        if "do" not in arguments:
-            raise ToolError("do: is missing")
-        return arguments
+        return self._tools[spec.name].decode(arguments)
 
     async def wait_until_ready(self, session: str, notify: Callable[[str], None]) -> None:
         """Return immediately: the tools are always ready."""

@@ -123,11 +123,15 @@ class SimulatedUser:
             return False
         try:
             async with asyncio.timeout(timeout_seconds):
-                receipt = await machine.call(machine.proxy.say(say), f"say {say.id}")
+                receipt = await machine.call(self._say(machine, message, say), f"say {say.id}")
         except (MachineDied, StoreError, TimeoutError):
             return False
         self._record_receipt(message, receipt, machine)
         return True
+
+    async def _say(self, machine: Machine, message: SentMessage, say: Say) -> Receipt:
+        message.said_mark = message.said_mark or self._observations.next_mark()
+        return await machine.proxy.say(say)
 
     def _record_receipt(self, message: SentMessage, receipt: Receipt, machine: Machine) -> None:
         self._observations.add_trace(machine.link.now(), machine.name, "told", receipt.id, receipt.state, receipt.turn)

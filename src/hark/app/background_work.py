@@ -59,10 +59,17 @@ class BackgroundWork:
     # Processes.
 
     async def watch_process(self, session: str, process: BackgroundProcess) -> None:
-        """Record a process that outlives its call. Its end wakes the session, unless the model knows about it."""
+        """Record a process that outlives its call. Its end wakes the session, unless the model knows about it.
+
+        A second call has no effect. Cancelling only ends the wait for the record.
+        """
+        if (session, process.work) in self.running:
+            return
         self.keep(session, process.work)
-        await self._change(session, StartWork(token_hex(8), process.work, process.name))
-        self.start_soon(self._watch(session, process))
+        start = StartWork(token_hex(8), process.work, process.name)
+        recorded = asyncio.ensure_future(self._change(session, start))
+        self.start_soon(self._watch(session, process, recorded))
+        await asyncio.shield(recorded)
 
     def note_end_read(self, session: str, process: BackgroundProcess) -> None:
         """Drop a pending report, because the model has read that the process ended. Returns immediately."""
@@ -70,7 +77,8 @@ class BackgroundWork:
             process.is_end_read = True
             self.start_soon(self.end(session, process.work, process.name, "", wakes=False))
 
-    async def _watch(self, session: str, process: BackgroundProcess) -> None:
+    async def _watch(self, session: str, process: BackgroundProcess, recorded: Awaitable[object]) -> None:
+        await recorded
         await process.wait_until_ended()
         is_known = process.is_end_read or process.was_stopped
         tail = process.output.peek()[-MAX_TAIL_CHARACTERS:].strip()

@@ -58,7 +58,10 @@ class ProcessWatch(Protocol):
     """Reports the end of a process to its session, unless the model has read about it."""
 
     async def watch_process(self, session: str, process: BackgroundProcess) -> None:
-        """Record a process that outlives its call, and report its end."""
+        """Record a process that outlives its call, and report its end. A second call has no effect.
+
+        Cancelling only ends the wait for the record.
+        """
         ...
 
     def note_end_read(self, session: str, process: BackgroundProcess) -> None:
@@ -132,6 +135,7 @@ class ProcessTool:
         try:
             with anyio.move_on_after(START_SECONDS):  # commands that fail mostly fail at once
                 await wait_for_first(process.wait_until_ended, context.wait_for_steer)
+            is_left = await self._leave_running(context.session, process)
         except anyio.get_cancelled_exc_class():
             if not context.is_cut_by_message:
                 # A stopped call has not done its work, so it must not leave a process that is never used.
@@ -139,11 +143,17 @@ class ProcessTool:
                     await process.stop()
                 self._background.remove(context.session, process)
                 raise
-        if process.is_running:
-            if self._watch:
-                await self._watch.watch_process(context.session, process)
+            is_left = await self._leave_running(context.session, process)
+        if is_left:
             return ToolOutput(f"Started {process.name} (pid {process.pid}). Use the read action to see its output.")
         return _build_output(process, is_error=process.exit_code != 0)
+
+    async def _leave_running(self, session: str, process: BackgroundProcess) -> bool:
+        """Watch a process that outlives its call. Return False if it has ended."""
+        is_running = process.is_running
+        if is_running and self._watch:
+            await self._watch.watch_process(session, process)
+        return is_running
 
 
 async def _read_output(process: BackgroundProcess, seconds: float, context: CallContext) -> ToolOutput:

@@ -6,7 +6,7 @@ from hark.protocol.events import CallStart, ReplyDelta, TurnEnd
 from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk
-from hark.providers.scripted import Hang, Pause
+from hark.providers.scripted import Hang, Pause, ScriptedReply
 from tests.app.slash.test_command_table import ObservedSession, observed_session
 
 
@@ -19,7 +19,7 @@ def outcomes(observed: ObservedSession) -> list[object]:
 
 
 async def test_a_paused_turn_ends_after_its_step_and_continues_before_the_queue(tmp_path: Path) -> None:
-    script = [shell(1, "echo ran >> log; sleep 0.2"), ["resumed"], ["next"]]
+    script: list[ScriptedReply] = [shell(1, "echo ran >> log; sleep 0.2"), ["resumed"], ["next"]]
     async with observed_session(tmp_path, script) as (observed, [provider]):
         session = observed.session
         await session.say("/mode all")
@@ -33,7 +33,7 @@ async def test_a_paused_turn_ends_after_its_step_and_continues_before_the_queue(
         await session.say("/continue")
         assert await session.idle() == Completed("next")
         assert await observed.wait_for_notice("continue") == "t2 continues t1."
-    assert (tmp_path / "log").read_text() == "ran\n"  # noqa: ASYNC240
+    assert (tmp_path / "log").read_text() == "ran\n"
     assert outcomes(observed) == [Interrupted("pause"), Completed("resumed"), Completed("next")]
     last = [request.messages[-1] for request in provider.requests]
     assert isinstance(last[1], UserMessage)
@@ -73,7 +73,7 @@ async def test_an_interrupting_message_overrides_a_pause(tmp_path: Path) -> None
 
 async def test_continue_resumes_a_turn_that_a_message_interrupted_once_and_from_the_journal(tmp_path: Path) -> None:
     hang = Hang()
-    script = [shell(1, "echo ran >> log"), ["half", hang], ["served"], ["finished"]]
+    script: list[ScriptedReply] = [shell(1, "echo ran >> log"), ["half", hang], ["served"], ["finished"]]
     async with observed_session(tmp_path, script) as (observed, [provider]):
         session = observed.session
         await session.say("/mode all")
@@ -87,7 +87,7 @@ async def test_continue_resumes_a_turn_that_a_message_interrupted_once_and_from_
     prompt = provider.requests[-1].messages[-1]
     assert isinstance(prompt, UserMessage)
     assert prompt.text.startswith("Continue t1, which was interrupted by another message.")
-    assert (tmp_path / "log").read_text() == "ran\n"  # noqa: ASYNC240
+    assert (tmp_path / "log").read_text() == "ran\n"
 
 
 async def test_a_stop_can_be_undone_while_nothing_else_ran(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import pytest
 from hark.protocol.commands import Delivery, Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.outcomes import Completed
-from hark.protocol.records import Queued, QueueHeld, TurnStarted
+from hark.protocol.records import Queued, QueueHeld, TurnEnded, TurnStarted
 from hark.protocol.rules import AfterStop, Rules
 from hark.protocol.store import SessionSummary
 from hark.providers.scripted import Hang, ScriptedProvider
 from tests.engine.engine_fixture import GatedStore, make_services, run_session
+from tests.waiting import until
 
 TURN = "demo.t1"
 
@@ -59,6 +60,66 @@ async def test_100_unread_steers_start_one_turn_in_their_order_before_the_queue(
         await user.proxy.idle()
     names = [message.id for message in provider.requests[1].messages if isinstance(message, UserMessage)]
     assert names[1:] == [f"s{number}" for number in range(100)]
+
+
+async def test_a_steer_in_flight_when_its_turn_ends_runs_before_the_queue() -> None:
+    store, reply = GatedStore(), LastReply()
+    provider = ScriptedProvider([[reply], ["steer"], ["queued"]])
+    async with run_session(make_services(provider, store)) as user:
+        await user.say("go", message_id="go")
+        await reply.reached.wait()
+        await user.say("later", Delivery.QUEUE, "q")
+        store.inbox.gate.shut()
+        steer = asyncio.create_task(user.say("use tabs", Delivery.STEER, "s"))
+        await store.inbox.gate.reached.wait()
+        reply.end.set()
+        await user.recorder.wait_for_turns(1)
+        store.inbox.gate.open()
+        await steer
+        await user.proxy.idle()
+    names = [message.id for message in provider.requests[-1].messages if isinstance(message, UserMessage)]
+    assert names == ["go", "s", "q"]
+
+
+async def test_a_steer_runs_before_the_queue_when_the_end_of_its_turn_is_not_durable_yet() -> None:
+    store, reply = GatedStore(), LastReply()
+    provider = ScriptedProvider([[reply], ["steer"], ["queued"], ["new"]])
+    async with run_session(make_services(provider, store)) as user:
+        await user.say("go", message_id="go")
+        await reply.reached.wait()
+        await user.say("later", Delivery.QUEUE, "q")
+        store.journal.block_from(TurnEnded)
+        reply.end.set()
+        await store.journal.gate.reached.wait()
+        queued = asyncio.create_task(user.say("then this", Delivery.QUEUE, "n"))
+        steer = asyncio.create_task(user.say("use tabs", Delivery.STEER, "s"))
+        await until(lambda: len(user.proxy.state.queue) == 3)
+        store.journal.gate.open()
+        await asyncio.gather(queued, steer)
+        await user.proxy.idle()
+    names = [message.id for message in provider.requests[-1].messages if isinstance(message, UserMessage)]
+    assert names == ["go", "s", "q", "n"]
+
+
+@pytest.mark.parametrize("turn", ["", TURN])
+async def test_a_stop_holds_the_queue_when_the_end_of_the_turn_is_not_durable_yet(turn: str) -> None:
+    store, reply = GatedStore(), LastReply()
+    provider = ScriptedProvider([[reply]])
+    async with run_session(make_services(provider, store)) as user:
+        await user.say("go", message_id="go")
+        await reply.reached.wait()
+        await user.say("later", Delivery.QUEUE, "q")
+        store.journal.block_from(TurnEnded)
+        reply.end.set()
+        await store.journal.gate.reached.wait()
+        stop = asyncio.create_task(user.stop(turn))
+        await until(lambda: user.proxy.state.is_held)
+        store.journal.gate.open()
+        settled = await stop
+        assert settled is not None
+        assert settled.outcome == await user.proxy.idle() == Completed("")
+        assert [(item.id, item.state) for item in await user.proxy.queue()] == [("q", "held")]
+    assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize("after_stop", [AfterStop.HOLD, AfterStop.RUN])

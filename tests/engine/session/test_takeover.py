@@ -160,6 +160,25 @@ async def test_an_owner_whose_lease_lapsed_calls_no_model_before_it_verifies_its
     assert provider.requests == []
 
 
+async def test_an_idle_owner_whose_lease_lapsed_notices_the_takeover() -> None:
+    """The owner was suspended. Another process owns the session when it resumes, and no wake-up arrives."""
+    memory, clock, hang = SharedMemory(), AdjustableClock(), Hang()
+    services = make_services(ScriptedProvider([]), MemoryStore(memory, "a", clock))
+    services = replace(services, clock=clock, lease_renewal=LeaseRenewal(services.store.leases, clock))
+    async with run_session(services, heartbeat_seconds=0.5) as a:
+        await a.proxy.wait_until_loaded()
+        memory.wakes.pop("a")
+        clock.expire_leases()
+        async with run_process(memory, clock, "b", [hang]) as b:
+            async with asyncio.timeout(at_most(3)):
+                await b.user.say("go")
+                await hang.reached.wait()
+                await until(lambda: a.proxy.state.turn is not None)
+                settled = await a.stop()
+    assert settled is not None
+    assert settled.outcome == Interrupted("user")
+
+
 async def test_an_owner_that_regains_its_session_publishes_every_event_once() -> None:
     first, second = Hang(), Hang()
     async with run_takeover([["par", first], ["three"], ["four"]], [["half", second]], first) as (a, b):

@@ -84,7 +84,7 @@ async def test_a_silent_call_is_cancelled_on_retry_and_never_run_again_by_hark(t
     assert isinstance(result, CallResult)
     assert result.effect is Effect.CANCELLED
     assert "cancelled by the user after a long silence" in result.text
-    assert (tmp_path / "log").read_text() == "ran\n"  # noqa: ASYNC240
+    assert (tmp_path / "log").read_text() == "ran\n"
 
 
 async def test_the_user_can_stop_a_quiet_turn(tmp_path: Path) -> None:

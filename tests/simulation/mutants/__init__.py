@@ -1,6 +1,6 @@
 """Known bugs that are planted in the engine. The simulation must detect each of them."""
 
-from tests.simulation.mutants import announcements, calls, ownership, queue, stops, writes
+from tests.simulation.mutants import announcements, background, calls, ownership, queue, stops, writes
 from tests.simulation.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -10,4 +10,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *writes.MUTANTS,
     *announcements.MUTANTS,
     *ownership.MUTANTS,
+    *background.MUTANTS,
 )

@@ -78,6 +78,12 @@ def _queue_steers_last(delivery: Delivery, *, has_turn: bool) -> bool:
     return delivery is Delivery.INTERRUPT
 
 
+async def _end_with_next_turn(self: Any, records: list[Any]) -> None:
+    if not self._is_closing:
+        records = decide.on_end(self.state, records, self._context())
+    await self._append(*records)
+
+
 def _start_nothing(state: SessionState, context: decide.DecisionContext) -> list[Any]:
     return []
 
@@ -89,6 +95,7 @@ MUTANTS = (
     Mutant("The queue has one slot, and the last message wins", ((SessionState, "_queue", _keep_last_only),)),
     Mutant("An interrupting message wipes the queue", ((SessionState, "_queue", _clear_on_interrupt),)),
     Mutant("A steer that its turn did not take runs last", ((decide, "goes_first", _queue_steers_last),)),
+    Mutant("A queued message starts before the last steer is read", ((Session, "_end_turn", _end_with_next_turn),)),
     Mutant("A loaded session waits for the next message before it runs", ((decide, "on_ready", _start_nothing),)),
     Mutant("Messages held by a stop are never released", ((decide, "on_say", _never_release_held),)),
     Mutant(

@@ -40,11 +40,12 @@ def _is_interrupt_of(record: object, turn: str) -> bool:
 def _earliest_message(observations: Observations, history: TurnHistory, turn: str) -> int:
     record = history.started[turn].record
     assert isinstance(record, TurnStarted)
-    return min(
+    marks = [
         observations.messages[message.id].called_mark
         for message in record.messages
         if message.id in observations.messages
-    )
+    ]
+    return min(marks, default=history.started[turn].mark)  # a report from background work has no message
 
 
 def check_interrupts(observations: Observations, history: TurnHistory) -> None:

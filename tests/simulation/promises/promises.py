@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 
-from hark.protocol.commands import Delivery, Say
+from hark.protocol.commands import Say
 from hark.protocol.messages import UserMessage
+from hark.protocol.names import is_wake_up
 from hark.protocol.outcomes import Failed
-from hark.protocol.records import Edited, Moved, Queued, Steered, TurnEnded, TurnStarted, Withdrawn
+from hark.protocol.records import Edited, Queued, Steered, TurnEnded, TurnStarted, Withdrawn
 from hark.protocol.rules import Rules
 from tests.simulation.history import TurnHistory
 from tests.simulation.network_link import NetworkLink
 from tests.simulation.observations import Observations, StopRequest
+from tests.simulation.promises.background import check_background_work
 from tests.simulation.promises.interrupts import check_calls, check_interrupt_sources, check_interrupts
+from tests.simulation.promises.order import check_order
 from tests.simulation.promises.stops import check_stops
 from tests.simulation.storage import LEASE_SECONDS
 
@@ -26,8 +28,6 @@ def check(observations: Observations, links: Mapping[str, NetworkLink], rules: R
     """Check all guarantees and add each violation to the observations."""
     history = TurnHistory(observations)
     _check_each_message_processed_once(observations)
-    _check_order(observations)
-    _check_steers_run_first(observations)
     _check_prompts(observations, history)
     _check_receipts(observations)
     _check_one_turn_at_a_time(observations)
@@ -36,9 +36,12 @@ def check(observations: Observations, links: Mapping[str, NetworkLink], rules: R
     _check_stop_times(observations, history, links, rules.limits.settle_seconds)
     has_errors = any(link.error_times for link in links.values())
     check_interrupt_sources(observations, history, has_errors=has_errors)
-    check_stops(observations, history, is_alone=len(links) == 1 and not has_errors, has_errors=has_errors)
+    is_alone = len(links) == 1 and not has_errors
+    check_order(observations, is_alone=is_alone)
+    check_stops(observations, history, is_alone=is_alone, has_errors=has_errors)
     check_interrupts(observations, history)
     check_calls(observations, history)
+    check_background_work(observations, rules.limits.wake_ups, is_alone=is_alone, has_errors=has_errors)
 
 
 def _check_each_message_processed_once(observations: Observations) -> None:
@@ -49,6 +52,8 @@ def _check_each_message_processed_once(observations: Observations) -> None:
         match one.record:
             case TurnStarted(messages=messages) | Steered(messages=messages):
                 for message in messages:
+                    if is_wake_up(message.id):
+                        continue
                     processed_counts[message.id] += 1
                     if message.text != text.get(message.id):
                         observations.add_violation(f"conservation: {message.id} ran as {message.text!r}")
@@ -78,46 +83,6 @@ def _check_internal_errors(observations: Observations) -> None:
             error = one.record.outcome.error
             if error.code == "internal":
                 observations.add_violation(f"accident: {one.record.turn} failed: {error.message}")
-
-
-def _check_order(observations: Observations) -> None:
-    """Check that queued and interrupting messages each start in inbox order, unless a user moved them."""
-    position = {entry.command.id: entry.seq for _, entry in observations.entries}
-    moved = {one.record.message for one in observations.records if isinstance(one.record, Moved)}
-    started = [
-        message.id
-        for one in observations.records
-        if isinstance(one.record, TurnStarted)
-        for message in one.record.messages
-    ]
-    for delivery in (Delivery.QUEUE, Delivery.INTERRUPT):
-        names = [
-            name
-            for name in started
-            if name not in moved and name in observations.messages and observations.messages[name].delivery is delivery
-        ]
-        for first, second in pairwise(names):
-            if position[first] > position[second]:
-                observations.add_violation(f"order: {first} ran before {second}, which came first ({delivery})")
-
-
-def _check_steers_run_first(observations: Observations) -> None:
-    """Check that no queued message starts a turn while a steer for an earlier turn waits, unless a user moved one."""
-    moved = {one.record.message for one in observations.records if isinstance(one.record, Moved)}
-    steers: list[str] = []
-    for one in observations.records:
-        match one.record:
-            case Queued(message=message, delivery=Delivery.STEER, turn=turn) if turn and message.id not in moved:
-                steers.append(message.id)
-            case TurnStarted(messages=messages) | Steered(messages=messages):
-                names = [message.id for message in messages]
-                steers = [name for name in steers if name not in names]
-                if steers and names and isinstance(one.record, TurnStarted) and not moved.intersection(names):
-                    observations.add_violation(f"order: {names} started a turn before the steers {steers}")
-            case Withdrawn(message=name) if name in steers:
-                steers.remove(name)
-            case _:
-                pass
 
 
 def _check_prompts(observations: Observations, history: TurnHistory) -> None:
@@ -211,10 +176,11 @@ def _local_spans(link: NetworkLink) -> Spans:
 
 
 def _all_spans(links: Iterable[NetworkLink]) -> Spans:
-    """Return the time spans that may delay a stop on a follower, including wake-ups and lease expiry of dead owners."""
+    """Return the time spans that may delay a stop on a follower, such as wake-ups and leases that must expire."""
     spans: Spans = []
     for link in links:
         spans.extend([*_local_spans(link), *link.wake_spans])
+        spans.extend((begin, begin + LEASE_SECONDS + FOLLOW_SECONDS) for begin in link.pause_times)
         if link.died_at is not None:
             spans.append((link.died_at, link.died_at + LEASE_SECONDS + FOLLOW_SECONDS))
     return spans

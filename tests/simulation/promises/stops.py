@@ -27,7 +27,8 @@ def _check_stop_found_nothing(
     """Check that a stop on the owner's machine reports the turn that was running during the whole stop, if any."""
     for turn, started in history.started.items():
         ended = history.ended.get(turn)
-        if started.writer != stop.machine or stop.machine in observations.deaths:
+        was_taken_over = ended is not None and ended.writer != stop.machine
+        if started.writer != stop.machine or stop.machine in observations.deaths or was_taken_over:
             continue
         if started.mark < stop.called_mark and (ended is None or ended.mark > returned_mark):
             observations.add_violation(f"stop: {stop.id} found no turn, but {turn} ran before and after it")

@@ -544,7 +544,7 @@ async def test_a_stopped_turn_can_be_continued_after_a_reload_and_a_reset_can_be
     async with open_site(chromium, tmp_path, [hanging(2), text(["finished"])]) as site:
         page = await site.open_page()
         await send_message(page, "a long task")
-        await site.hark.server.request(1)
+        await expect(page.locator("#activity")).not_to_be_empty()
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("button", name="Continue turn t1")).to_be_visible()
         await page.reload()

@@ -17,6 +17,7 @@ from hark.protocol.commands import (
     NEW_MESSAGE,
     PAUSE,
     RESTART,
+    VOICE_MESSAGE,
     Answer,
     Delivery,
     Interrupt,
@@ -62,7 +63,7 @@ def on_say(state: SessionState, say: Say, context: DecisionContext, *, is_stoppe
     if state.turn is None and not state.queue and not context.rules.is_paused:
         return [*automatic_reset(state, context), *release, _start_turn(state, (message,), context)]
     turn = state.turn.id if state.turn else ""
-    is_first = goes_first(say.id, say.delivery, has_turn=state.turn is not None)
+    is_first = goes_first(say.id, say.delivery, has_turn=state.turn is not None or not state.is_held)
     queued = Queued(
         message=message, delivery=say.delivery, turn=turn, is_first=is_first, inbox=context.inbox, at=context.at
     )
@@ -83,7 +84,10 @@ def on_full_queue(state: SessionState, say: Say, context: DecisionContext) -> li
 
 
 def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[AnyRecord]:
-    """Queue a message that arrived while no process owned the session. `on_ready` starts the first turn later."""
+    """Queue a message that arrived between two turns, or while no process owned the session.
+
+    `on_ready` starts the next turn later.
+    """
     message = UserMessage(say.id, say.text, say.author, say.attachments)
     is_first = goes_first(say.id, say.delivery, has_turn=not state.is_held)
     queued = Queued(message=message, delivery=say.delivery, is_first=is_first, inbox=context.inbox, at=context.at)
@@ -94,8 +98,14 @@ def on_backlog(state: SessionState, say: Say, context: DecisionContext) -> list[
 def on_interrupt(
     state: SessionState, interrupt: Interrupt, after_stop: AfterStop, context: DecisionContext
 ) -> list[AnyRecord]:
-    """Return the records for a stop. A stop names its turn, so a late stop doesn't affect the next turn."""
-    if state.turn is None or state.turn.id != interrupt.turn:
+    """Return the records for a stop. A stop names its turn, so a late stop doesn't affect the next turn.
+
+    Between two turns, a stop for the turn that just ended, or without a name, applies to the queue.
+    """
+    is_running = state.turn is not None and state.turn.id == interrupt.turn
+    last_turn = state.last_end.turn if state.last_end else ""
+    is_between_turns = state.turn is None and starts_queued_message(state) and interrupt.turn in ("", last_turn)
+    if not is_running and (context.inbox or not is_between_turns):
         return [refuse(interrupt, "nothing_runs", "That turn is no longer running.", context)] if context.inbox else []
     records: list[AnyRecord] = []
     if context.inbox:
@@ -139,8 +149,12 @@ def _day(at: float, first_hour: int) -> date:
 
 
 def on_stop(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
-    """Return the records for a stop by the user: background work starts no turn until the user's next message."""
-    if state.are_wake_ups_held or not (state.work or state.reports):
+    """Return the records for a stop by the user: background work starts no turn until the user's next message.
+
+    The open calls, and the queue if the stop doesn't hold it, may still start such work.
+    """
+    has_open_calls = state.turn is not None and bool(state.turn.calls)
+    if state.are_wake_ups_held or not (state.work or state.reports or state.queue or has_open_calls):
         return []
     return [WakeUpsHeld(at=context.at)]
 
@@ -159,14 +173,14 @@ def end_all_work(
 
 
 def on_end(
-    state: SessionState, records: list[AnyRecord], context: DecisionContext, *, is_closing: bool = False
+    state: SessionState, records: list[AnyRecord], context: DecisionContext, *, starts_next: bool = True
 ) -> list[AnyRecord]:
     """Return a turn's last records, the requested reset or pause, and the start of the next turn.
 
-    All are written together. No turn starts if the session `is_closing`.
+    All are written together. Without `starts_next`, no turn starts.
     """
     records = [*records, *_requested_records(state, records, context)]
-    return records if is_closing else [*records, *_next_turn(state, records, context)]
+    return [*records, *_next_turn(state, records, context)] if starts_next else records
 
 
 def _requested_records(state: SessionState, records: Sequence[AnyRecord], context: DecisionContext) -> list[AnyRecord]:
@@ -177,7 +191,7 @@ def _requested_records(state: SessionState, records: Sequence[AnyRecord], contex
     if turn.is_resetting:
         return [SessionReset(at=context.at)]
     source = end.outcome.source if isinstance(end.outcome, Interrupted) else ""
-    if turn.is_pausing and source != NEW_MESSAGE:
+    if turn.is_pausing and source not in (NEW_MESSAGE, VOICE_MESSAGE):
         return [] if state.is_held else [QueueHeld(at=context.at)]
     if source in (CRASH, RESTART) and context.rules.after_restart is AfterRestart.CONTINUE:
         return _continuation(state, turn.id, source, records, context)
@@ -202,6 +216,11 @@ def _continuation(
     return [Queued(message=message, delivery=Delivery.QUEUE, is_first=True, at=context.at)]
 
 
+def starts_queued_message(state: SessionState) -> bool:
+    """Return whether a queued message starts the next turn, rather than an interrupting message or a steer."""
+    return bool(state.queue) and not state.is_held and state.queue[0].delivery is Delivery.QUEUE
+
+
 def on_load(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
     """Close a turn that a crash left open, when the session is loaded. The turn is never run again."""
     turn = state.turn
@@ -216,7 +235,7 @@ def on_load(state: SessionState, context: DecisionContext) -> list[AnyRecord]:
         for result in close_calls(turn.calls.values(), turn.started, "the program crashed")
     )
     records.append(TurnEnded(turn=turn.id, outcome=Interrupted(CRASH), task=turn.task, at=context.at))
-    return on_end(state, records, context, is_closing=True)
+    return on_end(state, records, context, starts_next=False)
 
 
 def on_ready(state: SessionState, context: DecisionContext) -> list[AnyRecord]:

@@ -16,6 +16,7 @@ class InFlightMessage:
         self.interrupt: Interrupt | None = None
         self._receipt: Receipt | None = None
         self._resolved = Signal()
+        self._stored = Signal()
         self._is_accepted = False
         # For the sender alone: it is woken before the turn that the message starts does any work.
         self._answer: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
@@ -29,6 +30,7 @@ class InFlightMessage:
         """Set the message's receipt, unless it already has one. Later receipts are published as events only."""
         if self._receipt is None:
             self._receipt = receipt
+            self._stored.set()
             self._resolved.set()
             if self._is_accepted:
                 self.send_receipt(receipt)
@@ -36,6 +38,7 @@ class InFlightMessage:
     def mark_accepted(self) -> None:
         """Mark the message as newly stored in the inbox, and send its receipt to the sender as soon as it is known."""
         self._is_accepted = True
+        self._stored.set()
         if self._receipt is not None:
             self.send_receipt(self._receipt)
 
@@ -54,11 +57,16 @@ class InFlightMessage:
 
     def abandon(self) -> None:
         """Mark the message as resolved without a receipt, because its sender no longer waits."""
+        self._stored.set()
         self._resolved.set()
 
     async def wait_for_receipt(self) -> Receipt:
         """Wait for the message's receipt. Only the sender may call this; cancelling doesn't withdraw the message."""
         return await self._answer
+
+    async def wait_until_stored(self) -> None:
+        """Wait until the message is in the inbox, or will not get there. Safe to cancel."""
+        await self._stored.wait()
 
     async def wait_until_resolved(self) -> Receipt | None:
         """Wait for the receipt. Return None if the message was a duplicate, was not accepted, or was abandoned."""
@@ -102,6 +110,11 @@ class InFlightMessages:
     def find_stop(self, message: str) -> Interrupt | None:
         """Return the stop that was requested while this message was in flight, or None."""
         return next((one.interrupt for one in self._open.get(message, []) if one.interrupt), None)
+
+    async def wait_until_stored(self) -> None:
+        """Wait until the messages that are in flight now are in the inbox. Safe to cancel."""
+        for arrival in [arrival for arrivals in self._open.values() for arrival in arrivals]:
+            await arrival.wait_until_stored()
 
     def set_receipt(self, receipt: Receipt) -> None:
         """Set a receipt on the in-flight messages that have the receipt's message id."""

@@ -2,8 +2,10 @@
 
 - Messages are queued in order of arrival. Interrupting messages, and steers for a running turn, go before all queued
   ones and keep the order of arrival among themselves. So a steer that its turn did not accept runs first.
-- A steer that finds no turn running is queued. If no process owned the session, it counts as meant for the last turn,
-  unless the queue is held.
+- A steer that finds no turn running is queued. Between two turns, or if no process owned the session, it counts as
+  meant for the last turn, unless the queue is held.
+- A queued message starts a turn only after the end of the last turn is durable, and after the messages that were sent
+  before that are read. So a steer that was sent before users saw the end runs first.
 - When a turn ends, the first message starts the next one, unless the queue is held. Interrupting and steering messages
   at the head of the queue start one turn together, in order. A queued message starts a separate turn.
 - A message that continues an interrupted turn (`/continue`) goes before the queued ones, and never interrupts.

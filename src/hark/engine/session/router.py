@@ -35,6 +35,7 @@ class SessionRouter:
         self._restrictions: dict[str, Restrictions] = {}
         self._idle_beats: dict[str, int] = {}
         self._tasks: TaskGroup | None = None
+        self._known_lapses = services.lease_renewal.lapses
         self._is_closing = False
         self._is_empty = anyio.Event()
 
@@ -171,12 +172,21 @@ class SessionRouter:
             if not self._is_closing:
                 self.close_idle_sessions()
             with suppress(StoreError):  # the lease outlasts one failed renewal
-                await self._services.lease_renewal.renew()
+                await self._renew_leases()
                 for session in await self._services.store.inbox.unread_sessions():
                     if session in self._proxies:
                         self._proxies[session].wake()  # a wake-up was lost
                 if self._adopts_work and not self._is_closing:
                     await self._adopt_unfinished()
+
+    async def _renew_leases(self) -> None:
+        """Renew the leases. If they had expired, let each session verify that no other process owns it now."""
+        renewal = self._services.lease_renewal
+        await renewal.renew()
+        if renewal.lapses != self._known_lapses:
+            self._known_lapses = renewal.lapses
+            for proxy in self.proxies:
+                proxy.wake()
 
     async def _read_wakes(self) -> None:
         async for session in self._services.store.bus.wakes():

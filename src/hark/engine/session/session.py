@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+
+import anyio
 
 from hark.engine.services import EngineServices
 from hark.engine.session import decide, decide_changes
@@ -32,13 +35,14 @@ from hark.protocol.commands import (
     Say,
 )
 from hark.protocol.events import QuestionAsked
-from hark.protocol.names import is_scheduled
+from hark.protocol.names import is_child, is_scheduled
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Refusal, Settled
 from hark.protocol.records import AnyRecord, CommandRefused, RouteChosen, SessionReset, TurnEnded, TurnStarted
-from hark.protocol.store import InboxEntry, Lease
+from hark.protocol.store import InboxEntry, Lease, StoreError
 
 FENCED = "the session was taken over"
+LAST_MESSAGES_SECONDS = 1.0
 
 
 class Session:
@@ -62,6 +66,7 @@ class Session:
         self._turns: list[tuple[Turn, asyncio.Future[None]]] = []
         self._changed = Signal()
         self._verified_lapses = services.lease_renewal.lapses
+        self._is_between_turns = False  # the last turn has ended, and a queued message is about to start the next one
         self._is_closing = False
         self._is_fenced = False
         self.is_over = False
@@ -107,10 +112,9 @@ class Session:
         turn = next((turn for turn, _ in reversed(self._turns) if interrupt.turn in ("", turn.id)), None)
         if turn is not None or not interrupt.turn:
             self._stop_work(interrupt)
-        if turn is None:
-            return None
-        named = Interrupt(interrupt.id, interrupt.source, turn.id, interrupt.shown)
-        turn.interrupt(named)
+        named = Interrupt(interrupt.id, interrupt.source, turn.id if turn else interrupt.turn, interrupt.shown)
+        if turn is not None:
+            turn.interrupt(named)
         self._append(*decide.on_interrupt(self.state, named, self._services.rules.after_stop, self._context()))
         return turn
 
@@ -138,7 +142,7 @@ class Session:
 
     def start_next(self) -> None:
         """Start the next turn, if no turn is running and a message or a report may start one."""
-        if not self._is_closing:
+        if not self._is_closing and not self._is_between_turns:
             self._append(*decide.on_ready(self.state, self._context()))
 
     def _stop_work(self, interrupt: Interrupt) -> None:
@@ -205,7 +209,13 @@ class Session:
         await self._journal.flush()
 
     async def check_ownership(self) -> None:
-        """Stop the session if another process wrote to its journal. A turn that writes nothing can't detect that."""
+        """Stop the session if another process owns it. A turn that writes nothing can't detect that.
+
+        Raises:
+            StoreError: Another process owns the session, or the store can't be reached.
+        """
+        if self._verified_lapses != self._services.lease_renewal.lapses:
+            await self._verify_ownership()
         known = self.state.length
         found = await self._services.store.journal.read(self.id, known)
         if known + len(found) > self.state.length:
@@ -226,7 +236,8 @@ class Session:
         with self._journal.announce_together():
             self._append(*decide.on_load(self.state, self._context()))
             alive = [work for session, work in self._services.running_work if session == self.id]
-            self._append(*decide.end_all_work(self.state, WORK_LOST, self._context(), wakes=True, alive=alive))
+            wakes = not is_child(self.id)  # no user would see a turn of a child
+            self._append(*decide.end_all_work(self.state, WORK_LOST, self._context(), wakes=wakes, alive=alive))
             self._process_backlog(entries)
 
     def _apply_journal(self, records: list[AnyRecord], published: int) -> None:
@@ -253,10 +264,27 @@ class Session:
                 return await self._journal.flush()
             turn, is_durable = self._turns[0]
             await is_durable
-            await self._append_end(await turn.run())
+            await self._end_turn(await turn.run())
 
-    def _append_end(self, records: list[AnyRecord]) -> asyncio.Future[None]:
-        return self._append(*decide.on_end(self.state, records, self._context(), is_closing=self._is_closing))
+    async def _end_turn(self, records: list[AnyRecord]) -> None:
+        """Append a turn's last records, and start the next turn.
+
+        A queued message waits until the end is published, because a steer that is sent before that runs first.
+        """
+        self._is_between_turns = decide.starts_queued_message(self.state)
+        starts_next = not self._is_closing and not self._is_between_turns
+        await self._append(*decide.on_end(self.state, records, self._context(), starts_next=starts_next))
+        if self._is_between_turns:
+            await self._read_last_messages()
+            self._is_between_turns = False
+            self.start_next()
+
+    async def _read_last_messages(self) -> None:
+        """Process the messages that were sent before the turn ended, also by other processes."""
+        with anyio.move_on_after(LAST_MESSAGES_SECONDS), suppress(StoreError):
+            await self._in_flight.wait_until_stored()
+            for entry in await self._services.store.inbox.entries_after(self.id, self.state.cursor):
+                self.process_entry(entry)
 
     # Decisions.
 
@@ -270,7 +298,12 @@ class Session:
             turn = self._last_turn()
             shown = say.shown.characters if say.shown and say.shown.turn == turn.id else None
             turn.interrupt(Interrupt(say.id, NEW_MESSAGE, turn.id, shown))
-        self._append(*decide.on_say(self.state, say, context, is_stopped=stop is not None))
+        if self._is_between_turns and stop is None:
+            self._append(*decide.on_backlog(self.state, say, context))
+        else:
+            self._append(*decide.on_say(self.state, say, context, is_stopped=stop is not None))
+        if stop is not None:  # a message that was sent before the stop does not allow wake-ups again
+            self._append(*decide.on_stop(self.state, self._context()))
         if is_running and say.delivery is Delivery.STEER:
             self._last_turn().steering.set()
         if not is_running and self._turns and stop is not None:
@@ -286,6 +319,8 @@ class Session:
         for entry in entries[:stopped]:
             if isinstance(entry.command, Say):
                 self._append(*decide.on_backlog(self.state, entry.command, self._context(entry.seq)))
+            elif isinstance(entry.command, EndWork):
+                self._append(*decide_changes.on_change(self.state, entry.command, self._context(entry.seq)))
             else:
                 self.process_entry(entry)
         self._append(*decide.on_ready(self.state, self._context()))

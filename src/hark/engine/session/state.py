@@ -65,6 +65,7 @@ class RunningTurnState:
     progress: str = ""
     calls: dict[str, Call] = field(default_factory=dict[str, Call])
     started: dict[str, float] = field(default_factory=dict[str, float])
+    ended_work: set[str] = field(default_factory=set[str])  # may end before the record of the call that it outlived
     is_pausing: bool = False
     is_resetting: bool = False
 
@@ -295,12 +296,13 @@ class SessionState:
             self.wake_ups, self.are_wake_ups_held = 0, False
 
     def _add_child(self, result: CallResult) -> None:
-        is_reported = any(report.id == wake_up_id(result.call) for report in self.reports)
-        if result.effect is Effect.CONTINUES and not is_reported:
+        if result.effect is Effect.CONTINUES and not (self.turn and result.call in self.turn.ended_work):
             self.work[result.call] = ""
 
     def _end_work(self, record: WorkEnded) -> None:
         self.work.pop(record.work, None)
+        if self.turn is not None:
+            self.turn.ended_work.add(record.work)
         self._remove_reports([wake_up_id(record.work)])
         if record.report is not None:
             self.reports.append(record.report)

@@ -56,12 +56,14 @@ class Turn:
         return self._step_runner.live
 
     def interrupt(self, interrupt: Interrupt) -> None:
-        """Cancel the turn. Only the first interrupt counts and is reported."""
+        """Cancel the turn. Only the first interrupt counts and is reported, but a later stop also ends children."""
         if self._interrupt is None:
             self._interrupt = interrupt
             self._io.is_cut_by_message = not interrupt.is_stop
             self._timeline.mark_interrupt()
             self._scope.cancel()
+        elif interrupt.is_stop:
+            self._io.is_cut_by_message = False
 
     def settle(self, settled: Settled | None) -> None:
         """Notify waiting tasks that the turn's end is durable. `settled` is None if the session changed its owner."""
