@@ -4,7 +4,18 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from hark.protocol.commands import Answer, Delivery, Edit, Interrupt, Move, QueueCommand, Say, Withdraw
+from hark.protocol.commands import (
+    Answer,
+    ChangeCommand,
+    Delivery,
+    Edit,
+    Interrupt,
+    Move,
+    PauseTurn,
+    Reset,
+    Say,
+    Withdraw,
+)
 from hark.protocol.events import AnyEvent, Notice, QuestionAsked, QuestionClosed, ReceiptChanged, TurnEnd
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.records import Queued, Steered, TurnEnded, TurnStarted, Withdrawn
@@ -79,21 +90,23 @@ class SimulatedUser:
             if random.random() < 0.3:
                 self.send(random.choice(list(Delivery)))
         elif self._observations.messages:
-            self._change_queue()
+            self._change_session()
 
     def _choose_recent_turn(self) -> str:
         turns = [one.record.turn for one in self._observations.records[-60:] if isinstance(one.record, TurnStarted)]
         return self._random.choice(turns[-2:]) if turns else f"{self._observations.session}.t1"
 
-    def _change_queue(self) -> None:
+    def _change_session(self) -> None:
         self._count += 1
         random, name = self._random, f"{self.name}.q{self._count}"
         message = random.choice(list(self._observations.messages)[-6:])
-        command: QueueCommand = random.choice(
+        command: ChangeCommand = random.choice(
             [
                 Edit(name, message, f"edited text of {message}"),
                 Move(name, message, random.randint(0, 4)),
                 Withdraw(name, message),
+                PauseTurn(name),
+                Reset(name),
             ]
         )
         machine = self._choose_machine()

@@ -52,5 +52,6 @@ MUTANTS = (
     Mutant("Every started turn allows wake-ups again", ((SessionState, "_mark_user_message", _always_allow_wake_ups),)),
     Mutant("A stop ignores work that starts later", ((decide, "on_stop", _hold_only_for_recorded_work),)),
     Mutant("A child that ended before its call runs forever", ((SessionState, "_add_child", _add_ended_child),)),
+    Mutant("A reset keeps the conversation", ((SessionState, "_reset", do_nothing),)),
     Mutant("A stop leaves children running", ((Turn, "interrupt", _continue_children),)),
 )

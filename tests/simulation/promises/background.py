@@ -4,7 +4,7 @@ from collections import Counter
 
 from hark.protocol.messages import Effect
 from hark.protocol.names import is_from_user, is_wake_up, wake_up_id
-from hark.protocol.records import CallEnded, Queued, TurnStarted, WorkEnded, WorkStarted
+from hark.protocol.records import CallEnded, Queued, SessionReset, TurnStarted, WorkEnded, WorkStarted
 from tests.simulation.observations import CommittedRecord, Observations
 from tests.simulation.pending_work import current_state
 
@@ -42,6 +42,8 @@ def _check_reported_once(observations: Observations) -> None:
                 reported[work] += report is not None
                 if report is None:
                     dropped.add(work)
+            case SessionReset():
+                dropped.update(reported)  # a reset drops the pending reports
             case TurnStarted(messages=messages):
                 delivered.update(message.id for message in messages if is_wake_up(message.id))
             case _:

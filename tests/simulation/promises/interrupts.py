@@ -2,7 +2,7 @@
 
 from hark.protocol.messages import Effect
 from hark.protocol.outcomes import Interrupted
-from hark.protocol.records import TurnStarted
+from hark.protocol.records import PauseRequested, ResetRequested, TurnStarted
 from tests.simulation.history import TurnHistory
 from tests.simulation.observations import Observations, ToolRun
 
@@ -22,6 +22,9 @@ def check_interrupt_sources(observations: Observations, history: TurnHistory, *,
             is_aimed = _earliest_message(observations, history, turn) < (stop.returned_mark or observations.next_mark())
         elif source == "new message":
             is_aimed = any(_is_interrupt_of(one.record, turn) for one in observations.records)
+        elif source in ("pause", "reset"):
+            kind = PauseRequested if source == "pause" else ResetRequested
+            is_aimed = any(isinstance(one.record, kind) and one.record.turn == turn for one in observations.records)
         elif source == "shutdown":
             is_aimed = bool(observations.closes)
         elif source == "crash":

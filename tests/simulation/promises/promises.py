@@ -7,7 +7,7 @@ from hark.protocol.commands import Say
 from hark.protocol.messages import UserMessage
 from hark.protocol.names import is_wake_up
 from hark.protocol.outcomes import Failed
-from hark.protocol.records import Edited, Queued, Steered, TurnEnded, TurnStarted, Withdrawn
+from hark.protocol.records import Edited, Queued, SessionReset, Steered, TurnEnded, TurnStarted, Withdrawn
 from hark.protocol.rules import Rules
 from tests.simulation.history import TurnHistory
 from tests.simulation.network_link import NetworkLink
@@ -86,14 +86,16 @@ def _check_internal_errors(observations: Observations) -> None:
 
 
 def _check_prompts(observations: Observations, history: TurnHistory) -> None:
-    """Check that every request contains exactly the messages from all turns so far, in order."""
+    """Check that every request contains exactly the messages from all turns since the last reset, in order."""
     processed: list[tuple[int, str]] = []
+    resets = [one.mark for one in observations.records if isinstance(one.record, SessionReset)]
     for one in observations.records:
         if isinstance(one.record, TurnStarted | Steered):
             processed.extend((one.mark, message.id) for message in one.record.messages)
     for stream in observations.streams:
         actual = [message.id for message in stream.request.messages if isinstance(message, UserMessage)]
-        expected = [name for mark, name in processed if mark < stream.began_mark]
+        reset = max((mark for mark in resets if mark < stream.began_mark), default=0)
+        expected = [name for mark, name in processed if reset < mark < stream.began_mark]
         if actual != expected:
             observations.add_violation(f"prompt: a request of {stream.turn} has the messages {actual}, not {expected}")
 

@@ -221,7 +221,7 @@ class SessionState:
         self.grants.clear()
         self._remove_reports([report.id for report in self.reports])
         self.resumable_turns.clear()
-        self.is_held, self.are_wake_ups_held, self.wake_ups = False, False, 0
+        self.is_held, self.wake_ups = False, 0
 
     def _undo_reset(self) -> None:
         """Restore the cleared conversation, before the messages that were added since. Grants are not restored."""
