@@ -74,7 +74,7 @@ def _overtake_held(
     return _on_say(state, say, context, is_stopped=is_stopped)
 
 
-def _queue_steers_last(delivery: Delivery, *, has_turn: bool) -> bool:
+def _queue_steers_last(message: str, delivery: Delivery, *, has_turn: bool) -> bool:
     return delivery is Delivery.INTERRUPT
 
 
@@ -95,7 +95,11 @@ MUTANTS = (
     Mutant("The queue has one slot, and the last message wins", ((SessionState, "_queue", _keep_last_only),)),
     Mutant("An interrupting message wipes the queue", ((SessionState, "_queue", _clear_on_interrupt),)),
     Mutant("A steer that its turn did not take runs last", ((decide, "goes_first", _queue_steers_last),)),
-    Mutant("A queued message starts before the last steer is read", ((Session, "_end_turn", _end_with_next_turn),)),
+    Mutant(
+        "A queued message starts before the last steer is read",
+        ((Session, "_end_turn", _end_with_next_turn),),
+        first_seed=430,
+    ),
     Mutant("A loaded session waits for the next message before it runs", ((decide, "on_ready", _start_nothing),)),
     Mutant("Messages held by a stop are never released", ((decide, "on_say", _never_release_held),)),
     Mutant(
