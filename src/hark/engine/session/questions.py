@@ -67,10 +67,13 @@ class Questions:
         self._on_answer[question](text)
         return True
 
-    @property
-    def open_questions(self) -> list[tuple[str, str, Question, str]]:
-        """The unanswered questions, oldest first, each with its id, turn, question and call."""
-        return [(name, *self._asked[name]) for name in self.open_ids]
+    def open_events(self, session: str) -> list[QuestionAsked]:
+        """Return the unanswered questions as events, oldest first."""
+        at, asked = self._clock.now(), [(name, *self._asked[name]) for name in self.open_ids]
+        return [
+            QuestionAsked(session, turn or None, 0, at, name, one.text, one.choices, one.kind, call, one.is_open_ended)
+            for name, turn, one, call in asked
+        ]
 
     @property
     def open_ids(self) -> list[str]:

@@ -165,13 +165,7 @@ class Session:
     @property
     def open_question_events(self) -> list[QuestionAsked]:
         """The unanswered questions as events, for readers that join late."""
-        at = self._services.clock.now()
-        return [
-            QuestionAsked(
-                self.id, turn or None, 0, at, name, asked.text, asked.choices, asked.kind, call, asked.is_open_ended
-            )
-            for name, turn, asked, call in self._questions.open_questions
-        ]
+        return self._questions.open_events(self.id)
 
     def close(self, source: str = SHUTDOWN) -> None:
         """Stop the running turn, then end `run`. Queued messages remain for the next owner."""
