@@ -49,10 +49,12 @@ time.sleep(3600)
 async def test_a_signal_that_another_thread_receives_wakes_the_event_loop(tmp_path: Path) -> None:
     async with open_hark(tmp_path) as hark:
         running = await hark.start_python("-c", PROGRAM, "signal_another_thread")
-        async with asyncio.timeout(at_most(2.0)):
-            assert await running.read_line() == "exit requested by SIGTERM\n"
-        running.process.kill()
-        await running.wait_for_end()
+        try:
+            async with asyncio.timeout(at_most(2.0)):
+                assert await running.read_line() == "exit requested by SIGTERM\n"
+        finally:
+            running.process.kill()
+            await running.wait_for_end()
 
 
 async def test_a_signal_that_arrives_twice_before_it_is_handled_counts_twice(tmp_path: Path) -> None:

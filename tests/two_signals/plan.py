@@ -51,12 +51,12 @@ class Plan(Struct, frozen=True):
         )
         return is_reload or is_quiet or is_merged
 
-    def allowed_codes(self) -> set[int]:
-        """Return the exit codes that name the first signal."""
+    def allowed_codes(self, is_ordered: bool) -> set[int]:
+        """Return the exit codes that name the first signal. Without an order, either signal may be the first."""
         first, second = self.events
         if first == CLOSE and not self.has_terminal:
             return {0, 143 if second == CLOSE else CODES[second]}  # a closed input does not count as a signal
         if self.may_continue:
             return {CODES[first], CODES[second], 143}
-        # The kernel forgets the order of signals that are pending at the same time.
-        return {CODES[first], CODES[second]} if self.gap_seconds < UNORDERED_SECONDS else {CODES[first]}
+        is_ordered = is_ordered and self.gap_seconds >= UNORDERED_SECONDS
+        return {CODES[first]} if is_ordered else {CODES[first], CODES[second]}

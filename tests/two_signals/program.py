@@ -73,6 +73,16 @@ class Program:
             self.process.stdin.close()
 
     @property
+    def has_pending_signal(self) -> bool:
+        """Whether the kernel has not delivered a signal yet, because the program didn't run since it was sent."""
+        for status in Path(f"/proc/{self.process.pid}/task").glob("*/status"):
+            with suppress(OSError):
+                fields = (line.split() for line in status.read_text().splitlines())
+                if any(field[0] in ("SigPnd:", "ShdPnd:") and int(field[1], 16) for field in fields):
+                    return True
+        return False
+
+    @property
     def last_text(self) -> str:
         output = bytes(self.terminal.output) if self.terminal else self.output
         return output[-400:].decode(errors="replace")
