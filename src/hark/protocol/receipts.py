@@ -9,7 +9,10 @@ from hark.protocol.outcomes import Outcome, Timings
 
 
 class ReceiptState(StrEnum):
-    """The states of a message. Sending a message returns one of the first six; the others arrive later, as events."""
+    """The states of a message. Sending a message returns one of the first six; the others arrive later, as events.
+
+    Only a voice message can be `answered`: its transcript answered a question and is not a message.
+    """
 
     STARTED = "started"
     INTERRUPTING = "interrupting"
@@ -20,6 +23,7 @@ class ReceiptState(StrEnum):
     STEERED = "steered"
     EDITED = "edited"
     WITHDRAWN = "withdrawn"
+    ANSWERED = "answered"
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
