@@ -35,6 +35,7 @@ export function formatReceipt(receipt) {
     case "held": return `On hold${position} · your next message releases it`;
     case "edited": return `Edited${position}`;
     case "withdrawn": return "Deleted";
+    case "answered": return "✓ Answered";
     case "duplicate": return "✓ Already received";
     default: return receipt.state;
   }
