@@ -104,7 +104,7 @@ async def test_a_stop_withdraws_the_question_for_an_instruction() -> None:
     assert len(provider.requests) == 1
 
 
-async def test_an_unattended_turn_is_told_not_to_try_variants_from_the_third_refusal() -> None:
+async def test_an_unattended_turn_reads_not_to_try_variants_from_the_third_refusal() -> None:
     rules = Rules(can_ask=False, approvals=Approvals(ApprovalMode.ASK))
     provider = ScriptedProvider([calls(1), calls(2), calls(3), calls(4), ["ok"]])
     async with run_session(make_services(provider, tools=[CommandTool()], rules=rules)) as user:
