@@ -36,7 +36,20 @@ HOSTILE_PIECES: dict[str, tuple[str, ...]] = {
     "hunks for editors": ("@@ -1 +1 @@\n", "-a\n"),
     "fence for editors": ("`",),
     "search": ("a ", "é"),
-    "spoken sentences": ("*", "_", "```\n", "[", "![a](", "a. ", "<a", "|", "~~a", "https://a)"),
+    "spoken sentences": (
+        "*",
+        "_",
+        "```\n",
+        "[",
+        "![a](",
+        "[a](()",
+        "[a]([b](c)",
+        "a. ",
+        "<a",
+        "|",
+        "~~a",
+        "https://a)",
+    ),
 }
 
 

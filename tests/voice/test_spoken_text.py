@@ -60,3 +60,7 @@ def test_hostile_markdown_is_processed_quickly() -> None:
     ):
         spoken_sentences(text)
     assert time.monotonic() - begin < at_most(10)
+
+
+def test_address_with_parentheses_is_not_spoken() -> None:
+    assert spoken_sentences("See [Foo](https://en.wikipedia.org/wiki/Foo_(bar)) and ![a](b(c)d).") == ["See Foo and a."]

@@ -12,6 +12,7 @@ class ReceiptState(StrEnum):
     """The states of a message. Sending a message returns one of the first seven; the others arrive later, as events.
 
     `REFUSED`: the message was not accepted, because the queue is full.
+    Only a voice message can be `answered`: its transcript answered a question and is not a message.
     """
 
     STARTED = "started"
@@ -24,6 +25,7 @@ class ReceiptState(StrEnum):
     STEERED = "steered"
     EDITED = "edited"
     WITHDRAWN = "withdrawn"
+    ANSWERED = "answered"
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):

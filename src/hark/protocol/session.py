@@ -206,6 +206,10 @@ class Session(Protocol):
         """Return the running turn as known in this process. None if no turn is running or the session is not loaded."""
         ...
 
+    def open_questions(self) -> list[QuestionAsked]:
+        """Return the open questions of the session's turns and children in this process, oldest first."""
+        ...
+
     def find_call(self, call: str) -> Call | None:
         """Return the call with this id from the running turn's last reply, or None."""
         ...

@@ -1,6 +1,7 @@
 """The rule that decides whether a text answers an open question. It is the same on every surface."""
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 
 from hark.protocol.events import QuestionAsked
@@ -17,8 +18,8 @@ AnswerResult = AnswerMeaning | InvalidAnswerMeaning | None
 def find_choice(text: str, choices: Sequence[str]) -> str | None:
     """Return the choice whose whole text, number or letter is `text`, or None.
 
-    Case and a final full stop or exclamation mark are ignored. A choice's letter is its first letter, if no other
-    choice starts with the same letter.
+    Case, Unicode composition, and full stops and exclamation marks at the end are ignored. A choice's letter is its
+    first letter, if no other choice starts with the same letter.
     """
     answer, names = _normalize(text), [_normalize(choice) for choice in choices]
     if answer in names:
@@ -45,7 +46,7 @@ def read_answer(
         return AnswerMeaning(asked.question, choice)
     if choices and _NUMBER.fullmatch(_normalize(text)):
         return InvalidAnswerMeaning(f"Choose a number from 1 to {len(choices)}.")
-    is_free_text = is_private and not choices and not _COMMAND_LIKE.match(text)
+    is_free_text = is_private and not choices and not _COMMAND_LIKE.match(text.strip())
     return AnswerMeaning(asked.question, text.strip()) if text.strip() and (is_directed or is_free_text) else None
 
 
@@ -62,7 +63,7 @@ def find_answer(
     invalid = [found for found in by_choice if found is not None]
     is_late = closed is not None and isinstance(read_answer(text, closed), AnswerMeaning)
     late = [InvalidAnswerMeaning(QUESTION_CLOSED)] if is_late else []
-    return next(iter((*answers, *late, *invalid)), None)
+    return next(iter((*answers, *invalid, *late)), None)
 
 
 def _find_whole_text(text: str, choices: Sequence[str]) -> str | None:
@@ -70,4 +71,4 @@ def _find_whole_text(text: str, choices: Sequence[str]) -> str | None:
 
 
 def _normalize(text: str) -> str:
-    return text.strip().rstrip(".!。！").strip().casefold()
+    return unicodedata.normalize("NFC", text).strip().rstrip(".!。！").strip().casefold()

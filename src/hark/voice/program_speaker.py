@@ -15,11 +15,13 @@ from hark.voice.settings import VoiceSettings
 MAX_SENTENCE_CHARACTERS = 400
 CODE_TEXT = "Code omitted."
 
-# Spans are bounded, so that no input causes excessive backtracking.
+# Spans are bounded, so that no input causes excessive backtracking. The parts of a link contain no opening bracket,
+# except for balanced parentheses in the address: a search from each of many openings would take quadratic time.
+_TARGET = r"\([^()\n]*+(?:\([^()\n]*+\)[^()\n]*+)*+\)"
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TABLE_RULE = re.compile(r"^[ \t:|-]+$", re.MULTILINE)
-_IMAGE = re.compile(r"!\[([^\]\n]{0,300})\]\([^)\n]{0,2000}\)")
-_LINK = re.compile(r"\[([^\]\n]{1,300})\]\([^)\n]{0,2000}\)")
+_IMAGE = re.compile(rf"!\[([^\[\]\n]{{0,300}})\]{_TARGET}")
+_LINK = re.compile(rf"\[([^\[\]\n]{{1,300}})\]{_TARGET}")
 _URL = re.compile(r"<?https?://([^\s/>)]+)[^\s>)]*>?")
 _LINE_MARKER = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)", re.MULTILINE)
 _EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~)(?=[^\s*~])(.{1,300}?)(?<=\S)\1")

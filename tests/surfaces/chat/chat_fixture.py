@@ -67,6 +67,7 @@ class TestChat:
         default_factory=asyncio.Queue[tuple[IncomingEvent, asyncio.Event]]
     )
     agent: "hark.Agent | None" = None
+    ledger: SqliteChatLedger | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -166,12 +167,16 @@ async def chat_platform(
     settings: ChatSettings | None = None,
     transcriber: Transcriber | None = None,
     timing: Mapping[str, float] | None = None,
+    provider: ScriptedProvider | None = None,
     **sections: Any,
 ) -> AsyncGenerator[tuple[TestChat, ScriptedProvider]]:
-    """Run a fake platform with a real agent. The settings allow Ann. `timing` overrides fields of ChatServices."""
+    """Run a fake platform with a real agent. The settings allow Ann. `timing` overrides fields of ChatServices.
+
+    `provider` replaces the one that plays `script`.
+    """
     chat = chat or TestChat()
     settings = settings or ChatSettings(allow=("1",))
-    provider = ScriptedProvider(script)
+    provider = provider or ScriptedProvider(script)
 
     async with hark.open(home=home, workspace=home, routes=[{"provider": provider}], **sections) as agent:
         ledger = SqliteChatLedger(home / "gateway.db")
@@ -181,7 +186,7 @@ async def chat_platform(
             chat, settings, senders, replace(chat_services(agent, ledger), ingress=ingress, **(timing or {}))
         )
         agent.engine.turn_started.add(platform.on_turn_started)
-        chat.agent = agent
+        chat.agent, chat.ledger = agent, ledger
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(platform.run)
             yield chat, provider

@@ -43,7 +43,7 @@ async def test_a_text_message_is_delivered_and_confirmed_only_after_it_was_accep
         [message] = await received_messages(bot)
         await until_confirmed(bot, update)
     assert message.at > 0
-    assert message == IncomingMessage(str(number), HOME, ANN_AUTHOR, "hello", at=message.at)
+    assert message == IncomingMessage(str(number), HOME, ANN_AUTHOR, "hello", at=message.at, is_private=True)
     assert bot.recorder.events == [message]  # The update was requested several times but delivered once.
 
 

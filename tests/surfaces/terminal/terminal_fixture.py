@@ -87,10 +87,14 @@ async def open_terminal(
     tools: Sequence[Any] = (),
     session: str = "demo",
     environment: TerminalEnvironment | None = None,
+    provider: ScriptedProvider | None = None,
     **sections: Any,
 ) -> AsyncGenerator[TerminalFixture]:
-    """Open an agent with this home directory and run the terminal app on it."""
-    provider = ScriptedProvider(script)
+    """Open an agent with this home directory and run the terminal app on it.
+
+    `provider` replaces the one that plays `script`.
+    """
+    provider = provider or ScriptedProvider(script)
     settings: dict[str, Any] = {"store": {"url": "memory"}, "approvals": {"mode": "all"}, **sections}
     routes = [{"name": "main", "provider": provider}]
     workspace = home / "work"

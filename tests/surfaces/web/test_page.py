@@ -197,8 +197,8 @@ async def test_a_tool_call_shows_its_live_output_and_a_coloured_diff(chromium: B
         await expect(page.locator(".call .state")).to_have_text("done")
 
 
-@pytest.mark.parametrize("method", ["button", "key"])
-async def test_an_approval_is_given_by_button_or_key(chromium: Browser, tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("method", ["button", "text"])
+async def test_an_approval_is_given_by_button_or_text(chromium: Browser, tmp_path: Path, method: str) -> None:
     async with open_site(chromium, tmp_path, [shell_call("touch made.txt"), text(["done"])], settings=ASK) as site:
         page = await site.open_page()
         other = await site.open_page()
@@ -211,8 +211,10 @@ async def test_an_approval_is_given_by_button_or_key(chromium: Browser, tmp_path
         else:
             await page.reload()  # an open question is shown again
             await expect(question).to_contain_text("touch made.txt")
-            await page.wait_for_timeout(600)  # keys answer only a question that has been shown for half a second
+            await page.wait_for_timeout(600)  # text answers only a question that has been shown for half a second
             await page.press("#input", "y")
+            await expect(page.locator("#input")).to_have_value("y")  # nothing is answered without Enter
+            await page.press("#input", "Enter")
         for tab in (page, other):
             await expect(tab.locator(".reply")).to_have_text("done")
         await expect(other.locator(".question .state")).to_contain_text("Answered")
@@ -324,15 +326,16 @@ async def test_model_output_cannot_inject_html_or_scripts(chromium: Browser, tmp
 class ConstantTranscriber:
     """A fake transcriber that returns the same transcript for every recording."""
 
-    def __init__(self) -> None:
+    def __init__(self, transcript: str = "what time is it") -> None:
         self.recordings: list[Audio] = []
+        self._transcript = transcript
 
     def warm_up(self) -> None:
         pass
 
     async def transcribe(self, audio: Audio, progress: Callable[[str], None] = lambda _: None) -> Utterance:
         self.recordings.append(audio)
-        return Utterance("what time is it")
+        return Utterance(self._transcript)
 
     async def close(self) -> None:
         pass

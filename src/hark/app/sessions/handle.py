@@ -30,6 +30,7 @@ from hark.protocol.commands import (
     Say,
     Withdraw,
 )
+from hark.protocol.events import QuestionAsked
 from hark.protocol.meaning import AnswerRule, CommandMeaning, Meaning, MessageMeaning, StopMeaning, not_an_answer
 from hark.protocol.messages import AssistantMessage, Attachment, Call, Message
 from hark.protocol.names import check_session_name, is_descendant, short_turn_name, turn_number
@@ -252,6 +253,11 @@ class SessionHandle:
         proxy = self._router.find_open(self._id)
         turn = proxy.state.turn if proxy else None
         return RunningTurn(turn.id, turn.progress, tuple(proxy.open_question_events)) if proxy and turn else None
+
+    def open_questions(self) -> list[QuestionAsked]:
+        """Return the open questions of the session's turns and children in this process, oldest first."""
+        proxy = self._router.find_open(self._id)
+        return proxy.open_question_events if proxy else []
 
     def find_call(self, call: str) -> Call | None:
         """Return the call with this id from the running turn's last reply, or None if there is none."""

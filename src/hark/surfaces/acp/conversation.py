@@ -20,7 +20,7 @@ from hark.protocol.events import (
     TurnEnd,
     TurnStart,
 )
-from hark.protocol.meaning import CommandMeaning, StopMeaning
+from hark.protocol.meaning import AnswerMeaning, CommandMeaning, InvalidAnswerMeaning, MessageMeaning, StopMeaning
 from hark.protocol.session import Session, SessionStatus
 from hark.protocol.store import StoreError
 from hark.surfaces.acp.editor_view import EditorView
@@ -28,6 +28,7 @@ from hark.surfaces.acp.options import build_status_updates
 from hark.surfaces.acp.permission_requests import PermissionRequests
 from hark.surfaces.acp.prompt import EditorPrompt, PromptEnd, PromptMessage, prompt_error, to_response
 from hark.surfaces.acp.update_queue import Update, UpdateQueue
+from hark.text.answers import AnswerResult, find_answer
 
 USER_SOURCE = "user"
 NEW_MESSAGE_SOURCE = "new message"
@@ -50,6 +51,8 @@ class EditorConversation:
         self._view = EditorView(session, status.folder, self.updates)
         self._permission_requests = PermissionRequests(session, client, self.updates, tasks)
         self._prompts: list[EditorPrompt] = []
+        self._asked: dict[str, QuestionAsked] = {}
+        self._last_closed: QuestionAsked | None = None  # in the running turn
         self._events = session.events()
         self._scope = anyio.CancelScope()
         tasks.start_soon(self._show_events)
@@ -64,10 +67,12 @@ class EditorConversation:
         before = list(self._prompts)
         self._prompts.append(prompt)
         try:
-            meaning = None if message.attachments else self.session.interpret(message.text)
-            command = meaning if isinstance(meaning, CommandMeaning | StopMeaning) else None
-            if command is not None:
-                end = await self._run_command(prompt, command, is_alone=not before)
+            meaning = None if message.attachments else self.session.interpret(message.text, self._find_answer)
+            is_message = isinstance(meaning, MessageMeaning | None)
+            if isinstance(meaning, AnswerMeaning | InvalidAnswerMeaning):
+                end = await self._give_answer(meaning)
+            elif isinstance(meaning, CommandMeaning | StopMeaning):
+                end = await self._run_command(prompt, meaning, is_alone=not before)
             else:
                 await self._end_earlier_prompts(before)
                 end = await self._run_message(prompt, message)
@@ -79,7 +84,7 @@ class EditorConversation:
             raise end
         if end is not None:
             return to_response(end)
-        return PromptResponse(stop_reason="cancelled" if prompt.stopped_by or command is None else "end_turn")
+        return PromptResponse(stop_reason="cancelled" if prompt.stopped_by or is_message else "end_turn")
 
     async def stop(self, source: str = USER_SOURCE) -> None:
         """Stop every registered prompt immediately and return when they have settled."""
@@ -149,6 +154,22 @@ class EditorConversation:
             return prompt_error(str(error), "store")
         return None
 
+    def _find_answer(self, text: str) -> AnswerResult:
+        return find_answer(text, self.session.open_questions(), self._last_closed, is_private=True)
+
+    async def _give_answer(self, answer: AnswerMeaning | InvalidAnswerMeaning) -> PromptEnd:
+        """Answer a question with a prompt's text. Show the answer, or why it is refused."""
+        shown = answer.reason if isinstance(answer, InvalidAnswerMeaning) else f"Answered: {answer.text}"
+        try:
+            if isinstance(answer, AnswerMeaning) and (
+                refusal := await self.session.answer(answer.question, answer.text)
+            ):
+                shown = refusal.message
+        except StoreError as error:
+            return prompt_error(str(error), "store")
+        self.updates.add_text(f"{shown}\n\n")
+        return None
+
     # Stops.
 
     async def _stop_prompts(self, prompts: Sequence[EditorPrompt], source: str) -> None:
@@ -208,12 +229,15 @@ class EditorConversation:
                 self._start_turn(event)
             case TurnEnd():
                 self._view.show_event(event)
+                self._last_closed = None
                 for prompt in self._prompts:
                     if prompt.turn == event.turn:
                         prompt.finish(event)
             case QuestionAsked():
+                self._asked[event.question] = event
                 self._permission_requests.ask(event, self._view)
             case QuestionClosed():
+                self._last_closed = self._asked.pop(event.question, self._last_closed)
                 self._permission_requests.close(event)
             case _:
                 self._view.show_event(event)

@@ -1,8 +1,10 @@
 """Shows a session's events at one chat address: streamed replies, questions, receipts and notices."""
 
 import asyncio
+from dataclasses import replace
 
 import anyio
+import msgspec
 
 from hark.protocol.chat import Button, OutgoingMessage
 from hark.protocol.events import (
@@ -23,7 +25,7 @@ from hark.protocol.names import turn_number
 from hark.protocol.outcomes import Outcome
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
-from hark.surfaces.chat.questions import MAX_REMARK_CHARACTERS, QUESTION_KEY
+from hark.surfaces.chat.questions import MAX_REMARK_CHARACTERS, QUESTION_KEY, ShownQuestion
 from hark.surfaces.chat.split_text import cut_position
 from hark.surfaces.chat.spoken_reply import SpokenReplies
 from hark.surfaces.chat.streaming_reply import StreamingReply
@@ -31,6 +33,8 @@ from hark.surfaces.chat.streaming_reply import StreamingReply
 TYPING_SECONDS = 4.0
 QUESTION_RESERVED_CHARACTERS = 2 * MAX_REMARK_CHARACTERS + 40  # for the marker before the question and its outcome
 ANSWERED = "answered"
+OPEN_QUESTION = "question"  # the key under which the newest open question is stored
+RESTARTED = "withdrawn: Hark restarted"
 SILENT_NOTICES = ("retry", "silence", "compaction")
 RECEIPT_REACTIONS = {
     ReceiptState.STARTED: "👀",
@@ -56,8 +60,8 @@ class ChatConversation:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no turn is known to be running."""
-        return self._reply is None
+        """Whether no turn is known to be running and no question is open."""
+        return self._reply is None and not self._questions.open_ids
 
     async def run(self, delivered: int) -> None:
         """Deliver the replies missed since turn number `delivered`, then show the session's events until cancelled."""
@@ -66,6 +70,7 @@ class ChatConversation:
         running = session.running_turn()
         await session.wait_until_loaded()
         running = running or session.running_turn()
+        await self._close_lost_question()
         self._last_missed_turn = last = await self._deliver_missed_replies(delivered)
         # If the end of the previous turn is still being written, its event arrives first, then this turn's start.
         if running and turn_number(running.turn) == max(last, delivered) + 1:
@@ -92,7 +97,6 @@ class ChatConversation:
             self._questions.mark_durable(event.call)
         elif isinstance(event, TurnEnd):
             self._questions.mark_durable()
-            self._questions.end_turn()
         match event:
             case TurnStart(turn=str(turn)) | TurnEnd(turn=str(turn)) if turn_number(turn) <= self._last_missed_turn:
                 pass  # The turn ended before the missed replies were read, so its reply was delivered with them.
@@ -121,6 +125,7 @@ class ChatConversation:
             case Notice(text=text, code=code) if code not in SILENT_NOTICES:
                 await self._outbox.send_text(f"note:{self._route.session.new_id()}", text)
             case TurnEnd():
+                self._questions.end_turn()
                 await self._end_turn(event)
             case _:
                 pass
@@ -173,6 +178,7 @@ class ChatConversation:
             Button(choice, f"answer:{asked.question}:{position}") for position, choice in enumerate(asked.choices)
         )
         self._questions.add(asked)
+        await self._store_open_question()
         posted = await self._outbox.send(
             f"{QUESTION_KEY}{asked.question}", OutgoingMessage(self._format_question(asked.text), buttons)
         )
@@ -181,10 +187,29 @@ class ChatConversation:
     async def _close_question(self, question: str, reason: str) -> None:
         asked = self._questions.close(question)
         if asked is not None:
+            await self._store_open_question()
             end = f"{reason}: {asked.given_answer}" if asked.given_answer and reason == ANSWERED else reason
-            await self._outbox.edit(
-                asked.message_id, OutgoingMessage(f"{self._format_question(asked.event.text)}\n({end})"), is_last=True
-            )
+            await self._show_closed(asked, end)
+
+    async def _show_closed(self, asked: ShownQuestion, end: str) -> None:
+        text = f"{self._format_question(asked.event.text)}\n({end})"
+        await self._outbox.edit(asked.message_id, OutgoingMessage(text), is_last=True)
+
+    async def _store_open_question(self) -> None:
+        """Store the newest open question, before it is sent, so that the next process can close it."""
+        newest = self._questions.newest
+        encoded = msgspec.json.encode(newest).decode() if newest else ""
+        await self._ledger.save_action(self._route.address, OPEN_QUESTION, encoded)
+
+    async def _close_lost_question(self) -> None:
+        """Close the question that was open when an earlier process ended. A later answer to it is refused."""
+        stored = await self._ledger.find_action(self._route.address, OPEN_QUESTION)
+        lost = msgspec.json.decode(stored, type=ShownQuestion) if stored else None
+        if lost is not None and lost.event.question not in self._questions.open_ids:
+            self._questions.add_closed(lost)
+            message_id = await self._outbox.find_sent(f"{QUESTION_KEY}{lost.event.question}")
+            await self._show_closed(replace(lost, message_id=message_id), RESTARTED)
+            await self._store_open_question()
 
     def _format_question(self, text: str) -> str:
         """Format a question as one message. A long question is truncated, because its buttons need a single message."""

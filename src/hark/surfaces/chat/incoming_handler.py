@@ -2,6 +2,7 @@
 
 import asyncio
 import zlib
+from collections.abc import Collection
 
 from hark.protocol.chat import (
     Button,
@@ -13,7 +14,7 @@ from hark.protocol.chat import (
     OutgoingMessage,
 )
 from hark.protocol.commands import Delivery
-from hark.protocol.meaning import NO_TURN, AnswerMeaning, InvalidAnswerMeaning
+from hark.protocol.meaning import NO_TURN, AnswerMeaning, InvalidAnswerMeaning, Meaning, MessageMeaning
 from hark.protocol.messages import UserMessage
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.surfaces.chat.chat_route import ChatRoute
@@ -37,11 +38,16 @@ class IncomingHandler:
         self.merged = MergedMessages()
         self._unsettled_answers: dict[str, asyncio.Event] = {}
 
-    async def handle(self, incoming: IncomingEvent, *, is_stopped: bool, is_retry: bool) -> Receipt | None:
-        """Handle an item. `is_stopped`: a stop arrived after the item. `is_retry`: an earlier attempt may exist."""
+    async def handle(
+        self, incoming: IncomingEvent, *, is_stopped: bool, is_retry: bool, known: Collection[str] | None = None
+    ) -> Receipt | None:
+        """Handle an item. `is_stopped`: a stop arrived after the item. `is_retry`: an earlier attempt may exist.
+
+        `known`: the questions that were open when the item arrived, if it was delayed.
+        """
         match incoming:
             case IncomingMessage():
-                return await self._handle_message(incoming, is_stopped=is_stopped, is_retry=is_retry)
+                return await self._handle_message(incoming, known, is_stopped=is_stopped, is_retry=is_retry)
             case MessageEdited():
                 await self._handle_edit(incoming, is_retry=is_retry)
             case MessageDeleted():
@@ -70,7 +76,9 @@ class IncomingHandler:
             count, them = ("1 queued message is", "it") if is_single else (f"{len(queued)} queued messages are", "them")
             await self._outbox.send_text(f"stop:{key}", ON_HOLD.format(count, them, them))
 
-    async def _handle_message(self, message: IncomingMessage, *, is_stopped: bool, is_retry: bool) -> Receipt | None:
+    async def _handle_message(
+        self, message: IncomingMessage, known: Collection[str] | None, *, is_stopped: bool, is_retry: bool
+    ) -> Receipt | None:
         message_id = self._route.session_message_id(message.id)
         if is_retry and await self.was_answer(message_id):
             await self._outbox.send_text(f"cut:{message_id}", ANSWER_INTERRUPTED.format(message.text))
@@ -82,7 +90,8 @@ class IncomingHandler:
             is_message = await self._route.session.has_message(message_id)  # accepted as a message before
 
         def find_answer(text: str) -> AnswerResult:
-            return None if is_message else self._questions.find_answer(text, message)
+            answerable = {asked.question for asked in self._route.session.open_questions()}
+            return None if is_message else self._questions.find_answer(text, message, answerable, known)
 
         meaning = self._route.session.interpret(message.text, find_answer)
         author = message.author.name or message.author.id
@@ -94,9 +103,7 @@ class IncomingHandler:
         if isinstance(meaning, InvalidAnswerMeaning):
             await self._outbox.send_text(f"invalid:{message_id}", meaning.reason)
             return None
-        text = message.text
-        if message.quoted:
-            text = f"[In reply to: {message.quoted[:QUOTED_CHARACTERS]}]\n{text}"
+        text = _add_quote(message, meaning)
         # Nothing was awaited since the ingress queue, so a stop takes effect before this point or in the session.
         return await self._route.session.say(
             text, id=message_id, author=author, attachments=message.attachments, is_stopped=is_stopped
@@ -166,3 +173,11 @@ class IncomingHandler:
                 await self._outbox.send_text(f"press:{pressed.id}", BUTTON_EXPIRED)
         elif kind == "continue":
             await session.say(f"/continue {argument}", id=self._route.derived_id(f"press:{pressed.id}"), author=author)
+
+
+def _add_quote(message: IncomingMessage, meaning: Meaning) -> str:
+    """Return a message's text after the text that it replies to. A slash command stays at the beginning."""
+    if not message.quoted or not isinstance(meaning, MessageMeaning):
+        return message.text
+    prefix = f"/{meaning.delivery} " if meaning.delivery else ""
+    return f"{prefix}[In reply to: {message.quoted[:QUOTED_CHARACTERS]}]\n{meaning.text}"

@@ -72,6 +72,7 @@ class ChatVoiceClient:
         self._message_id = route.session_message_id(pending.incoming.id)
         self._is_retry = pending.is_again
         self._handler = handler
+        self._open_questions = route.questions.open_ids  # the sender has not seen later questions
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt | None:
         """Deliver the transcript as if it had been typed. Text that was sent with the recording follows the
@@ -79,7 +80,9 @@ class ChatVoiceClient:
         """
         full_text = "\n".join(part for part in (text, self._message.text) if part)
         message = structs.replace(self._message, text=full_text, voice=None)
-        return await self._handler.handle(message, is_stopped=is_stopped, is_retry=self._is_retry)
+        return await self._handler.handle(
+            message, is_stopped=is_stopped, is_retry=self._is_retry, known=self._open_questions
+        )
 
     async def queue(self, text: str) -> Receipt:
         """Add a message to the queue, after the running turn."""

@@ -235,13 +235,16 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         is_message = delivery is not None or self.commands.is_terminal_command(text.strip())
         meaning = None if is_message else self._interpret_input(self.session, text, composer.typed_for_question)
         if isinstance(meaning, InvalidAnswerMeaning):
-            self.log_view.show_notice(meaning.reason)
-            composer.typed_for_question = self.questions.readable_question  # the next Enter may answer it
+            self._show_invalid_answer(meaning)
         elif isinstance(meaning, AnswerMeaning):
             self.start_task(self.send_answer(meaning, composer.pop_text()))
         elif text := composer.pop_text():
             self._send_text(text, delivery)
         return None
+
+    def _show_invalid_answer(self, invalid: InvalidAnswerMeaning) -> None:
+        self.log_view.show_notice(invalid.reason)
+        self.composer.typed_for_question = self.questions.readable_question  # the next Enter may answer it
 
     def _focus_question(self) -> None:
         self.questions.toggle_focus()
@@ -251,17 +254,19 @@ class TerminalApp(ConversationScreen, inherit_bindings=False):
         return session.interpret(text, lambda text: self.questions.find_answer(text, typed_for))
 
     def _toggle_recording(self) -> None:
-        self.push_to_talk.toggle(partial(self._handle_transcript, self.session))
+        asked = self.questions.readable_question  # at the start of the recording
+        self.push_to_talk.toggle(partial(self._handle_transcript, self.session, asked))
 
-    def _handle_transcript(self, session: Session, text: str) -> None:
-        """Treat a transcript like typed text: as a stop, an answer or a message."""
+    def _handle_transcript(self, session: Session, asked: str, text: str) -> None:
+        """Treat a transcript like typed text: as a stop, an answer or a message. `asked`: the question it is for."""
         meaning: Meaning | None = None
         if session is self.session:
-            meaning = self._interpret_input(session, text, self.questions.readable_question)
+            meaning = self._interpret_input(session, text, asked)
         if isinstance(meaning, AnswerMeaning):
             self.start_task(self.send_answer(meaning, text))
         elif isinstance(meaning, InvalidAnswerMeaning):
-            self.log_view.show_notice(meaning.reason)
+            self.composer.set_text(join_texts(self.composer.text, text))
+            self._show_invalid_answer(meaning)
         elif session is self.session:
             self._send_text(text, None)
         else:

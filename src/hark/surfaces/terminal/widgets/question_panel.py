@@ -117,10 +117,12 @@ class QuestionPanel(Vertical):
             return
         more = f"  (1 of {len(self._open)})" if len(self._open) > 1 else ""
         self._text.update(f"? {shorten(sanitize_text(asked.text), _MAX_TEXT_CHARACTERS)}{more}")
-        choices = [] if asked.is_open_ended else [f"[{name}] {text}" for name, text in _named_choices(asked)]
-        hint = "type an answer, then Enter" if not choices or self._is_focused else "type one, then Enter"
-        focus = "" if not choices else "Shift+Tab: choose" if self._is_focused else "Shift+Tab: other answer"
-        self._choices.update("   ".join(filter(None, [*choices, hint, focus, "Esc stops the turn"])))
+        is_free = not asked.choices or asked.is_open_ended
+        choices = [text if asked.is_open_ended else f"[{name}] {text}" for name, text in _named_choices(asked)]
+        hint = "type an answer, then Enter" if is_free or self._is_focused else "type one, then Enter"
+        focus = "" if is_free else "Shift+Tab: choose" if self._is_focused else "Shift+Tab: other answer"
+        hints = "   ".join(filter(None, [hint, focus, "Esc stops the turn"]))
+        self._choices.update("\n".join(filter(None, ["   ".join(choices), hints])))
 
 
 def _named_choices(asked: QuestionAsked) -> list[tuple[str, str]]:

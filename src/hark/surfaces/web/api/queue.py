@@ -5,13 +5,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
+from hark.protocol.events import QuestionAsked
 from hark.protocol.meaning import AnswerMeaning, InvalidAnswerMeaning
 from hark.protocol.receipts import QueueItem, Refusal
 from hark.protocol.session import Session
 from hark.surfaces.web.api.context import WebContext
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.web.live.feed import Feed
-from hark.text.answers import QUESTION_CLOSED, find_answer, read_answer
+from hark.text.answers import QUESTION_CLOSED, AnswerResult, find_answer, read_answer
 
 MAX_POSITION = 1_000_000
 Position = Annotated[float, Meta(ge=1, le=MAX_POSITION, extra_json_schema={"multipleOf": 1})]
@@ -36,12 +37,14 @@ class QueuedMessageChange(Struct, frozen=True):
 class AnswerRequest(Struct, frozen=True):
     """An answer to a question: one of its choices, a text, or the input of a message field.
 
-    An input that does not answer the question is refused with `not_an_answer`; post it as a message.
+    An input that does not answer the question is refused with `not_an_answer`; post it as a message. `is_directed`:
+    the field belongs to the question, so that every input except commands and stop words answers it.
     """
 
     choice: NonBlankText | None = None
     text: NonBlankText | None = None
     input: NonBlankText | None = None
+    is_directed: bool = False
 
     def __post_init__(self) -> None:
         if [self.choice, self.text, self.input].count(None) != 2:
@@ -109,12 +112,12 @@ def _find_answer(session: Session, question: str, body: AnswerRequest, feed: Fee
     Raises:
         ApiError: The request does not answer the question.
     """
-    running = session.running_turn()
-    asked = next((one for one in running.questions if one.question == question), None) if running else None
+    asked = find_question(session, question)
     if body.input is not None:
-        candidates = [asked] if asked else []
-        closed = feed.last_closed if feed else None
-        meaning = session.interpret(body.input, lambda text: find_answer(text, candidates, closed, is_private=True))
+        is_directed = body.is_directed
+        meaning = session.interpret(
+            body.input, lambda text: read_input(text, question, asked, feed, is_directed=is_directed)
+        )
     elif asked is None:
         return body.value
     else:
@@ -130,6 +133,23 @@ def _find_answer(session: Session, question: str, body: AnswerRequest, feed: Fee
             raise ApiError(400, "not_an_answer", "This text does not answer the question. Post it as a message.")
         case _:
             raise ApiError(400, "bad_choice", f"The choices are: {', '.join(asked.choices if asked else ())}.")
+
+
+def find_question(session: Session, question: str) -> QuestionAsked | None:
+    """Return an open question, or None if it is not open in this process."""
+    return next((asked for asked in session.open_questions() if asked.question == question), None)
+
+
+def read_input(
+    text: str, question: str, asked: QuestionAsked | None, feed: Feed | None, *, is_directed: bool = False
+) -> AnswerResult:
+    """Apply the rule for answers to the input of a message field. `asked` is the question, or None if it is closed."""
+    if is_directed:
+        return read_answer(text, asked, is_directed=True) if asked else InvalidAnswerMeaning(QUESTION_CLOSED)
+    closed = feed.last_closed if feed else None
+    if asked is None and (closed is None or closed.question != question):
+        return InvalidAnswerMeaning(QUESTION_CLOSED)  # a question from before a restart, whose choices are unknown
+    return find_answer(text, [asked] if asked else [], closed, is_private=True)
 
 
 async def _raise_if_refused(session: Session, message: str, refusal: Refusal | None) -> None:

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hark.protocol.commands import Delivery, ShownText
+from hark.protocol.meaning import AnswerMeaning, InvalidAnswerMeaning
 from hark.protocol.receipts import Receipt, ReceiptState
 from hark.protocol.session import Session
 from hark.protocol.speech import Audio, SpeechError
@@ -15,10 +16,13 @@ from hark.surfaces.web.api.body import MAX_ID_CHARACTERS, CharacterCount, Label,
 from hark.surfaces.web.api.context import API, WebContext
 from hark.surfaces.web.api.errors import ApiError
 from hark.surfaces.web.api.messages import count_receipt
+from hark.surfaces.web.api.queue import find_question, read_input
+from hark.surfaces.web.live.feed import Feeds
 from hark.surfaces.web.live.stream import respond_while_connected
 
 MAX_SPEECH_CHARACTERS = 5_000
 VOICE = "voice"
+MICROPHONE = "🎙️"
 _OTHER_AUDIO = ("application/octet-stream", "application/ogg", "video/webm", "video/mp4")
 
 
@@ -35,18 +39,23 @@ class SpeechRequest(Struct, frozen=True):
 
 
 class VoiceQuery(Struct, frozen=True):
-    """The parameters of a voice message. `shown`: how many characters of `turn`'s reply had been spoken."""
+    """The parameters of a voice message. `shown`: how many characters of `turn`'s reply had been spoken.
+
+    `question`: the open question that the user could read when the recording began. The transcript may answer it.
+    """
 
     delivery: Delivery | None = None
     id: Label = ""
     author: Label = ""
     turn: TurnName = ""
     shown: CharacterCount | None = None
+    question: Label = ""
 
     def __post_init__(self) -> None:
         validate_text(self.id, "id", MAX_ID_CHARACTERS)
         validate_text(self.author, "author", MAX_ID_CHARACTERS)
         validate_text(self.turn, "turn", 2 * MAX_ID_CHARACTERS)
+        validate_text(self.question, "question", MAX_ID_CHARACTERS)
         if bool(self.turn) != (self.shown is not None):
             raise ValueError("turn and shown must be sent together")
 
@@ -54,22 +63,42 @@ class VoiceQuery(Struct, frozen=True):
 class ApiVoiceClient:
     """Sends the transcript of one recording to its session, under the message id that the client chose."""
 
-    def __init__(self, session: Session, note: VoiceNote) -> None:
+    def __init__(self, session: Session, note: VoiceNote, feeds: Feeds) -> None:
         self.session = session
         self._note = note
+        self._feeds = feeds
 
     def show(self, text: str) -> None:
         """Publish a notice to the session's subscribers. The next notice replaces it."""
         self.session.publish_notice(VOICE, text)
 
     async def say(self, text: str, *, is_stopped: bool) -> Receipt:
-        """Send the transcript as if the user had typed it."""
+        """Send the transcript as if the user had typed it: as the answer to the question, or as a message."""
         about = self._note.about
+        if about.get("question") and not is_stopped and (receipt := await self._answer(text, about["question"])):
+            return receipt
         delivery = Delivery(about["delivery"]) if about.get("delivery") else None
         shown = ShownText(about["turn"], int(about["shown"])) if about.get("turn") else None
         return await self.session.say(
             text, delivery, id=self._note.id, author=about.get("author", ""), is_stopped=is_stopped, shown=shown
         )
+
+    async def _answer(self, text: str, question: str) -> Receipt | None:
+        """Answer the question. Return None if the text is a message. An answer that is refused is returned as text."""
+        feed = self._feeds.get(self.session.id)
+        if feed is not None:
+            await feed.catch_up()
+        asked = find_question(self.session, question)
+        meaning = self.session.interpret(text, lambda text: read_input(text, question, asked, feed))
+        if isinstance(meaning, AnswerMeaning):
+            refusal = await self.session.answer(question, meaning.text)
+            if refusal is None:
+                return Receipt(self._note.id, self.session.id, ReceiptState.ANSWERED)
+            meaning = InvalidAnswerMeaning(refusal.message)
+        if not isinstance(meaning, InvalidAnswerMeaning):
+            return None
+        self.show(f"{MICROPHONE} {meaning.reason}")
+        return Receipt(self._note.id, self.session.id, ReceiptState.WITHDRAWN, text=text)
 
     async def queue(self, text: str) -> Receipt:
         """Queue a message to run after the current turn."""
@@ -85,7 +114,7 @@ async def post_voice_message(web: WebContext, request: Request, query: VoiceQuer
     session = web.session(request)
     if not web.voice_inbox.is_on:
         raise ApiError(404, "no_voice", "Voice is not set up. See [voice] in the settings.")
-    about = {"surface": API, "author": query.author, "delivery": query.delivery or ""}
+    about = {"surface": API, "author": query.author, "delivery": query.delivery or "", "question": query.question}
     if query.turn:
         about |= {"turn": query.turn, "shown": str(query.shown)}
     audio = Audio(await read_body(request, web.access.max_body_bytes), _audio_type(request))
@@ -96,7 +125,7 @@ async def post_voice_message(web: WebContext, request: Request, query: VoiceQuer
         return Receipt(query.id, session.id, ReceiptState.DUPLICATE)
     await session.wait_until_loaded()
     note = VoiceNote(query.id or web.agent.new_id(), session.id, audio, about)
-    return await _wait_for_receipt(web, note, web.voice_inbox.accept(note, ApiVoiceClient(session, note)))
+    return await _wait_for_receipt(web, note, web.voice_inbox.accept(note, ApiVoiceClient(session, note, web.feeds)))
 
 
 async def _wait_for_receipt(web: WebContext, note: VoiceNote, delivery: VoiceDelivery) -> Receipt:
@@ -117,7 +146,7 @@ async def resume_voice_messages(web: WebContext, notes: list[VoiceNote]) -> None
         if note.about.get("surface") == API:
             session = web.session_named(note.conversation)
             resumed = structs.replace(note, is_said=await session.has_message(note.id))
-            web.voice_inbox.accept(resumed, ApiVoiceClient(session, resumed))
+            web.voice_inbox.accept(resumed, ApiVoiceClient(session, resumed, web.feeds))
 
 
 def _audio_type(request: Request) -> str:

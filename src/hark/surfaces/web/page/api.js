@@ -51,8 +51,8 @@ export const answerQuestion = (session, question, answer) => sendJson("POST", `$
 export const changeQueuedMessage = (session, id, change) => sendJson("PATCH", `${sessionPath(session)}/queue/${encodeURIComponent(id)}`, change);
 export const withdrawMessage = (session, id) => call("DELETE", `${sessionPath(session)}/queue/${encodeURIComponent(id)}`);
 const progressQuery = (progress) => (progress ? `&shown=${progress.characters}&turn=${encodeURIComponent(progress.turn)}` : "");
-export const postVoiceMessage = (session, id, audio, progress) =>
-  call("POST", `${sessionPath(session)}/voice?id=${encodeURIComponent(id)}${progressQuery(progress)}`, audio, { "Content-Type": audio.type || "audio/webm" });
+export const postVoiceMessage = (session, id, audio, question, progress) =>
+  call("POST", `${sessionPath(session)}/voice?id=${encodeURIComponent(id)}&question=${encodeURIComponent(question)}${progressQuery(progress)}`, audio, { "Content-Type": audio.type || "audio/webm" });
 
 /** Return the audio of a text, or null if the text has nothing to speak. */
 export async function synthesizeSpeech(text, signal) {

@@ -12,7 +12,7 @@ const CONTINUE_PREFIX = "continue:"; // the id of a message that continues a tur
 const TURN_CHANGING_COMMANDS = ["reset", "rewind", "retry", "compact", "undo"]; // commands that may remove or restore turns
 
 export class Conversation {
-  /** `view` has session, resync(), updateControls(), continueTurn(turn), and texts, authors and files by message id. */
+  /** `view` has session, resync(), updateControls(), continueTurn(turn), send(text, delivery, files), and texts, authors and files by message id. */
   constructor(log, view) {
     this.log = log;
     this.view = view;
@@ -91,7 +91,7 @@ export class Conversation {
   /** Return the turn with that id. Adds an empty turn if it is unknown. */
   getTurn(id) {
     if (!this.turns.has(id)) {
-      const turn = new Turn(this.view.session, id);
+      const turn = new Turn(this.view.session, id, (text) => this.view.send(text, "", []));
       this.turns.set(id, turn);
       this.#append(turn.node);
     }

@@ -36,6 +36,7 @@ export function formatReceipt(receipt) {
     case "edited": return `Edited${position}`;
     case "withdrawn": return "Deleted";
     case "refused": return `Not accepted: ${receipt.reason}`;
+    case "answered": return "✓ Answered";
     case "duplicate": return "✓ Already received";
     default: return receipt.state;
   }

@@ -11,8 +11,9 @@ const APPROVAL_TEXT = /^Run (\S+) with (\{.*\})\?(?:\n([^]*))?$/; // the text of
 const CHOICE_LETTERS = { yes: "y", session: "s", always: "a", no: "n" };
 
 export class Question {
-  constructor(session, question) {
+  constructor(session, question, sendMessage) {
     this.session = session;
+    this.sendMessage = sendMessage;
     this.id = question.question;
     this.choices = question.choices ?? [];
     this.kind = question.kind ?? "question";
@@ -41,17 +42,19 @@ export class Question {
     this.answerText = this.#choiceLabel(answer);
   }
 
-  /** Send an answer: `{choice}` or `{text}`. */
+  /** Send an answer: `{choice}` or `{input}`. An input that is a command or a stop word is sent as a message. */
   async answer(answer) {
     if (!this.isOpen) return;
-    this.answerText = answer.choice === undefined ? answer.text : this.#choiceLabel(answer.choice);
+    this.answerText = answer.choice === undefined ? answer.input : this.#choiceLabel(answer.choice);
     this.#setDisabled(true);
     setText(this.state, "Sending…");
     try {
       await api.answerQuestion(this.session, this.id, answer);
     } catch (error) {
-      setText(this.state, error.message);
+      const isMessage = error.code === "not_an_answer";
+      setText(this.state, isMessage ? "" : error.message);
       this.#setDisabled(!this.isOpen);
+      if (isMessage) this.sendMessage(answer.input);
     }
   }
 
@@ -83,7 +86,7 @@ export class Question {
     const field = make("input", { type: "text", "aria-label": "Your answer", placeholder: "Or in your own words" });
     const send = (event) => {
       event.preventDefault();
-      if (field.value.trim()) this.answer({ text: field.value.trim() });
+      if (field.value.trim()) this.answer({ input: field.value.trim(), is_directed: true });
     };
     return make("form", { on: { submit: send } }, field, make("button", { type: "submit" }, "Answer"));
   }

@@ -29,8 +29,10 @@ class GrowingText {
 }
 
 export class Turn {
-  constructor(session, id) {
+  /** `sendMessage(text)` sends a text that was typed into the field of a question but is a command or a stop word. */
+  constructor(session, id, sendMessage) {
     this.session = session;
+    this.sendMessage = sendMessage;
     this.id = id;
     this.isRunning = false;
     this.isComplete = false; // false if the page missed the turn's start; then its end reloads the conversation
@@ -85,7 +87,7 @@ export class Turn {
   /** Show a question, once. */
   ask(event) {
     if (this.questions.has(event.question)) return;
-    const question = new Question(this.session, event);
+    const question = new Question(this.session, event, this.sendMessage);
     this.questions.set(event.question, question);
     this.append(question.node);
   }

@@ -140,14 +140,25 @@ export class SessionView {
     this.send(`/continue ${turn}`, "", []);
   }
 
-  /** Send a recording. Its transcript arrives as a message. */
-  async sendRecording(audio, id = api.newId()) {
+  /** The id of the open question if it could be read, else "". */
+  get readableQuestion() {
+    const { question } = this.conversation;
+    return question?.isReadable ? question.id : "";
+  }
+
+  /** Send a recording. Its transcript answers `question` or arrives as a message. A refused answer returns to the message field. */
+  async sendRecording(audio, question, id = api.newId()) {
     const text = "🎙️ Voice message";
     const shown = this.#stopSpeaking();
     this.transcribing++;
     this.queue.addSending(id, text);
     this.updateControls();
-    await this.#post(id, text, () => api.postVoiceMessage(this.session, id, audio, shown), () => this.sendRecording(audio, id));
+    const post = async () => {
+      const receipt = await api.postVoiceMessage(this.session, id, audio, question, shown);
+      if (receipt.text) this.#returnText(receipt.text, "Your recording did not answer the question. Its text is in the message field.");
+      return receipt;
+    };
+    await this.#post(id, text, post, () => this.sendRecording(audio, question, id));
     this.transcribing--;
     this.updateControls();
   }

@@ -1,11 +1,11 @@
-// Records voice messages and shows the recording time. The transcript arrives as an ordinary message.
+// Records voice messages and shows the recording time. The transcript is a message or the answer to a question.
 
 import { announce, find, setText } from "./dom.js";
 
 const AUDIO_TYPES = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
 export class VoiceRecorder {
-  /** `getReceiver()` returns the view whose sendRecording(audio) gets a recording that starts now; `onStart()` is called at its start. */
+  /** `getReceiver()` returns the view whose sendRecording(audio, question) gets a recording that starts now; `onStart()` is called at its start. */
   constructor({ getReceiver, onStart, showProblem }) {
     this.getReceiver = getReceiver;
     this.onStart = onStart;
@@ -34,13 +34,14 @@ export class VoiceRecorder {
     }
     if (this.recorder) return microphone.getTracks().forEach((track) => track.stop());
     const receiver = this.getReceiver();
+    const question = receiver?.readableQuestion ?? "";
     const recorder = new MediaRecorder(microphone, { mimeType: AUDIO_TYPES.find((type) => MediaRecorder.isTypeSupported(type)) });
     this.recorder = recorder;
     this.chunks = [];
     this.isSent = true;
     const startedAt = Date.now();
     recorder.addEventListener("dataavailable", (event) => this.chunks.push(event.data));
-    recorder.addEventListener("stop", () => this.#onStop(microphone, receiver, recorder.mimeType));
+    recorder.addEventListener("stop", () => this.#onStop(microphone, (audio) => receiver.sendRecording(audio, question), recorder.mimeType));
     recorder.start();
     this.#updateButton(true);
     announce("Recording.");
@@ -53,13 +54,13 @@ export class VoiceRecorder {
     this.recorder?.stop();
   }
 
-  #onStop(microphone, receiver, type) {
+  #onStop(microphone, send, type) {
     for (const track of microphone.getTracks()) track.stop();
     clearInterval(this.timer);
     this.recorder = null;
     this.#updateButton(false);
     setText(this.status, "");
-    if (this.isSent) receiver.sendRecording(new Blob(this.chunks, { type }));
+    if (this.isSent) send(new Blob(this.chunks, { type }));
   }
 
   #updateButton(isRecording) {

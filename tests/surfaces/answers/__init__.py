@@ -1,0 +1,1 @@
+"""The rule for answers, tested on every surface with the same texts."""
