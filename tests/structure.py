@@ -11,7 +11,7 @@ SOURCE = ROOT / "src"
 MAX_FILES = 25  # .py files in one folder
 MAX_PROTOCOLS = 28  # in protocol/
 MAX_LINES = 400  # in a file
-MAX_SOURCE_LINES = 61_400
+MAX_SOURCE_LINES = 62_600
 LONG_FILES = {"hark/command_safety/following/command_analysis.py", "hark/command_safety/parsing/syntax.py"}
 
 # Public class names that are defined twice. This list may only shrink, and stays below 10 entries.

@@ -3,7 +3,7 @@
 import pytest
 
 from hark.app.slash.meaning import meaning_of
-from hark.app.slash.stop_words import STOP_WORDS, StopWords
+from hark.app.slash.stop_words import STOP_WORDS, WordList
 from hark.protocol.events import QuestionAsked
 from hark.protocol.meaning import AnswerMeaning, CommandMeaning, InvalidAnswerMeaning, Meaning, StopMeaning
 from hark.protocol.tool import QuestionKind
@@ -47,7 +47,7 @@ def result_of(meaning: Meaning, kind: str) -> Result:
 @pytest.mark.parametrize("is_directed", [True, False], ids=["directed", "undirected"])
 @pytest.mark.parametrize("is_private", [True, False], ids=["private", "group"])
 def test_every_text_has_the_effect_of_the_rule(kind: str, is_directed: bool, is_private: bool) -> None:
-    asked, is_stop_word = question(KIND_CHOICES[kind]), StopWords(STOP_WORDS).matches
+    asked, is_stop_word = question(KIND_CHOICES[kind]), WordList(STOP_WORDS).matches
     for case in CASES:
         if case.text.startswith(("/approve", "/deny")):
             continue  # these commands answer an approval
