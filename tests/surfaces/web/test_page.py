@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
-from hark.protocol.provider import EndChunk, TextChunk
+from hark.protocol.provider import CallChunk, EndChunk, TextChunk
 from hark.protocol.speech import Audio, Utterance
 from tests.cli.command_line import open_hark, shell_call
 from tests.fakes.models.behaviours import Behaviour, Exchange, echo, hanging, reply, text
@@ -539,6 +539,26 @@ async def test_a_turn_interrupted_by_a_crash_has_a_continue_button_that_works_on
             await expect(button).to_have_count(0)
             await expect(other.get_by_role("button", name="Continue turn t1")).to_have_count(0)
     assert len(hark.server.requests) == 2
+
+
+async def test_the_question_of_a_child_is_shown_survives_a_reload_and_can_be_answered(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    delegate = reply([CallChunk(0, "d", "delegate", '{"goal": "choose a name"}'), EndChunk("calls")])
+    ask = reply(
+        [CallChunk(0, "a", "ask", '{"question": "Which name?", "choices": ["red", "blue"]}'), EndChunk("calls")]
+    )
+    script = [delegate, ask, text(["it is blue"]), text(["done"])]
+    async with open_site(chromium, tmp_path, script, settings='[approvals]\nmode = "all"\n') as site:
+        page = await site.open_page()
+        await send_message(page, "delegate it")
+        await expect(page.locator(".question")).to_contain_text("A child asks: Which name?")
+        await page.reload()
+        await expect(page.locator(".question")).to_have_count(1)
+        await page.locator(".question [data-choice=blue]").click()
+        await expect(page.locator(".reply").last).to_have_text("done")
+        await page.reload()
+        await expect(page.locator(".question")).to_have_count(0)
 
 
 async def test_a_stopped_turn_can_be_continued_after_a_reload_and_a_reset_can_be_undone(

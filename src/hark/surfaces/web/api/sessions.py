@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from hark.protocol.agent import GatewayState, LagStats, McpServerStatus, RouteStatus
+from hark.protocol.events import QuestionAsked
 from hark.protocol.messages import AssistantMessage, Message
 from hark.protocol.session import RunningTurn
 from hark.protocol.store import SearchHit, SessionListEntry
@@ -63,12 +64,14 @@ class SearchHits(Struct, frozen=True):
 class SessionTranscript(Struct, frozen=True):
     """The messages and the running turn. The transcript includes all events up to `seq`.
 
+    `questions` are the open questions of children, which belong to no turn of this session.
     `resumable` lists the interrupted turns that `/continue` would resume, and `cut` those that a restart interrupted.
     """
 
     messages: list[Annotated[dict[str, Any], Meta(extra_json_schema=_MESSAGE_SCHEMA)]]
     running: RunningTurn | None
     seq: int | None
+    questions: list[QuestionAsked]
     cut: list[str]
     resumable: list[str]
 
@@ -114,15 +117,17 @@ async def get_transcript(web: WebContext, request: Request) -> SessionTranscript
     if feed is not None:
         await feed.catch_up()
     running = session.running_turn()
+    questions = session.open_questions()
     if feed is not None:
-        questions = tuple(feed.questions.values())
-        running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, questions)
+        questions = list(feed.questions.values())
+        running = None if feed.turn is None else RunningTurn(feed.turn, feed.reply, tuple(questions))
     seq = feed.buffer.last_seq if feed is not None else None
     history = await session.history()
     messages = list(zip(history.messages, history.turns, strict=True))
     running = drop_repeated_reply(messages, running)
     rows = [_message_row(message, turn) for message, turn in messages]
-    return SessionTranscript(rows, running, seq, list(history.cut), list(history.resumable))
+    for_children = [asked for asked in questions if asked.turn is None]
+    return SessionTranscript(rows, running, seq, for_children, list(history.cut), list(history.resumable))
 
 
 def drop_repeated_reply(messages: list[tuple[Message, str]], running: RunningTurn | None) -> RunningTurn | None:

@@ -41,14 +41,13 @@ class Feed:
         self.is_closed = False
         self.last_used_at = anyio.current_time()
         self.turn: str | None = None
-        self.questions: dict[str, QuestionAsked] = {}
+        self.questions = {asked.question: asked for asked in session.open_questions()}
         self.last_closed: QuestionAsked | None = None  # the last closed question of the running turn
         self._reply: list[str] = []
         self._events = session.events()
         running = session.running_turn()
         if running is not None:
             self.turn = running.turn
-            self.questions.update((asked.question, asked) for asked in running.questions)
             self._reply.append(running.text)
         self._waiters: list[asyncio.Future[None]] = []
         self._pause: asyncio.Future[None] | None = None

@@ -3,6 +3,7 @@
 import * as api from "./api.js";
 import { announce, make, setText } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
+import { Question } from "./question.js";
 import { Turn } from "./turn.js";
 import { formatReceipt, shortTurnName } from "./format.js";
 
@@ -19,6 +20,7 @@ export class Conversation {
     this.turns = new Map();
     this.messages = new Map(); // the nodes of user messages, by message id
     this.running = null;
+    this.childQuestions = new Map(); // questions of children, which belong to no turn here
     this.notice = null;
     this.openSideQuestions = 0; // asked on this page and not answered yet
     this.isFollowing = true;
@@ -43,6 +45,7 @@ export class Conversation {
     this.turns.clear();
     this.messages.clear();
     this.running = null;
+    this.childQuestions.clear();
     this.notice = null;
     for (const row of transcript.messages) this.#showRow(row);
     const { running } = transcript;
@@ -51,8 +54,9 @@ export class Conversation {
       turn.isComplete = true;
       turn.reply = null;
       if (running.text) turn.addReplyText(running.text);
-      for (const question of running.questions) turn.ask(question);
+      for (const question of running.questions) if (question.turn) turn.ask(question);
     }
+    for (const question of transcript.questions ?? []) this.#askForChild(question);
     for (const turn of this.turns.values()) {
       if (!turn.isRunning) for (const call of turn.calls.values()) if (!call.isFinished) call.finish({ effect: "unknown", text: "" });
       turn.timeline.node.open = openTimelines.has(turn.id);
@@ -68,6 +72,8 @@ export class Conversation {
       case "message.accepted": return this.#onAccepted(event);
       case "receipt": return this.#onReceipt(event.receipt);
       case "turn.started": return this.#onTurnStarted(event);
+      case "question.asked": return event.turn ? this.#onTurnEvent(event) : this.#askForChild(event);
+      case "question.closed": return event.turn ? this.#onTurnEvent(event) : this.childQuestions.get(event.question)?.close(event.reason);
       case "notice": return this.#onNotice(event.turn, event.code, event.text);
       case "route.changed": return this.#onNotice(event.turn, "route", `Switched to ${event.route}: ${event.reason}`);
       default: return this.#onTurnEvent(event);
@@ -85,7 +91,7 @@ export class Conversation {
   }
 
   get #questions() {
-    return [...(this.running?.questions.values() ?? [])];
+    return [...(this.running?.questions.values() ?? []), ...this.childQuestions.values()];
   }
 
   /** Return the turn with that id. Adds an empty turn if it is unknown. */
@@ -114,6 +120,13 @@ export class Conversation {
   /** Scroll to the end, unless the user has scrolled up. */
   scrollToEnd() {
     if (this.isFollowing) this.log.scrollTop = this.log.scrollHeight;
+  }
+
+  #askForChild(event) {
+    if (this.childQuestions.has(event.question)) return;
+    const question = new Question(this.view.session, event, (text) => this.view.send(text, "", []));
+    this.childQuestions.set(event.question, question);
+    this.#append(question.node);
   }
 
   #setRunning(turn, at) {
