@@ -8,8 +8,9 @@ import openai
 import pytest
 
 from hark.protocol.messages import Effect
+from hark.protocol.provider import CallChunk, EndChunk
 from tests.cli.command_line import gated, shell_call
-from tests.fakes.models.behaviours import failing, hanging, text, tokens
+from tests.fakes.models.behaviours import failing, hanging, reply, text, tokens
 from tests.surfaces.web.web_fixture import WebFixture, run_web_server
 from tests.waiting import at_most, until
 
@@ -199,6 +200,16 @@ async def test_approval_requests_in_a_turn_without_a_user_are_refused_automatica
         [result] = [row for row in rows if row["role"] == "tool"]
         assert result["effect"] == Effect.NOT_STARTED
         assert "No user is available" in result["text"]
+
+
+async def test_questions_of_children_in_a_turn_without_a_user_are_answered_automatically(tmp_path: Path) -> None:
+    delegate = reply([CallChunk(0, "d", "delegate", '{"goal": "choose"}'), EndChunk("calls")])
+    ask = reply([CallChunk(0, "a", "ask", '{"question": "Which?"}'), EndChunk("calls")])
+    async with run_web_server(
+        tmp_path, [delegate, ask, text(["any"]), text(["done"])], approvals={"mode": "all"}
+    ) as web:
+        status, body = await web.call("POST", PATH, {"messages": HI})
+        assert (status, body["choices"][0]["message"]["content"]) == (200, "done")
 
 
 async def test_a_reply_that_reaches_the_length_limit_has_finish_reason_length(tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ class CompletionTurn:
             self._track_turn(event)
             if self._is_over:
                 return
+            if isinstance(event, QuestionAsked) and self._is_own_session:  # a child's question belongs to no turn
+                await self._session.answer(event.question, NO_USER_ANSWER)
             if not self.turn or event.turn != self.turn:
                 continue
-            if isinstance(event, QuestionAsked) and self._is_own_session:
-                await self._session.answer(event.question, NO_USER_ANSWER)
             self._is_over = isinstance(event, TurnEnd)
             yield event
             if self._is_over:
