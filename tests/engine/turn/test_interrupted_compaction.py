@@ -12,12 +12,12 @@ from hark.engine.services import EngineServices
 from hark.engine.session.state import SessionState
 from hark.engine.turn.compaction import INSTRUCTIONS
 from hark.engine.turn.routes import Route, Routes
-from hark.protocol.commands import Command, Compact, Delivery, Say
+from hark.protocol.commands import Command, Compact, Delivery, EndWork, Say, StartWork
 from hark.protocol.messages import CallResult, Note, UserMessage
 from hark.protocol.outcomes import Completed, Interrupted, Usage
 from hark.protocol.provider import CallChunk, Chunk, ContextTooLong, EndChunk, Request, TextChunk, UsageChunk
 from hark.protocol.receipts import Settled
-from hark.protocol.records import AnyRecord, CallEnded, Compacted, Queued, Steered, TurnEnded, TurnStarted
+from hark.protocol.records import AnyRecord, CallEnded, Compacted, Queued, Steered, TurnEnded, TurnStarted, WorkEnded
 from hark.protocol.store import Lease, PutResult, SessionSummary
 from hark.protocol.tool import CallContext, ToolOutput
 from hark.store.memory import MemoryInbox, MemoryJournal, MemoryStore, SharedMemory
@@ -27,8 +27,8 @@ from tests.simulation.loop import VirtualLoop
 
 FULL, TOO_LONG, COMMAND = "full", "too long", "command"
 TRIGGERS = [FULL, TOO_LONG, COMMAND]
-STOP = "stop"
-ACTIONS = [STOP, Delivery.STEER, Delivery.QUEUE, Delivery.INTERRUPT]
+STOP, REPORT = "stop", "report"
+ACTIONS = [STOP, REPORT, Delivery.STEER, Delivery.QUEUE, Delivery.INTERRUPT]
 REPLY_TOKENS = 100
 WRITE_PASSES = 2
 MIN_PASSES = 15
@@ -197,8 +197,9 @@ class Run:
         entries = self.memory.sessions["demo"].entries
         sent = {entry.command.id for entry in entries if isinstance(entry.command, Say)}
         turns = [record for record in self.records if isinstance(record, TurnStarted | Steered)]
+        ended = {record.report.id for record in self.records if isinstance(record, WorkEnded) and record.report}
         consumed = Counter(message.id for record in turns for message in record.messages)
-        assert consumed == Counter(sent)
+        assert consumed == Counter(sent | ended)
         state = SessionState()
         for record in self.records:
             state.apply(record)
@@ -218,6 +219,9 @@ class Run:
             assert self._user is not None
             if action == STOP:
                 self.settled = await self._user.stop()
+            elif action == REPORT:
+                await self._user.proxy.change(StartWork("w1", "job", "job"))
+                await self._user.proxy.change(EndWork("w2", "job", "job", "extra"))
             elif action is not None:
                 await send(self._user, "extra", Delivery(action))
 
@@ -327,6 +331,8 @@ def test_an_interruption_at_any_pass_of_a_compaction_loses_nothing(trigger: str,
         seen.add(type(outcome_of(run, "demo.t3")).__name__)
         if action == STOP:
             check_stop(run)
+        elif action == REPORT:
+            assert isinstance(outcome_of(run, "demo.t3"), Completed), "a report never interrupts a turn"
         else:
             check_message(run, Delivery(action))
         if trigger == COMMAND:
