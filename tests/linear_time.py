@@ -10,7 +10,7 @@ from typing import TypeVar
 
 RATIO_MAX = 2.5  # for an input of twice the size
 REPETITIONS = 5
-ROUNDS_MAX = 2  # the caches and the allocator can add time at one size, so a high ratio is measured again at the next
+ROUNDS_MAX = 4  # caches and other processes can add time at one size, so a high ratio is measured again at the next
 MIN_SECONDS = 0.004  # a shorter run says more about the machine than about the function
 GROWTH_MAX = 64
 

@@ -14,6 +14,7 @@ def test_the_check_accepts_a_linear_function() -> None:
 
 def test_the_check_rejects_a_quadratic_function(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_time, "REPETITIONS", 2)
+    monkeypatch.setattr(linear_time, "ROUNDS_MAX", 2)
 
     def count_equal_pairs(numbers: range) -> int:
         return sum(first == second for first in numbers for second in numbers)
@@ -24,6 +25,7 @@ def test_the_check_rejects_a_quadratic_function(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_check_rejects_a_regular_expression_that_backtracks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_time, "REPETITIONS", 2)
+    monkeypatch.setattr(linear_time, "ROUNDS_MAX", 2)
     with pytest.raises(AssertionError, match="not linear"):
         assert_linear(lambda size: " " * size, re.compile(r"\s+x").search, 500)
 
