@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
-from hark.protocol.events import CallStart, ReplyDelta, TurnEnd
+from hark.engine.session.announcements import announcements_for
+from hark.engine.session.state import SessionState
+from hark.protocol.commands import Delivery
+from hark.protocol.events import CallStart, MessageAccepted, Notice, ReplyDelta, TurnEnd
 from hark.protocol.messages import UserMessage
+from hark.protocol.names import continue_message_id
 from hark.protocol.outcomes import Completed, Interrupted
 from hark.protocol.provider import CallChunk
+from hark.protocol.records import Queued
 from hark.providers.scripted import Hang, Pause, ScriptedReply
 from tests.app.slash.test_command_table import ObservedSession, observed_session
 
@@ -106,3 +111,13 @@ async def test_a_stop_can_be_undone_while_nothing_else_ran(tmp_path: Path) -> No
         await session.say("/undo stop")
         assert (await observed.wait_for_notice("undo", 3)).startswith("No stop to undo")
     assert outcomes(observed) == [Interrupted("user"), Completed("finished"), Completed("queued ran")]
+
+
+def test_an_automatic_continuation_is_announced_with_its_message() -> None:
+    message = UserMessage(continue_message_id("demo.t1"), "Continue t1.")
+    queued = Queued(message=message, delivery=Delivery.QUEUE, is_first=True)
+    state = SessionState()
+    state.apply(queued)
+    announced = [(one.kind, one.fields) for one in announcements_for("demo", state, queued)]
+    assert (Notice, ("continue", "t1 is continued automatically.")) in announced
+    assert (MessageAccepted, (message.id, "Continue t1.", "")) in announced

@@ -11,7 +11,7 @@ from hark.engine.session.state import SessionState
 from hark.protocol.commands import CRASH
 from hark.protocol.events import CallEnd, CallStart, Event, MessageAccepted, Notice, ReceiptChanged, TurnEnd, TurnStart
 from hark.protocol.messages import UserMessage
-from hark.protocol.names import continued_turn, is_wake_up
+from hark.protocol.names import continued_turn, is_wake_up, short_turn_name
 from hark.protocol.outcomes import Interrupted
 from hark.protocol.receipts import Receipt
 from hark.protocol.records import (
@@ -110,6 +110,8 @@ def announcements_for(session: str, state: SessionState, record: AnyRecord) -> I
         case Quarantined(turn=turn):
             text = f"{record.name} finished after its turn had ended. The model does not see this result: {record.text}"
             yield Announcement(Notice, turn, ("late_result", text))
+        case Queued(inbox=0, message=message) if continued := continued_turn(message.id):
+            yield Announcement(Notice, None, ("continue", f"{short_turn_name(continued)} is continued automatically."))
         case SessionReset(reason=reason) if reason:
             text = f"The conversation was reset, because {reason}. /undo reset restores it."
             yield Announcement(Notice, None, ("reset", text))
