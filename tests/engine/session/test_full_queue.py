@@ -4,8 +4,10 @@ import asyncio
 from pathlib import Path
 
 import hark
+from hark.engine.session.queue_rule import why_full
 from hark.protocol.messages import Attachment, UserMessage
 from hark.protocol.outcomes import Completed
+from hark.protocol.rules import Limits
 from hark.providers.scripted import Hang, ScriptedProvider
 
 
@@ -50,3 +52,11 @@ async def test_the_size_of_the_queued_messages_is_limited_too(tmp_path: Path) ->
         assert (await session.say("", "queue", attachments=[picture])).state == "refused"
         assert [item.text[0] for item in await session.queue()] == ["y"]
         await session.interrupt()
+
+
+def test_the_size_of_a_queue_is_counted_in_bytes() -> None:
+    limits = Limits(queue_mb=0.001)
+    assert why_full([], "x" * 1_000, (), limits) == ""
+    assert why_full([], "é" * 1_000, (), limits) == (
+        "The queue is full (0.001 MB). Withdraw some messages, or send it again later."
+    )

@@ -89,5 +89,6 @@ def _is_urgent(item: QueuedMessage, turn: str) -> bool:
 
 
 def _size(text: str, attachments: Sequence[Attachment]) -> int:
-    """Return the approximate size of a message in bytes."""
-    return len(text) + sum(len(attachment.data) for attachment in attachments)
+    """Return the size of a message in bytes. Attachments that are stored as files don't count."""
+    text_bytes = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return text_bytes + sum(len(attachment.data) for attachment in attachments)
