@@ -205,7 +205,7 @@ async def test_many_new_sessions_do_not_retry_a_failed_server_in_a_loop(tmp_path
     assert count_starts(tmp_path) == 6
 
 
-async def test_a_new_session_waits_only_shortly_for_a_failed_server_that_hangs(tmp_path: Path) -> None:
+async def test_a_new_session_waits_only_briefly_for_a_failed_server_that_hangs(tmp_path: Path) -> None:
     policy = RetryPolicy(tries=1, failed_seconds=DAY_SECONDS)
     async with starting_servers(tmp_path, policy, one=small_server_settings("hang", start_seconds=3)) as fixture:
         await fixture.servers.wait_for_state(ServerState.FAILED)

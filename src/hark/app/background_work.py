@@ -8,7 +8,7 @@ from secrets import token_hex
 import anyio
 
 from hark.processes.background import BackgroundProcess, BackgroundProcesses
-from hark.protocol.commands import ChangeCommand, EndWork, RecordSideAnswer, StartWork
+from hark.protocol.commands import ChangeCommand, EndWork, RecordUsage, StartWork
 from hark.protocol.names import is_child, split_child
 from hark.protocol.outcomes import Usage
 from hark.protocol.receipts import Refusal
@@ -54,7 +54,7 @@ class BackgroundWork:
     async def _add_usage(self, child: str, usage: Usage, cost: float | None) -> None:
         session = child
         while session := split_child(session)[0]:
-            await self._change(session, RecordSideAnswer(token_hex(8), "", usage, cost, child))
+            await self._change(session, RecordUsage(token_hex(8), "", usage, cost, child))
 
     # Processes.
 

@@ -168,8 +168,8 @@ class EndWork(Struct, frozen=True, omit_defaults=True, tag="work.end"):
     wakes: bool = True
 
 
-class RecordSideAnswer(Struct, frozen=True, omit_defaults=True, tag="record_aside"):
-    """Count the usage of a side question, which may have been asked by another process, or of a `child` session."""
+class RecordUsage(Struct, frozen=True, omit_defaults=True, tag="record_aside"):
+    """Count the usage of a side question, or of a turn of a `child` session. Any process may send this."""
 
     id: str
     route: str
@@ -188,7 +188,7 @@ ChangeCommand = (
     | Compact
     | Rewind
     | AddNote
-    | RecordSideAnswer
+    | RecordUsage
     | StartWork
     | EndWork
 )

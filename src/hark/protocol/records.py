@@ -224,10 +224,10 @@ class WakeUpsHeld(Record, frozen=True, omit_defaults=True, kw_only=True, tag="wa
     """The user stopped the session: no report starts a turn until the user sends a message."""
 
 
-class SideAnswered(Record, frozen=True, omit_defaults=True, kw_only=True, tag="aside"):
-    """The model answered a side question. Only the usage is stored; the transcript doesn't change.
+class UsageRecorded(Record, frozen=True, omit_defaults=True, kw_only=True, tag="aside"):
+    """Usage outside of this session's turns: by a side question, or by a turn of the `child` session.
 
-    With `child`, a turn of that child session ended. Its own journal counts for the day's cost.
+    The transcript doesn't change. For the day's cost, only the child's own journal counts.
     """
 
     route: str
@@ -262,7 +262,7 @@ AnyRecord = (
     | WorkStarted
     | WorkEnded
     | WakeUpsHeld
-    | SideAnswered
+    | UsageRecorded
     | PauseRequested
     | ResetRequested
     | SessionReset

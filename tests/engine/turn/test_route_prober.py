@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 from hark.engine.turn.route_prober import RouteProber
-from hark.engine.turn.routes import Proof, Route, RouteHealth, Routes
+from hark.engine.turn.routes import RecoverySignal, Route, RouteHealth, Routes
 from hark.protocol.outcomes import Completed, Failed
 from hark.protocol.provider import Unreachable
 from hark.providers.scripted import Fail
@@ -44,7 +44,7 @@ async def test_probes_are_30_seconds_apart_however_often_the_route_fails() -> No
     routes = Routes([route], LoopClock())
     async with probing(routes):
         for second in range(300):
-            routes.record_failure(route, proof=Proof.CONTACT)
+            routes.record_failure(route, recovery_signal=RecoverySignal.PROBE)
             server.is_up = second % 7 == 0
             await asyncio.sleep(1)
     gaps = [later - earlier for earlier, later in zip(server.probed_at, server.probed_at[1:], strict=False)]
@@ -58,7 +58,7 @@ async def test_probes_end_when_a_reply_restores_the_route() -> None:
     route = Route("only", scripted_provider(), probe=server.probe)
     routes = Routes([route], LoopClock())
     async with probing(routes):
-        routes.record_failure(route, proof=Proof.CONTACT)
+        routes.record_failure(route, recovery_signal=RecoverySignal.PROBE)
         await asyncio.sleep(45)
         routes.record_success(route)
         count = len(server.probed_at)
@@ -72,10 +72,10 @@ async def test_a_removed_route_is_not_probed_and_its_replacement_is() -> None:
     first, second = (Route("main", scripted_provider(), probe=server.probe) for server in (old, new))
     routes = Routes([first], LoopClock())
     async with probing(routes):
-        routes.record_failure(first, proof=Proof.CONTACT)
+        routes.record_failure(first, recovery_signal=RecoverySignal.PROBE)
         await asyncio.sleep(1)
         routes.replace_all([second])
-        routes.record_failure(second, proof=Proof.CONTACT)
+        routes.record_failure(second, recovery_signal=RecoverySignal.PROBE)
         await asyncio.sleep(100)
     assert len(old.probed_at) == 1
     assert len(new.probed_at) == 4
@@ -106,7 +106,7 @@ async def test_a_turn_that_started_on_a_working_route_keeps_its_retries_when_ano
     async with run_session(services) as user:
         await user.say("go")
         await user.recorder.wait_until(lambda: bool(provider.requests))
-        services.routes.record_failure(route, proof=Proof.CHANGE)
+        services.routes.record_failure(route, recovery_signal=RecoverySignal.PROBE_AFTER_FAILURE)
         assert await user.proxy.idle() == Completed("fine")
         assert services.routes.health_of("only") == RouteHealth()
 

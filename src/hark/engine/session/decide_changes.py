@@ -13,7 +13,7 @@ from hark.protocol.commands import (
     Move,
     PauseTurn,
     QueueCommand,
-    RecordSideAnswer,
+    RecordUsage,
     Reset,
     Rewind,
     StartWork,
@@ -35,8 +35,8 @@ from hark.protocol.records import (
     Rewound,
     RouteChosen,
     SessionReset,
-    SideAnswered,
     TurnStarted,
+    UsageRecorded,
     Withdrawn,
     WorkEnded,
     WorkStarted,
@@ -68,8 +68,8 @@ def _change_record(state: SessionState, command: ChangeCommand, context: Decisio
             return RouteChosen(route=route, inbox=context.inbox, at=context.at)
         case ChooseMode(mode=mode):
             return ModeChosen(mode=mode, inbox=context.inbox, at=context.at)
-        case RecordSideAnswer(route=route, usage=usage, cost=cost, child=child):
-            return SideAnswered(route=route, usage=usage, cost=cost, child=child, inbox=context.inbox, at=context.at)
+        case RecordUsage(route=route, usage=usage, cost=cost, child=child):
+            return UsageRecorded(route=route, usage=usage, cost=cost, child=child, inbox=context.inbox, at=context.at)
         case AddNote(text=text):
             if state.turn is not None:
                 return refuse(command, "busy", "A turn is running, so no note can be added now.", context)

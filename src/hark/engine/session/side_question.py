@@ -15,7 +15,7 @@ from hark.engine.turn.reply import ReplyBuilder
 from hark.engine.turn.routes import Route
 from hark.engine.turn.stall_timer import StallTimer, stall_limits
 from hark.engine.turn.step import LiveTurn
-from hark.protocol.commands import RecordSideAnswer
+from hark.protocol.commands import RecordUsage
 from hark.protocol.messages import AssistantMessage, CallResult, Effect, Message, Note
 from hark.protocol.provider import ProviderError, Request
 
@@ -97,13 +97,13 @@ class SideRequest:
             return f"No answer: {route.name} closed the connection or sent no data for too long."
         return self._reply.text.strip() or "No answer: the model tried to call a tool. Ask again after the turn."
 
-    def usage_command(self, command_id: str) -> RecordSideAnswer | None:
+    def usage_command(self, command_id: str) -> RecordUsage | None:
         """Return the command that counts the usage, or None if the server reported none."""
         meter = UsageMeter(self._services.rules.limits)
         meter.add(self._reply.usage, self._route)
         usage = meter.usage
         has_usage = bool(usage.input_tokens or usage.output_tokens)
-        return RecordSideAnswer(command_id, self._route.name, usage, meter.cost) if has_usage else None
+        return RecordUsage(command_id, self._route.name, usage, meter.cost) if has_usage else None
 
     async def _read(self, route: Route, request: Request) -> None:
         limit = self._services.rules.limits.reply_characters

@@ -33,10 +33,10 @@ from hark.protocol.records import (
     Rewound,
     RouteChosen,
     SessionReset,
-    SideAnswered,
     Steered,
     TurnEnded,
     TurnStarted,
+    UsageRecorded,
     WakeUpsHeld,
     Withdrawn,
     WorkEnded,
@@ -144,7 +144,7 @@ class SessionState:
                 self._add_child(record.result)
             case TurnEnded():
                 self._end(record)
-            case SideAnswered():
+            case UsageRecorded():
                 self._add_usage(record)
             case Compacted():
                 self.transcript.compact(record.count, record.summary)
@@ -234,7 +234,7 @@ class SessionState:
         self.mode = self.mode or self.cleared.mode
         self.cleared = None
 
-    def _add_usage(self, record: TurnEnded | SideAnswered) -> None:
+    def _add_usage(self, record: TurnEnded | UsageRecorded) -> None:
         self.tokens += record.usage.input_tokens + record.usage.output_tokens
         self.cost += record.cost or 0.0
 

@@ -12,7 +12,7 @@ from hark.engine.services import EngineServices
 from hark.engine.turn.limits import UsageMeter
 from hark.engine.turn.reply import ReplyBuilder
 from hark.engine.turn.retry import RETRIES_PER_TURN, STALE, RetryBudget
-from hark.engine.turn.routes import Route, proof_after
+from hark.engine.turn.routes import Route, recovery_signal_after
 from hark.engine.turn.stall_timer import StallTimer, stall_limits
 from hark.engine.turn.timeline import Timeline
 from hark.engine.turn.tokens import estimate_total_tokens
@@ -176,7 +176,7 @@ class ModelCalls:
     def _switch_route(self, route: Route, error: ProviderError) -> bool:
         """Switch to another route for the rest of the turn. Return False if no other route is available."""
         retry_after = error.retry_after if isinstance(error, TransientProviderError) else None
-        self._services.routes.record_failure(route, retry_after, proof_after(error))
+        self._services.routes.record_failure(route, retry_after, recovery_signal_after(error))
         next_route = self._services.routes.choose_next(self._tried, self._io.turn, self._chosen)
         if next_route is None:
             return False

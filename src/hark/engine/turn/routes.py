@@ -37,19 +37,19 @@ class Route:
     probe: Callable[[], Awaitable[bool]] | None = None
 
 
-class Proof(Enum):
-    """The proof that a broken route works again. A successful reply always proves it."""
+class RecoverySignal(Enum):
+    """The signal that a broken route has recovered. A successful reply always counts."""
 
     REPLY = "reply"  # only a reply, because a probe succeeds although the route is broken
-    CHANGE = "change"  # a probe that succeeds after one that failed
-    CONTACT = "contact"  # any probe that succeeds
+    PROBE_AFTER_FAILURE = "probe after failure"  # a probe that succeeds after one that failed
+    PROBE = "probe"  # any probe that succeeds
 
 
-def proof_after(error: ProviderError) -> Proof:
-    """Return the proof that is needed after this error."""
+def recovery_signal_after(error: ProviderError) -> RecoverySignal:
+    """Return the signal that shows recovery from this error."""
     if isinstance(error, Unreachable):
-        return Proof.CONTACT
-    return Proof.CHANGE if isinstance(error, TransientProviderError) else Proof.REPLY
+        return RecoverySignal.PROBE
+    return RecoverySignal.PROBE_AFTER_FAILURE if isinstance(error, TransientProviderError) else RecoverySignal.REPLY
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class RouteHealth:
     failures: int = 0
     cool_down_until: float = 0.0
     trial_turn: str = ""
-    proof: Proof = Proof.REPLY
+    recovery_signal: RecoverySignal = RecoverySignal.REPLY
 
 
 class Routes:
@@ -142,7 +142,9 @@ class Routes:
     @property
     def awaiting_probe(self) -> list[Route]:
         """The broken routes that a probe may restore."""
-        broken = (route for route in self._routes if self._health[route.name].proof is not Proof.REPLY)
+        broken = (
+            route for route in self._routes if self._health[route.name].recovery_signal is not RecoverySignal.REPLY
+        )
         return [route for route in broken if route.probe is not None]
 
     def record_probe(self, route: Route, *, is_reachable: bool) -> None:
@@ -153,12 +155,14 @@ class Routes:
         if not self._contains(route):
             return
         health = self._health[route.name]
-        if is_reachable and health.proof is Proof.CONTACT:
+        if is_reachable and health.recovery_signal is RecoverySignal.PROBE:
             self._health[route.name] = RouteHealth()
-        elif health.proof is Proof.CHANGE:
-            health.proof = Proof.REPLY if is_reachable else Proof.CONTACT
+        elif health.recovery_signal is RecoverySignal.PROBE_AFTER_FAILURE:
+            health.recovery_signal = RecoverySignal.REPLY if is_reachable else RecoverySignal.PROBE
 
-    def record_failure(self, route: Route, retry_after: float | None = None, proof: Proof = Proof.REPLY) -> None:
+    def record_failure(
+        self, route: Route, retry_after: float | None = None, recovery_signal: RecoverySignal = RecoverySignal.REPLY
+    ) -> None:
         """Record a route's failure in a turn and start a cool-down, longer each time.
 
         Failures during a cool-down have the same cause, so they extend it only if the server requested that.
@@ -166,8 +170,8 @@ class Routes:
         if not self._contains(route):
             return
         health = self._health[route.name]
-        if not health.failures or proof is Proof.CONTACT:
-            health.proof = proof
+        if not health.failures or recovery_signal is RecoverySignal.PROBE:
+            health.recovery_signal = recovery_signal
         self.failed.set()
         health.trial_turn = ""
         now = self._clock.now()

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from hark.protocol.clock import Clock
-from hark.protocol.records import AnyRecord, SideAnswered, TurnEnded
+from hark.protocol.records import AnyRecord, TurnEnded, UsageRecorded
 from hark.protocol.store import Journal
 
 
@@ -38,7 +38,7 @@ class DailySpending:
 
 def _cost(record: AnyRecord) -> float:
     """Return the cost of a turn or a side question. The cost of a child is counted in the child's own journal."""
-    if isinstance(record, TurnEnded) or (isinstance(record, SideAnswered) and not record.child):
+    if isinstance(record, TurnEnded) or (isinstance(record, UsageRecorded) and not record.child):
         return record.cost or 0.0
     return 0.0
 
